@@ -1,0 +1,49 @@
+# Everything runs in its own virtual environment, made on first use from Python >= 3.11 alone.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= auto
+
+# The shared data folder is used where it exists; see docs/reproduction.md.
+ifneq ($(wildcard ../shared/data),)
+export BAYESCFX_DATA ?= $(abspath ../shared/data)
+endif
+# One thread per process: results and timings do not depend on the machine's cores.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.PHONY: demo test test-all lint format bench reproduce docs clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow"
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("bayescfx needs Python 3.11 or newer, got " + sys.version) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable '.[plots,gradient,progress]' --group lint --group test
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site

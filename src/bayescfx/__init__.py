@@ -1,0 +1,1 @@
+"""Counterfactual explanations for any regression model, by Bayesian optimisation of a potential."""

@@ -1,0 +1,70 @@
+"""What can go wrong, by meaning.
+
+Every error is a :class:`BayesCFXError` and also the built-in a careful user would catch. Messages
+follow one pattern: *thing must be X; got Y. Do Z.*
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BayesCFXError(Exception):
+    """Base of every error raised by this library."""
+
+
+class SpaceError(BayesCFXError, ValueError):
+    """A feature, a rule or the data of a space is not usable."""
+
+
+class QueryError(BayesCFXError, ValueError):
+    """The query does not fit the space."""
+
+
+class TargetError(BayesCFXError, ValueError):
+    """The target asks for nothing, or for something undefined."""
+
+
+class ModelError(BayesCFXError, ValueError):
+    """The model returned something that is not one finite number per row."""
+
+
+class InfeasibleError(BayesCFXError, ValueError):
+    """No point satisfies every rule for this query."""
+
+
+class OutOfTime(BayesCFXError, TimeoutError):
+    """The deadline has passed; searches catch it and return their best so far."""
+
+
+class MissingExtraError(BayesCFXError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class BayesCFXWarning(UserWarning):
+    """Base of every warning raised by this library."""
+
+
+class SpaceWarning(BayesCFXWarning):
+    """The space was changed to fit a query, or a feature can't move."""
+
+
+class SurrogateWarning(BayesCFXWarning):
+    """The surrogate had to fall back to something weaker."""
+
+
+class BudgetWarning(BayesCFXWarning):
+    """The budget is too small for what was asked."""
+
+
+def suggest(name: object, known: Iterable[object]) -> str:
+    """Return `` Did you mean 'x'?`` if a known name is close to `name`, else nothing.
+
+    Examples
+    --------
+    >>> suggest("hours", ["hour", "weekday"])
+    " Did you mean 'hour'?"
+    """
+    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
