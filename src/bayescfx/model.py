@@ -1,0 +1,361 @@
+"""Any model as the paper's f: rows in, one finite number per row out.
+
+The library calls a user's model only through :class:`Model`, which checks what comes back: the
+shape, that it is numbers, and that they are finite. Whatever is wrong is said with the row it
+happened on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescfx.arrays import Array
+from bayescfx.errors import ModelError, suggest
+
+Rows: TypeAlias = pd.DataFrame | NDArray[Any]
+Link: TypeAlias = Literal["logit"]
+Predict: TypeAlias = Callable[[Any], object]
+
+_SHOWN_CELLS = 20
+_SHOWN_ROWS = 3
+
+
+class Named(Protocol):
+    """Anything with column names, such as a space or a schema."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns' names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model f as a checked function of rows; made by :func:`as_model`.
+
+    Parameters
+    ----------
+    predict : callable
+        Rows to numbers: ``(n,)``, ``(n, 1)``, a list or a Series.
+    link : {"logit"}, optional
+        The scale on which a surrogate sees the outputs; ``None`` is their own.
+    name : str, optional
+        What the model is, if it can be told: evaluations in a file are not mixed up by mistake.
+    names : tuple of str, optional
+        Column names for messages about rows of an array.
+
+    Examples
+    --------
+    >>> Model(lambda X: X[:, 0] * 2)(np.array([[1.0], [3.0]]))
+    array([2., 6.])
+    """
+
+    predict: Predict
+    link: Link | None = None
+    name: str | None = None
+    names: tuple[str, ...] | None = None
+
+    def __call__(self, rows: Rows) -> Array:
+        """Return f of each row, shape ``(n,)``; raise if any output is not finite.
+
+        Raises
+        ------
+        ModelError
+            If the model returns something else than one finite number per row. What the model
+            itself raises passes through, with a note that names the rows.
+        """
+        y = self.scores(rows)
+        bad = np.flatnonzero(~np.isfinite(y))
+        if bad.size:
+            raise self.fault(rows, int(bad[0]), y[bad[0]])
+        return y
+
+    def scores(self, rows: Rows) -> Array:
+        """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
+        try:
+            raw = self.predict(rows)
+        except Exception as error:
+            error.add_note(self._note(rows))
+            raise
+        y = self._one_per_row(_array(raw), len(rows))
+        numeric = y if y.dtype.kind in "biuf" else self._numbers(y, rows)
+        scores = numeric.astype(np.float64)
+        if self.link == "logit":
+            self._check_probabilities(scores, rows)
+        return scores
+
+    def fault(self, rows: Rows, i: int, output: float) -> ModelError:
+        """Return the error for an output that is not a finite number."""
+        return ModelError(
+            f"`model` returned {float(output)!r} for {self.describe(rows, i)}. "
+            "Exclude that region with space.require, or pass on_fault='skip'."
+        )
+
+    def describe(self, rows: Rows, i: int) -> str:
+        """Return row `i` as the text of a dictionary of its values."""
+        cells: Mapping[Any, Any]
+        if isinstance(rows, pd.DataFrame):
+            cells = {name: rows[name].iloc[i] for name in rows.columns[: _SHOWN_CELLS + 1]}
+        else:
+            names = self.names if self.names is not None else range(rows.shape[1])
+            cells = dict(zip(names, rows[i], strict=True))
+        shown = [f"{name!r}: {_plain(cell)!r}" for name, cell in cells.items()]
+        rest = ", …" if len(shown) > _SHOWN_CELLS else ""
+        return "{" + ", ".join(shown[:_SHOWN_CELLS]) + rest + "}"
+
+    def _note(self, rows: Rows) -> str:
+        n = len(rows)
+        shown = ", ".join(self.describe(rows, i) for i in range(min(n, _SHOWN_ROWS)))
+        if n == 1:
+            return f"while evaluating row {shown}"
+        return f"while evaluating {n} rows: {shown}{', …' if n > _SHOWN_ROWS else ''}"
+
+    def _one_per_row(self, raw: NDArray[Any], n: int) -> NDArray[Any]:
+        if raw.shape == (n,):
+            return raw
+        if raw.shape == (n, 1):
+            return raw[:, 0]
+        advice = (
+            "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+            if raw.ndim == 2 and raw.shape[0] == n
+            else "It gets all rows at once and returns one number for each."
+        )
+        raise ModelError(
+            f"`model` returned shape {raw.shape} for {n} rows; expected ({n},). {advice}"
+        )
+
+    def _numbers(self, raw: NDArray[Any], rows: Rows) -> Array:
+        """Return an object array as numbers, or say which row has none."""
+        for i, value in enumerate(raw):
+            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
+            if not isinstance(value, numbers.Real | np.bool_):
+                raise ModelError(
+                    f"`model` must return numbers; got {_plain(value)!r} for "
+                    f"{self.describe(rows, i)}. For a classifier pass "
+                    f"bayescfx.probability(model, label)."
+                )
+        return raw.astype(np.float64)
+
+    def _check_probabilities(self, y: Array, rows: Rows) -> None:
+        outside = np.flatnonzero((y < 0) | (y > 1))
+        if outside.size:
+            i = int(outside[0])
+            raise ModelError(
+                f"`model` must return probabilities, between 0 and 1; got {float(y[i])!r} for "
+                f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
+            )
+
+
+def as_model(model: object, space: Named | None = None) -> Model:
+    """Return a user's model as a checked :class:`Model`.
+
+    Parameters
+    ----------
+    model : object
+        A callable on rows, or an object with ``predict`` (which is preferred if it is both). What
+        it gets is what the space was made from: a frame or an array.
+    space : Space or Schema, optional
+        Gives names to the columns of an array in messages.
+
+    Returns
+    -------
+    Model
+        A function of rows.
+
+    Raises
+    ------
+    ModelError
+        If `model` is neither.
+
+    Examples
+    --------
+    >>> as_model(lambda X: [sum(row) for row in X])(np.array([[1.0, 2.0]]))
+    array([3.])
+    """
+    names = None if space is None else tuple(space.names)
+    if isinstance(model, Model):
+        return replace(model, names=names) if names is not None else model
+    if inspect.isclass(model):
+        raise ModelError(
+            f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
+        )
+    return Model(_predict(model), name=_name(model), names=names)
+
+
+def probability(clf: object, label: object = None) -> Model:
+    """Return a classifier's probability of one label as a model.
+
+    The outputs are probabilities, and so are targets on them; a surrogate works on log-odds, where
+    a logistic model is a plane.
+
+    Parameters
+    ----------
+    clf : object
+        A fitted classifier with ``predict_proba`` and ``classes_``, or a callable that returns the
+        probability for each row.
+    label : object, optional
+        One of ``clf.classes_``. ``None`` means the second class of a binary classifier.
+
+    Returns
+    -------
+    Model
+        The probability of `label`, with ``link = "logit"``.
+
+    Raises
+    ------
+    ModelError
+        If `label` is not a class of `clf`, or `clf` gives no probabilities.
+
+    Examples
+    --------
+    >>> half = probability(lambda X: [0.5 for _ in X])
+    >>> half(np.zeros((2, 1))), half.link
+    (array([0.5, 0.5]), 'logit')
+    """
+    if not hasattr(clf, "predict_proba"):
+        return _callable_probability(clf, label)
+    classes = _classes(clf)
+    column = _column(classes, label)
+    predict_proba: Callable[[Any], Any] = clf.predict_proba
+
+    def predict(rows: Any) -> object:
+        table = np.asarray(predict_proba(rows))
+        if table.shape != (len(rows), len(classes)):
+            raise ModelError(
+                f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
+                f"({len(rows)}, {len(classes)}), one column for each of `clf.classes_`."
+            )
+        return table[:, column]
+
+    return Model(predict, link="logit", name=f"P({classes[column]!r}) by {_name(clf)}")
+
+
+def _callable_probability(clf: object, label: object) -> Model:
+    if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
+        raise ModelError(
+            f"`clf` must have `predict_proba` or be a callable; got {_kind(clf)}. For a classifier "
+            "without probabilities pass clf.decision_function as the model, and e.g. at_least(0)."
+        )
+    if label is not None:
+        raise ModelError(
+            f"`label` must be None for a callable; got {label!r}. Let the callable return the "
+            "probability of that label."
+        )
+    return Model(clf, link="logit", name=_name(clf))
+
+
+def _classes(clf: object) -> list[object]:
+    """Return the classes as plain values."""
+    classes = getattr(clf, "classes_", None)
+    if classes is None:
+        raise ModelError(
+            f"`clf` must have `classes_`; got {_kind(clf)} without. Fit it first, or pass a "
+            "callable, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        )
+    table = np.asarray(classes, dtype=object)
+    if table.ndim != 1:
+        raise ModelError(
+            "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
+            "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
+        )
+    return [_plain(c) for c in table]
+
+
+def _column(classes: list[object], label: object) -> int:
+    """Return which column of ``predict_proba`` belongs to `label`."""
+    if label is None:
+        if len(classes) == 2:
+            return 1
+        raise ModelError(
+            f"`label` must be one of {_listed(classes)}; got None, which only a binary classifier "
+            "allows."
+        )
+    for column, known in enumerate(classes):
+        if known == _plain(label):
+            return column
+    raise ModelError(
+        f"`label` must be one of {_listed(classes)}; got {label!r}.{suggest(label, classes)}"
+    )
+
+
+def _predict(model: object) -> Predict:
+    """Return the function that a user's model is."""
+    for kind in type(model).__mro__:
+        adapt = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if adapt is not None:
+            return adapt(model)
+    predict: Predict | None = getattr(model, "predict", None)
+    if callable(predict):
+        return predict
+    if callable(model):
+        return model
+    raise ModelError(
+        f"`model` must be callable or have `predict`; got {_kind(model)}. Pass the fitted "
+        "model, or a function of rows."
+    )
+
+
+def _xgboost_booster(booster: Any) -> Predict:
+    """Adapt XGBoost's native model, which takes no frames but its own matrix."""
+    xgboost = importlib.import_module("xgboost")
+
+    def predict(rows: Rows) -> object:
+        return booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
+
+    return predict
+
+
+#: Models whose ``predict`` does not take rows, by the full name of their class: nothing is imported
+#: for those who do not use them.
+ADAPTERS: dict[str, Callable[[Any], Predict]] = {"xgboost.core.Booster": _xgboost_booster}
+
+
+def _array(raw: object) -> NDArray[Any]:
+    """Return what a model returned as an array of whatever type and shape it has."""
+    if isinstance(raw, pd.Series | pd.DataFrame):
+        kinds = [raw.dtype] if isinstance(raw, pd.Series) else list(raw.dtypes)
+        if all(pd.api.types.is_numeric_dtype(kind) for kind in kinds):
+            return raw.to_numpy(dtype=np.float64, na_value=np.nan)
+        return raw.to_numpy(dtype=object)
+    try:
+        table = np.asarray(raw)
+    except Exception as error:
+        raise ModelError(
+            f"`model` must return an array of numbers; got {_kind(raw)}: {error}. "
+            "Convert what it returns, e.g. with numpy.asarray."
+        ) from error
+    return table
+
+
+def _name(model: object) -> str | None:
+    """Return what a model is, or ``None`` where a name would say nothing."""
+    if inspect.isroutine(model):
+        name: str = getattr(model, "__qualname__", "")
+        owner = getattr(model, "__self__", None)
+        if owner is not None and not inspect.ismodule(owner):
+            return f"{type(owner).__qualname__}.{model.__name__}"
+        return None if not name or "<lambda>" in name else name
+    kind = type(model)
+    return None if kind.__module__ in {"functools", "builtins"} else kind.__qualname__
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _listed(values: list[object]) -> str:
+    shown = ", ".join(repr(v) for v in values[:_SHOWN_CELLS])
+    return shown + (", …" if len(values) > _SHOWN_CELLS else "")
