@@ -1,0 +1,189 @@
+"""Covariances of the surrogate, as functions of a scaled squared distance.
+
+Notation
+--------
+=========  ==========  ==================================================================
+``s``      (m, n)      squared distance, every feature divided by its lengthscale
+``k(s)``   (m, n)      correlation: 1 at ``s = 0``, falling to 0
+``k'(s)``  (m, n)      derivative of the correlation with respect to ``s``
+``Z``      (n, D)      embedded rows: numeric features centred, unordered ones one-hot
+=========  ==========  ==================================================================
+
+An unordered feature contributes ``[a != b] / lengthscale**2`` to ``s`` (the exponentiated Hamming
+kernel). That is the squared distance of one-hot blocks divided by sqrt(2), so numeric and
+unordered features share one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices
+
+KernelName: TypeAlias = Literal["matern52", "rbf"]
+Kernel: TypeAlias = Callable[[Array], tuple[Array, Array]]
+
+
+def rbf(s: Array) -> tuple[Array, Array]:
+    """Return k = exp(-s/2) and its derivative with respect to s.
+
+    Parameters
+    ----------
+    s : ndarray
+        Scaled squared distances, not negative.
+
+    Returns
+    -------
+    value, slope : ndarray
+        Of the shape of `s`.
+
+    Examples
+    --------
+    >>> value, slope = rbf(np.array([0.0]))
+    >>> float(value[0]), float(slope[0])
+    (1.0, -0.5)
+    """
+    value = np.exp(-0.5 * s)
+    return value, -0.5 * value
+
+
+def matern52(s: Array) -> tuple[Array, Array]:
+    """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and its derivative with respect to s.
+
+    The derivative, -(5/6)(1 + t) exp(-t), is finite at s = 0: nothing divides by the distance.
+
+    Parameters
+    ----------
+    s : ndarray
+        Scaled squared distances, not negative.
+
+    Returns
+    -------
+    value, slope : ndarray
+        Of the shape of `s`.
+
+    Examples
+    --------
+    >>> value, slope = matern52(np.array([0.0]))
+    >>> float(value[0]), round(float(slope[0]), 4)
+    (1.0, -0.8333)
+    """
+    t = np.sqrt(5.0 * s)
+    e = np.exp(-t)
+    slope = (1.0 + t) * e
+    value = slope + (5.0 / 3.0) * s * e
+    slope *= -5.0 / 6.0
+    return value, slope
+
+
+KERNELS: dict[KernelName, Kernel] = {"matern52": matern52, "rbf": rbf}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """Rows as points whose scaled Euclidean distance is the distance of the kernel.
+
+    Parameters
+    ----------
+    numeric : ndarray of shape (p,)
+        Positions of the ordered features.
+    unordered : ndarray of shape (q,)
+        Positions of the unordered features.
+    centre : ndarray of shape (p,)
+        Subtracted from the ordered features, so that squared norms do not cancel.
+    levels : tuple of ndarray
+        The known levels of each unordered feature; others are at distance 1 from all of these.
+    feature : ndarray of shape (D,)
+        The feature that each embedded column belongs to.
+    """
+
+    numeric: Indices
+    unordered: Indices
+    centre: Array
+    levels: tuple[Array, ...]
+    feature: Indices
+
+    @classmethod
+    def of(cls, X: Array, categorical: Sequence[int]) -> Embedding:
+        """Return the embedding that knows the centre and the levels of the rows `X`."""
+        unordered = np.array(sorted(categorical), dtype=np.intp)
+        numeric = np.setdiff1d(np.arange(X.shape[1], dtype=np.intp), unordered)
+        levels = tuple(np.unique(X[:, j]) for j in unordered)
+        sizes = np.array([len(v) for v in levels], dtype=np.intp)
+        feature = np.concatenate([numeric, np.repeat(unordered, sizes)])
+        low, high = X[:, numeric].min(axis=0), X[:, numeric].max(axis=0)
+        return cls(numeric, unordered, 0.5 * low + 0.5 * high, levels, feature)
+
+    def transform(self, X: Array) -> Array:
+        """Return the embedded rows, of shape (n, D), not yet divided by lengthscales."""
+        if not len(self.unordered):
+            return X - self.centre
+        blocks = [X[:, self.numeric] - self.centre]
+        for j, levels in zip(self.unordered, self.levels, strict=True):
+            blocks.append((X[:, j, None] == levels) * np.sqrt(0.5))
+        return np.concatenate(blocks, axis=1)
+
+    def scaled(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
+        """Return embedded rows over lengthscales, of shape (n, D), and their squared norms."""
+        A = self.transform(X)
+        A /= lengthscales[self.feature]
+        return A, self.norms(A, lengthscales)
+
+    def norms(self, A: Array, lengthscales: Array) -> Array:
+        """Return squared norms of scaled rows `A`.
+
+        A one-hot block counts 1/(2 l²) also for a level it has no column for, which puts unknown
+        levels at the distance of any other level.
+        """
+        p = len(self.numeric)
+        norms: Array = np.einsum("ij,ij->i", A[:, :p], A[:, :p])
+        if len(self.unordered):
+            norms += 0.5 * float(np.sum(lengthscales[self.unordered] ** -2.0))
+        return norms
+
+    def knows(self, X: Array) -> bool:
+        """Return whether every unordered level of the rows has a column."""
+        pairs = zip(self.unordered, self.levels, strict=True)
+        return all(bool(np.isin(X[:, j], levels).all()) for j, levels in pairs)
+
+
+def squared_distances(A: Array, a: Array, B: Array, b: Array) -> Array:
+    """Return |A_i - B_j|² from scaled rows and their squared norms.
+
+    One matrix product of the rows extended by their norms, [-2A, |A|², 1] · [B, 1, |B|²].
+
+    Parameters
+    ----------
+    A, B : ndarray of shape (m, D) and (n, D)
+        Rows.
+    a, b : ndarray of shape (m,) and (n,)
+        Their squared norms.
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+        Not negative, rounding included.
+
+    Examples
+    --------
+    >>> A = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> squared_distances(A, (A**2).sum(axis=1), A, (A**2).sum(axis=1))
+    array([[ 0., 25.],
+           [25.,  0.]])
+    """
+    D = A.shape[1]
+    left = np.empty((len(A), D + 2))
+    np.multiply(A, -2.0, out=left[:, :D])
+    left[:, D] = a
+    left[:, D + 1] = 1.0
+    right = np.empty((len(B), D + 2))
+    right[:, :D] = B
+    right[:, D] = 1.0
+    right[:, D + 1] = b
+    s: Array = left @ right.T
+    np.maximum(s, 0.0, out=s)
+    return s

@@ -1,0 +1,375 @@
+"""The surrogate: an exact Gaussian process for the model's output.
+
+This module is the front: it checks what it is given, standardises outputs, and answers in the units
+of y. The covariances are in :mod:`bayescfx.kernels`, the hyperparameters in
+:mod:`bayescfx.evidence`, the linear algebra of prediction in :mod:`bayescfx.posterior`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array
+from bayescfx.deadline import NEVER, Deadline
+from bayescfx.errors import suggest
+from bayescfx.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
+from bayescfx.kernels import KERNELS, Embedding, KernelName
+from bayescfx.posterior import Posterior, condition, extend
+
+__all__ = ["GaussianProcess", "Hyperparameters"]
+
+MeanName: TypeAlias = Literal["standard", "zero"]
+FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """The shift and the scale between the user's outputs and standardised ones."""
+
+    offset: float
+    scale: float
+
+    @classmethod
+    def of(cls, y: Array, mean: MeanName) -> _Units:
+        largest = float(np.max(np.abs(y)))
+        if largest == 0.0:
+            return cls(0.0, 1.0)
+        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
+        centre = float(u.mean()) if mean == "standard" else 0.0
+        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
+        # Constant outputs say nothing about their scale; their own size is the only guess.
+        if spread < 1e-14:
+            spread = 1.0
+        return cls(centre * largest, spread * largest)
+
+    def standardise(self, y: Array) -> Array:
+        return (y - self.offset) / self.scale
+
+
+class GaussianProcess:
+    """Exact Gaussian process with one lengthscale per feature and learned hyperparameters.
+
+    Rows should be near the unit cube: the prior of the lengthscales is meant for that scale.
+
+    Parameters
+    ----------
+    kernel : {"matern52", "rbf"}, default "matern52"
+        Matérn 5/2 suits trees and networks; the paper uses the RBF.
+    categorical : sequence of int, default ()
+        Columns with unordered levels: any two different levels are equally far apart.
+    mean : {"standard", "zero"}, default "standard"
+        Whether outputs are centred on their average, or the prior mean is zero as in the paper.
+    noise : float or None, default None
+        Noise variance relative to the outputs' variance; None learns it.
+    output_scale : float or None, default 1.0
+        Prior variance relative to the outputs' variance; None learns it.
+    dimensions : int or None, default None
+        The d of the lengthscale prior; None means the number of columns that vary.
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 1.0, 8)[:, None]
+    >>> gp = GaussianProcess().fit(X, np.sin(6.0 * X[:, 0]))
+    >>> mean, std = gp.predict(np.array([[0.4]]))
+    >>> bool(abs(mean[0] - np.sin(2.4)) < 2 * std[0])
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: KernelName = "matern52",
+        categorical: Sequence[int] = (),
+        mean: MeanName = "standard",
+        noise: float | None = None,
+        output_scale: float | None = 1.0,
+        dimensions: int | None = None,
+    ) -> None:
+        if kernel not in KERNELS:
+            names = ", ".join(map(repr, KERNELS))
+            hint = suggest(kernel, KERNELS)
+            raise ValueError(f"`kernel` must be one of {names}; got {kernel!r}.{hint}")
+        if mean not in ("standard", "zero"):
+            raise ValueError(f"`mean` must be 'standard' or 'zero'; got {mean!r}.")
+        if noise is not None and not 0.0 <= noise < np.inf:
+            raise ValueError(f"`noise` must be None or a number >= 0; got {noise!r}.")
+        if output_scale is not None and not 0.0 < output_scale < np.inf:
+            raise ValueError(f"`output_scale` must be None or a number > 0; got {output_scale!r}.")
+        if dimensions is not None and dimensions < 1:
+            raise ValueError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
+        self.kernel: KernelName = kernel
+        self.categorical = tuple(int(j) for j in categorical)
+        self.mean: MeanName = mean
+        self.noise = noise
+        self.output_scale = output_scale
+        self.dimensions = dimensions
+        self._fitted: tuple[Posterior, _Units] | None = None
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
+        return f"<GaussianProcess {self.kernel!r}, mean {self.mean!r}: {state}>"
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        start: Hyperparameters | None = None,
+        deadline: Deadline = NEVER,
+    ) -> GaussianProcess:
+        """Learn hyperparameters (their posterior mode) and condition on the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, near the unit cube.
+        y : array-like of shape (n,)
+            Outputs, in any units.
+        start : Hyperparameters or None
+            Warm start from an earlier fit, several times faster than none.
+        deadline : Deadline, default NEVER
+            Checked at every step; raises :class:`~bayescfx.errors.OutOfTime`.
+
+        Returns
+        -------
+        GaussianProcess
+            This object, fitted.
+        """
+        rows, outputs = self._data(X, y)
+        if start is not None:
+            _check_columns(start, rows.shape[1])
+        units = _Units.of(outputs, self.mean)
+        h = most_plausible(self._log_posterior(rows, outputs, units, deadline), start)
+        return self._adopt(rows, outputs, units, h)
+
+    def condition(
+        self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
+    ) -> GaussianProcess:
+        """Condition on the data with given hyperparameters; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, near the unit cube.
+        y : array-like of shape (n,)
+            Outputs, in any units.
+        hyperparameters : Hyperparameters
+            Taken as they are.
+
+        Returns
+        -------
+        GaussianProcess
+            This object, fitted.
+        """
+        rows, outputs = self._data(X, y)
+        _check_columns(hyperparameters, rows.shape[1])
+        return self._adopt(rows, outputs, _Units.of(outputs, self.mean), hyperparameters)
+
+    def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
+        """Return a new process that also knows these points.
+
+        Hyperparameters, offset and scale stay, so nothing moves but what the points say. The
+        Cholesky factor grows by the new rows, at a cost of n² per point.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            More rows.
+        y : array-like of shape (m,)
+            Their outputs.
+
+        Returns
+        -------
+        GaussianProcess
+            A new object; this one is unchanged.
+        """
+        posterior, units = self._known()
+        rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
+        twin = GaussianProcess(
+            kernel=self.kernel,
+            categorical=self.categorical,
+            mean=self.mean,
+            noise=self.noise,
+            output_scale=self.output_scale,
+            dimensions=self.dimensions,
+        )
+        twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
+        return twin
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The hyperparameters in use; pass them to :meth:`fit` as `start`."""
+        return self._known()[0].h
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """The log evidence of the outputs, as densities in the units of y."""
+        posterior, units = self._known()
+        return posterior.log_evidence - len(posterior.z) * float(np.log(units.scale))
+
+    def predict(self, X: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
+        """Return posterior mean and standard deviation at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        noise : bool, default False
+            Whether the deviation is that of a new output, noise included.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (m,)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        mean, variance = posterior.predict(_rows(X, posterior.X.shape[1]))
+        if noise:
+            variance += posterior.h.noise
+        return units.offset + units.scale * mean, units.scale * np.sqrt(variance)
+
+    def predict_gradient(
+        self, X: ArrayLike, *, noise: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return mean, deviation, and their gradients with respect to the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        noise : bool, default False
+            Whether the deviation is that of a new output, noise included.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (m,)
+            As from :meth:`predict`.
+        dmean, dstd : ndarray of shape (m, d)
+            Their gradients; 0 in categorical columns.
+        """
+        posterior, units = self._known()
+        mean, variance, dmean, dvar = posterior.predict_gradient(_rows(X, posterior.X.shape[1]))
+        if noise:
+            variance += posterior.h.noise
+        std = np.sqrt(variance)
+        dmean *= units.scale
+        dvar *= (0.5 * units.scale / std)[:, None]
+        return units.offset + units.scale * mean, units.scale * std, dmean, dvar
+
+    def sample(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
+        """Return joint samples of the posterior, without noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        n : int
+            Number of samples.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        mean, covariance = posterior.joint(_rows(X, posterior.X.shape[1]))
+        # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        standard: Array = mean + rng.standard_normal((n, len(mean))) @ root.T
+        return units.offset + units.scale * standard
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return each output minus its prediction from all others, and that prediction's std.
+
+        Hyperparameters, offset and scale stay as they are; the deviation includes the noise.
+
+        Returns
+        -------
+        residual, std : ndarray of shape (n,)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        residual, variance = posterior.leave_one_out()
+        return units.scale * residual, units.scale * np.sqrt(variance)
+
+    def _known(self) -> tuple[Posterior, _Units]:
+        if self._fitted is None:
+            raise ValueError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
+        return self._fitted
+
+    def _adopt(self, X: Array, y: Array, units: _Units, h: Hyperparameters) -> GaussianProcess:
+        embedding = Embedding.of(X, self.categorical)
+        posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
+        self._fitted = posterior, units
+        return self
+
+    def _log_posterior(
+        self, X: Array, y: Array, units: _Units, deadline: Deadline = NEVER
+    ) -> LogPosterior:
+        if len(X) > FIT_ROWS:
+            # A fixed choice: the same data give the same fit.
+            chosen = np.random.default_rng(0).permutation(len(X))[:FIT_ROWS]
+            X, y = X[chosen], y[chosen]
+        varied = int(np.any(X[0] != X, axis=0).sum())
+        return LogPosterior(
+            X,
+            units.standardise(y),
+            embedding=Embedding.of(X, self.categorical),
+            kernel=KERNELS[self.kernel],
+            priors=Priors.for_dimensions(self.dimensions or varied),
+            noise=self.noise,
+            output_scale=self.output_scale,
+            deadline=deadline,
+        )
+
+    def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
+        """Return rows and outputs as checked arrays of their own."""
+        rows = _rows(X, columns).copy()
+        outputs = np.array(y, dtype=np.float64)
+        if not len(rows):
+            raise ValueError("`X` must have at least one row; got none.")
+        if outputs.shape != (len(rows),):
+            raise ValueError(
+                f"`y` must have shape ({len(rows)},), one output per row of `X`; "
+                f"got {outputs.shape}."
+            )
+        if not np.isfinite(outputs).all():
+            row = int(np.flatnonzero(~np.isfinite(outputs))[0])
+            raise ValueError(f"`y` must be finite; got {outputs[row]} in row {row}.")
+        if any(not 0 <= j < rows.shape[1] for j in self.categorical):
+            raise ValueError(
+                f"`categorical` must hold columns of `X`, 0 to {rows.shape[1] - 1}; "
+                f"got {self.categorical}."
+            )
+        return rows, outputs
+
+
+def _check_columns(h: Hyperparameters, columns: int) -> None:
+    """Raise unless there is one lengthscale per column."""
+    if h.lengthscales.shape != (columns,):
+        raise ValueError(
+            f"hyperparameters must have {columns} lengthscales, one per column of `X`; "
+            f"got {len(h.lengthscales)}."
+        )
+
+
+def _rows(X: ArrayLike, columns: int | None) -> Array:
+    """Return `X` as an array of finite rows."""
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"`X` must have shape (n, d); got {rows.shape}.")
+    if columns is not None and rows.shape[1] != columns:
+        raise ValueError(
+            f"`X` must have {columns} columns, as the data fitted; got {rows.shape[1]}."
+        )
+    # nan fails the comparison too; the limit keeps squared distances finite.
+    if rows.size and not np.abs(rows).max() < 1e100:
+        raise ValueError("`X` must be finite, and near the unit cube; got nan, inf or >= 1e100.")
+    return rows
