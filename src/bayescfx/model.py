@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -30,10 +30,10 @@ _SHOWN_ROWS = 3
 
 
 class Named(Protocol):
-    """Anything with column names, such as a space or a schema."""
+    """Anything with column names, such as a schema."""
 
     @property
-    def names(self) -> Sequence[str]:
+    def labels(self) -> Sequence[Hashable]:
         """The columns' names."""
         ...
 
@@ -50,7 +50,7 @@ class Model:
         The scale on which a surrogate sees the outputs; ``None`` is their own.
     name : str, optional
         What the model is, if it can be told: evaluations in a file are not mixed up by mistake.
-    names : tuple of str, optional
+    names : tuple, optional
         Column names for messages about rows of an array.
 
     Examples
@@ -62,7 +62,7 @@ class Model:
     predict: Predict
     link: Link | None = None
     name: str | None = None
-    names: tuple[str, ...] | None = None
+    names: tuple[Hashable, ...] | None = None
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise if any output is not finite.
@@ -155,7 +155,7 @@ class Model:
             )
 
 
-def as_model(model: object, space: Named | None = None) -> Model:
+def as_model(model: object, schema: Named | None = None) -> Model:
     """Return a user's model as a checked :class:`Model`.
 
     Parameters
@@ -163,7 +163,7 @@ def as_model(model: object, space: Named | None = None) -> Model:
     model : object
         A callable on rows, or an object with ``predict`` (which is preferred if it is both). What
         it gets is what the space was made from: a frame or an array.
-    space : Space or Schema, optional
+    schema : Schema, optional
         Gives names to the columns of an array in messages.
 
     Returns
@@ -181,7 +181,7 @@ def as_model(model: object, space: Named | None = None) -> Model:
     >>> as_model(lambda X: [sum(row) for row in X])(np.array([[1.0, 2.0]]))
     array([3.])
     """
-    names = None if space is None else tuple(space.names)
+    names = None if schema is None else tuple(schema.labels)
     if isinstance(model, Model):
         return replace(model, names=names) if names is not None else model
     if inspect.isclass(model):
@@ -250,7 +250,7 @@ def _callable_probability(clf: object, label: object) -> Model:
             f"`label` must be None for a callable; got {label!r}. Let the callable return the "
             "probability of that label."
         )
-    return Model(clf, link="logit", name=_name(clf))
+    return Model(clf, link="logit")
 
 
 def _classes(clf: object) -> list[object]:
@@ -337,15 +337,9 @@ def _array(raw: object) -> NDArray[Any]:
 
 
 def _name(model: object) -> str | None:
-    """Return what a model is, or ``None`` where a name would say nothing."""
-    if inspect.isroutine(model):
-        name: str = getattr(model, "__qualname__", "")
-        owner = getattr(model, "__self__", None)
-        if owner is not None and not inspect.ismodule(owner):
-            return f"{type(owner).__qualname__}.{model.__name__}"
-        return None if not name or "<lambda>" in name else name
-    kind = type(model)
-    return None if kind.__module__ in {"functools", "builtins"} else kind.__qualname__
+    """Return the class of an estimator; functions have no name that would tell two models apart."""
+    owner = getattr(model, "__self__", model)
+    return type(owner).__qualname__ if hasattr(owner, "predict") else None
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,70 @@
+"""Codes and outputs of everything evaluated, found again by the exact codes of a row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayescfx.arrays import Array
+
+
+class Known:
+    """Codes and outputs of everything evaluated, found again by the exact codes of a row."""
+
+    def __init__(self, d: int) -> None:
+        self._X = np.empty((64, d))
+        self._y = np.empty(64)
+        self._n = 0
+        self._index: dict[bytes, int] = {}
+        self._faults = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def codes(self) -> Array:
+        """Codes ``(n, d)`` of all rows, faults included."""
+        return self._X[: self._n]
+
+    @property
+    def outputs(self) -> Array:
+        """Outputs ``(n,)``; nan for a fault."""
+        return self._y[: self._n]
+
+    @property
+    def any_faults(self) -> bool:
+        """Whether some row has no output."""
+        return self._faults > 0
+
+    def find(self, key: bytes) -> int | None:
+        """Return the position of the row with this key."""
+        return self._index.get(key)
+
+    def add(self, key: bytes, x: Array, y: float) -> int:
+        """Add one row and return its position; a row known already keeps its output."""
+        known = self._index.get(key)
+        if known is not None:
+            return known
+        if self._n == len(self._y):
+            self._X = np.concatenate([self._X, np.empty_like(self._X)])
+            self._y = np.concatenate([self._y, np.empty_like(self._y)])
+        self._X[self._n], self._y[self._n] = x, y
+        self._index[key] = self._n
+        self._faults += bool(np.isnan(y))
+        self._n += 1
+        return self._n - 1
+
+
+def keys(X: Array) -> list[bytes]:
+    """Return one key per row of codes; equal exactly for equal rows, all nan being one.
+
+    Examples
+    --------
+    >>> a, b = keys(np.array([[0.0, np.nan], [-0.0, -np.nan]]))
+    >>> a == b
+    True
+    """
+    canonical = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+    canonical[np.isnan(canonical)] = np.nan
+    width = canonical.shape[1] * canonical.itemsize
+    whole = canonical.tobytes()
+    return [whole[i * width : (i + 1) * width] for i in range(len(canonical))]
