@@ -12,20 +12,23 @@ features on the unit cube, keeps them at the size of the box.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.optimize import Bounds, minimize
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.kernels import Embedding, Kernel, squared_distances
+from bayescfx.kernels import Kernel
 
 LENGTHSCALES = (0.025, 1e4)  # of the unit cube
 NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
+LEAST_FIXED_NOISE = 1e-8  # while learning: keeps K definite when the noise is fixed at zero
+MAX_STEPS = 60  # of one climb
+ROUGH, FINE = 1e-5, 1e-9  # relative gain at which a climb ends; 1e-5 is below 0.01 nats in practice
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -76,14 +79,11 @@ class LogNormal:
         """The logarithm of the most probable value."""
         return self.location - self.spread**2
 
-    def log_density(self, t: Array) -> Array:
-        """Return the logarithm of the density of exp(t), up to a constant."""
-        z = (t - self.location) / self.spread
-        return -0.5 * z * z - t
-
-    def slope(self, t: Array) -> Array:
-        """Return the derivative of :meth:`log_density` with respect to t."""
-        return -(t - self.location) / self.spread**2 - 1.0
+    def log_density(self, t: Array) -> tuple[float, Array]:
+        """Return the log density of exp(t), summed, up to a constant; and its slope in each t."""
+        u = t - self.location
+        slope = u * (-1.0 / self.spread**2)
+        return 0.5 * float(slope @ u) - float(t.sum()), slope - 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +115,21 @@ class LogPosterior:
     """The log posterior of log hyperparameters, with its gradient, for one data set.
 
     The vector ``theta`` holds the log lengthscales of the features that vary, then the log noise
-    and the log output scale, each of the last two only if it is free.
+    and the log output scale, each of the last two only if it is free. Covariances are kept as
+    pairs i > j, so that the squared distance and the gradient are one matrix-vector product each.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Rows.
-    y : ndarray of shape (n,)
+    z : ndarray of shape (n,)
         Standardised outputs.
-    embedding : Embedding
-        How rows become points.
     kernel : callable
         Correlation and slope as functions of the squared distance.
     priors : Priors
         Priors of the hyperparameters.
+    categorical : sequence of int, default ()
+        Columns with unordered levels.
     noise, output_scale : float or None
         Fixed values, or None to learn them.
     deadline : Deadline, default NEVER
@@ -138,33 +139,33 @@ class LogPosterior:
     def __init__(
         self,
         X: Array,
-        y: Array,
+        z: Array,
         *,
-        embedding: Embedding,
         kernel: Kernel,
         priors: Priors,
+        categorical: Sequence[int] = (),
         noise: float | None = None,
         output_scale: float | None = 1.0,
         deadline: Deadline = NEVER,
     ) -> None:
-        varied: Mask = np.any(X[0] != X, axis=0)
-        self.active: Indices = np.flatnonzero(varied)
-        self.features = X.shape[1]
-        self.priors = priors
-        self.noise, self.output_scale = noise, output_scale
-        self._y, self._kernel, self._deadline = y, kernel, deadline
-        keep = varied[embedding.feature]
-        self._Z = embedding.transform(X)[:, keep]
-        # embedded column -> position in theta
-        self._column: Indices = np.searchsorted(self.active, embedding.feature[keep])
-        self._k = len(self.active)
-
-    @property
-    def bounds(self) -> Array:
-        """Lower and upper bounds of theta, of shape (2, size)."""
-        pairs = [LENGTHSCALES] * self._k
-        pairs += [NOISES] * (self.noise is None) + [OUTPUT_SCALES] * (self.output_scale is None)
-        return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2)).T
+        n, self.features = X.shape
+        self.active: Indices = np.flatnonzero(np.any(X[0] != X, axis=0))
+        self.priors, self.noise, self.output_scale = priors, noise, output_scale
+        self._z, self._kernel, self._deadline = z, kernel, deadline
+        self._i, self._j = np.tril_indices(n, -1)
+        self._lower = self._j * n + self._i  # place of each pair in a matrix stored by columns
+        self._matrix = np.zeros((n, n))
+        self._differences = np.empty((len(self.active), len(self._i)))  # squared, by feature
+        for row, j in zip(self._differences, self.active, strict=True):
+            x = X[:, j]
+            if j in categorical:
+                row[:] = x[self._i] != x[self._j]
+            else:
+                np.subtract(x[self._i], x[self._j], out=row)
+                row *= row
+        low_high = [LENGTHSCALES] * len(self.active)
+        low_high += [NOISES] * (noise is None) + [OUTPUT_SCALES] * (output_scale is None)
+        self.bounds: Array = np.log(np.array(low_high).reshape(-1, 2)).T  # (2, size of theta)
 
     def pack(self, h: Hyperparameters) -> Array:
         """Return hyperparameters as a vector theta inside the bounds."""
@@ -172,14 +173,16 @@ class LogPosterior:
         with np.errstate(divide="ignore"):
             theta = np.log(np.concatenate([h.lengthscales[self.active], tail]))
         low, high = self.bounds
-        return np.clip(theta, low, high)
+        clipped: Array = np.clip(theta, low, high)
+        return clipped
 
     def unpack(self, theta: Array) -> Hyperparameters:
         """Return a vector theta as hyperparameters; features that do not vary get the mode."""
         lengthscales = np.full(self.features, math.exp(self.priors.lengthscale.log_mode))
-        lengthscales[self.active] = np.exp(theta[: self._k])
+        lengthscales[self.active] = np.exp(theta[: len(self.active)])
         noise, scale = self._tail(theta)
-        return Hyperparameters(lengthscales, noise, scale)
+        fixed = self.noise
+        return Hyperparameters(lengthscales, noise if fixed is None else fixed, scale)
 
     def mode(self) -> Hyperparameters:
         """Return the modes of the priors, the first guess without data."""
@@ -194,7 +197,8 @@ class LogPosterior:
     def _tail(self, theta: Array) -> tuple[float, float]:
         noise, scale = self.noise, self.output_scale
         if noise is None:
-            noise = math.exp(theta[self._k])
+            noise = math.exp(theta[len(self.active)])
+        noise = max(noise, LEAST_FIXED_NOISE)
         if scale is None:
             scale = math.exp(theta[-1])
         return noise, scale
@@ -202,59 +206,66 @@ class LogPosterior:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient at `theta`; -inf where K is singular."""
         self._deadline.check()
-        y, n, k = self._y, len(self._y), self._k
+        z, n, k = self._z, len(self._z), len(self.active)
         noise, scale = self._tail(theta)
-        A = self._Z * np.exp(-theta[self._column])
-        squares = np.einsum("ij,ij->i", A, A)
-        s = squared_distances(A, squares, A, squares)
-        K, slope = self._kernel(s)
-        K *= scale
-        K.flat[:: n + 1] = scale + noise
-        L, info = dpotrf(K, lower=1, overwrite_a=1, clean=1)
+        weights = np.exp(-2.0 * theta[:k])
+        c, slope = self._kernel(weights @ self._differences)
+        # The lower triangle, stored by columns; LAPACK works in place and leaves the zeros above.
+        stored = self._matrix.reshape(-1)
+        stored[self._lower] = c if scale == 1.0 else scale * c
+        stored[:: n + 1] = scale + noise
+        L, info = dpotrf(self._matrix.T, lower=1, overwrite_a=1, clean=0)
         if info:
             return -math.inf, np.zeros_like(theta)
-        alpha, _ = dpotrs(L, y, lower=1)
-        fit = float(y @ alpha)
-        value = -0.5 * fit - float(np.log(L.diagonal()).sum()) - 0.5 * n * LOG_2PI
-        inverse, _ = dpotri(L, lower=1)
-        trace = float(alpha @ alpha) - float(inverse.trace())
-        # inverse is a lower triangle: with the factor 2 below it stands for the whole matrix.
-        W = (np.outer(alpha, alpha) - 2.0 * inverse) * slope
-        # sum_ij W_ij (a_i - a_j)², by products: no array of shape (n, n, D) is needed.
-        sums = W.sum(axis=0) + W.sum(axis=1)
-        spread = sums @ (A * A) - 2.0 * np.einsum("ij,ij->j", A, W @ A)
+        value = -float(np.log(L.diagonal()).sum()) - 0.5 * n * LOG_2PI
+        root, _ = dtrtri(L, lower=1, overwrite_c=1)
+        v = root @ z
+        alpha = v @ root
+        fit = float(v @ v)
+        # ∂ log evidence/∂t = ½ tr((α αᵀ - K⁻¹) ∂K/∂t)
+        M = np.outer(alpha, alpha)
+        M -= root.T @ root
+        trace = float(M.trace())
+        slope *= M.reshape(-1)[self._lower]
         gradient = np.empty_like(theta)
-        gradient[:k] = -scale * np.bincount(self._column, spread, minlength=k)
+        gradient[:k] = self._differences @ slope
+        gradient[:k] *= -2.0 * scale * weights
         if self.noise is None:
             gradient[k] = 0.5 * noise * trace
         if self.output_scale is None:
             gradient[-1] = 0.5 * (fit - n - noise * trace)
-        return value + self._add_priors(theta, gradient), gradient
+        return value - 0.5 * fit + self._add_priors(theta, gradient), gradient
 
     def _add_priors(self, theta: Array, gradient: Array) -> float:
         """Return the log prior at `theta` and add its slope to `gradient`."""
-        k, p = self._k, self.priors
-        t = theta[:k]
-        total = float(p.lengthscale.log_density(t).sum())
-        gradient[:k] += p.lengthscale.slope(t)
-        if self.noise is None:
-            total += float(p.noise.log_density(theta[k]))
-            gradient[k] += p.noise.slope(theta[k])
-        if self.output_scale is None:
-            total += float(p.output_scale.log_density(theta[-1]))
-            gradient[-1] += p.output_scale.slope(theta[-1])
+        k, p = len(self.active), self.priors
+        total, slope = p.lengthscale.log_density(theta[:k])
+        gradient[:k] += slope
+        for free, prior, at in (
+            (self.noise is None, p.noise, slice(k, k + 1)),
+            (self.output_scale is None, p.output_scale, slice(-1, None)),
+        ):
+            if free:
+                value, slope = prior.log_density(theta[at])
+                gradient[at] += slope
+                total += value
         return total
 
 
-def _starts(posterior: LogPosterior) -> Iterator[Array]:
-    """Yield first guesses: the prior's mode, and rougher, smoother, and less noisy ones."""
+def _guesses(posterior: LogPosterior) -> list[Array]:
+    """Return first guesses: the mode of the priors, and rougher, smoother and noisier ones."""
     mode = posterior.mode()
-    for stretch, noise in ((1.0, mode.noise), (0.3, 1e-4), (3.0, 1e-4), (3.0, 0.1)):
-        yield posterior.pack(Hyperparameters(stretch * mode.lengthscales, noise, mode.output_scale))
+    pairs = [(1.0, mode.noise), (0.3, 1e-4), (3.0, 1e-4)]
+    if posterior.noise is None:
+        pairs.append((3.0, 0.1))
+    return [
+        posterior.pack(Hyperparameters(stretch * mode.lengthscales, noise, mode.output_scale))
+        for stretch, noise in pairs
+    ]
 
 
-def _climb(posterior: LogPosterior, theta: Array, *, steps: int, tolerance: float) -> Array:
-    """Return the best point that L-BFGS-B finds from `theta`."""
+def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[float, Array]:
+    """Return the height and the place that L-BFGS-B reaches from `theta`."""
     low, high = posterior.bounds
 
     def objective(t: Array) -> tuple[float, Array]:
@@ -262,11 +273,15 @@ def _climb(posterior: LogPosterior, theta: Array, *, steps: int, tolerance: floa
         # A singular kernel is a wall, not an infinity: L-BFGS-B must be able to step back.
         return (-value, -gradient) if value > -math.inf else (1e25, gradient)
 
-    options = {"maxiter": steps, "ftol": tolerance, "gtol": 1e-4, "maxcor": 10}
     found = minimize(
-        objective, theta, jac=True, method="L-BFGS-B", bounds=Bounds(low, high), options=options
+        objective,
+        theta,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(low, high),
+        options={"maxiter": MAX_STEPS, "ftol": tolerance, "gtol": 1e3 * tolerance},
     )
-    return np.clip(np.asarray(found.x, dtype=np.float64), low, high)
+    return -float(found.fun), np.clip(np.asarray(found.x, dtype=np.float64), low, high)
 
 
 def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hyperparameters:
@@ -286,7 +301,10 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     if posterior.bounds.shape[1] == 0:
         return posterior.mode()
     if start is not None:
-        found = _climb(posterior, posterior.pack(start), steps=30, tolerance=1e-6)
-        return posterior.unpack(found)
-    ends = [_climb(posterior, t, steps=60, tolerance=1e-9) for t in _starts(posterior)]
-    return posterior.unpack(max(ends, key=lambda t: posterior(t)[0]))
+        # New data may have made the earlier optimum worse than no knowledge at all.
+        guesses = [posterior.pack(start), posterior.pack(posterior.mode())]
+        _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), ROUGH)
+        return posterior.unpack(theta)
+    ends = [_climb(posterior, theta, ROUGH) for theta in _guesses(posterior)]
+    _, theta = max(ends, key=lambda end: end[0])
+    return posterior.unpack(_climb(posterior, theta, FINE)[1])

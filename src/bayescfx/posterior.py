@@ -116,7 +116,8 @@ class Posterior:
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
-        return np.maximum(s - np.einsum("ij,ij->i", V, V), TINY_VARIANCE * s)
+        variance: Array = np.maximum(s - np.einsum("ij,ij->i", V, V), TINY_VARIANCE * s)
+        return variance
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance at each row, without noise."""

@@ -25,6 +25,7 @@ __all__ = ["GaussianProcess", "Hyperparameters"]
 
 MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
+FIT_NUMBERS = 2e7  # and on fewer rows if n² d/2 would exceed this (160 MB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,15 +314,16 @@ class GaussianProcess:
     def _log_posterior(
         self, X: Array, y: Array, units: _Units, deadline: Deadline = NEVER
     ) -> LogPosterior:
-        if len(X) > FIT_ROWS:
+        limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / X.shape[1]) ** 0.5))
+        if len(X) > limit:
             # A fixed choice: the same data give the same fit.
-            chosen = np.random.default_rng(0).permutation(len(X))[:FIT_ROWS]
+            chosen = np.random.default_rng(0).permutation(len(X))[:limit]
             X, y = X[chosen], y[chosen]
         varied = int(np.any(X[0] != X, axis=0).sum())
         return LogPosterior(
             X,
             units.standardise(y),
-            embedding=Embedding.of(X, self.categorical),
+            categorical=self.categorical,
             kernel=KERNELS[self.kernel],
             priors=Priors.for_dimensions(self.dimensions or varied),
             noise=self.noise,
