@@ -17,7 +17,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.store import EvaluationsError, File, check_columns
-from bayescfx.tables import Layout, Row, Rows, as_frame, join, row_of
+from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, row_of
 
 
 class Evaluations:
@@ -158,10 +158,7 @@ class Evaluations:
         """
         rows = self.rows
         frame = pd.DataFrame() if rows is None else as_frame(rows)
-        name = "output"
-        while name in frame.columns:
-            name += "_"
-        frame[name] = self.outputs
+        frame[free_name("output", frame.columns)] = self.outputs
         return frame
 
     def append(self, rows: Rows, outputs: object) -> None:

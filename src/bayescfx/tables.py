@@ -6,7 +6,7 @@ and dtype of an array. With it, rows written as plain cells become the same rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -146,6 +146,20 @@ def as_frame(rows: Rows) -> pd.DataFrame:
     if isinstance(rows, pd.DataFrame):
         return rows.copy()
     return pd.DataFrame(rows.copy(), columns=list(Layout.of(rows).names))
+
+
+def free_name(name: str, taken: Iterable[Any]) -> str:
+    """Return `name`, with ``_`` appended as often as it takes to be free.
+
+    Examples
+    --------
+    >>> free_name("cost", ["cost", "age"])
+    'cost_'
+    """
+    known = set(taken)
+    while name in known:
+        name += "_"
+    return name
 
 
 def _column(cells: Any, dtype: Any) -> pd.Series[Any]:
