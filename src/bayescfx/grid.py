@@ -1,0 +1,418 @@
+"""The part of a region that needs no rules: limits, grid, levels, the l0 bound and the distance.
+
+Everything here works on codes of shape (n, d) and is vectorised over rows. The allowed codes of
+a feature are the query's own code and the grid (or interval) ``inner_low .. inner_high``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+
+MOST_CHOICES = 10_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The allowed codes of one feature, seen from the query's code.
+
+    Parameters
+    ----------
+    query : float
+        The query's code; always allowed.
+    low, high : float
+        Limits of the other allowed codes; empty if ``low > high``.
+    choices : ndarray, optional
+        All allowed codes, sorted, the query's included, if there are finitely many.
+    step, anchor : float
+        Grid of the other codes; step 0 means continuous.
+    decimals : int, optional
+        Decimals grid points are rounded to.
+    unit : float
+        Grid points are whole multiples of ``1 / unit`` (microseconds for times); 0: no rounding.
+    narrow : numpy float type, optional
+        Codes must be exact in this narrower type; `low` and `high` already are.
+    unordered : bool
+        Levels without order.
+    period : float
+        Length of the circle of a cyclic feature; 0 for others.
+    movable : bool
+        Whether the feature may move at all.
+    """
+
+    query: float
+    low: float
+    high: float
+    choices: Array | None = None
+    step: float = 0.0
+    anchor: float = 0.0
+    decimals: int | None = None
+    unit: float = 0.0
+    narrow: type[np.floating] | None = None  # type: ignore[type-arg]  # float32 or float16
+    unordered: bool = False
+    period: float = 0.0
+    movable: bool = True
+
+    @property
+    def free(self) -> bool:
+        """Whether any code but the query's is allowed."""
+        if not self.movable or np.isnan(self.query):
+            return False
+        if self.choices is not None:
+            return len(self.choices) > 1
+        return self.low <= self.high
+
+    @property
+    def regular(self) -> bool:
+        """Whether rounding to whole steps and clipping is the nearest allowed code."""
+        whole = self.step > 0 and float(self.step).is_integer() and float(self.anchor).is_integer()
+        if not whole or self.period or self.narrow is not None or self.decimals or self.unit:
+            return False
+        if self.choices is None or not self.low <= self.query <= self.high:
+            return False
+        return len(self.choices) == round((self.high - self.low) / self.step) + 1
+
+    def snap(self, x: Array) -> Array:
+        """Return the nearest allowed code for each of `x`, shape (n,)."""
+        if self.choices is not None:
+            return self._nearest_choice(x)
+        inside = self._on_grid(np.clip(x, self.low, self.high))
+        if self.low <= self.query <= self.high and not self.step:
+            return inside
+        return np.where(np.abs(x - self.query) <= np.abs(x - inside), self.query, inside)
+
+    def _nearest_choice(self, x: Array) -> Array:
+        choices = self.choices
+        assert choices is not None
+        if self.period:  # the nearest on the circle
+            start = choices[0]
+            turned = start + np.mod(x - start, self.period)
+            around = np.append(choices, start + self.period)
+            found = around[_nearest(around, turned)]
+            return np.where(found == start + self.period, start, found)
+        return choices[_nearest(choices, x)]
+
+    def _on_grid(self, x: Array) -> Array:
+        if self.step:
+            x = self.anchor + np.rint((x - self.anchor) / self.step) * self.step
+            if self.decimals is not None:
+                x = np.round(x, self.decimals)
+            if self.unit:
+                x = np.rint(x * self.unit) / self.unit
+        if self.narrow is not None:
+            with np.errstate(over="ignore"):
+                x = x.astype(self.narrow).astype(np.float64)
+        return np.clip(x, self.low, self.high)
+
+    def others(self) -> Array:
+        """Return the allowed codes other than the query's; finite features only."""
+        assert self.choices is not None
+        return self.choices[self.choices != self.query]
+
+    def draw(self, n: int, rng: np.random.Generator, side: int = 0, *, moved: bool) -> Array:
+        """Return `n` uniform draws.
+
+        Parameters
+        ----------
+        side : {-1, 0, 1}
+            Only below, anywhere, only above the query.
+        moved : bool
+            Whether the query's own code is left out.
+        """
+        if self.choices is not None:
+            pool = self.others() if moved else self.choices
+            if side:
+                pool = pool[(pool - self.query) * side > 0]
+            return pool[rng.integers(len(pool), size=n)]
+        low = max(self.low, self.query) if side > 0 else self.low
+        high = min(self.high, self.query) if side < 0 else self.high
+        drawn = self._on_grid(rng.uniform(low, high, size=n))
+        return drawn
+
+    def room(self, side: int) -> bool:
+        """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
+        if self.choices is not None:
+            return bool(((self.choices - self.query) * side > 0).any())
+        return self.low <= self.high and (
+            self.high > self.query if side > 0 else self.low < self.query
+        )
+
+
+def _nearest(sorted_codes: Array, x: Array) -> Indices:
+    right = np.searchsorted(sorted_codes, x).clip(1, max(1, len(sorted_codes) - 1))
+    if len(sorted_codes) == 1:
+        return np.zeros(len(x), dtype=np.intp)
+    nearer_left = x - sorted_codes[right - 1] <= sorted_codes[right] - x
+    return right - nearer_left
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All axes together, with the l0 bound and the cost of moving.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+    scale, weight : ndarray of shape (d,)
+        One unit of change, and what a unit costs.
+    norm : float
+        The p of the distance; 0 counts changes.
+    max_changes : int or None
+    derived : ndarray of bool, shape (d,)
+        Features that are recomputed and never count as changes.
+    """
+
+    axes: tuple[Axis, ...]
+    scale: Array
+    weight: Array
+    norm: float
+    max_changes: int | None
+    derived: Mask
+
+    @cached_property
+    def query(self) -> Array:
+        """The query's codes, shape (d,)."""
+        return np.array([axis.query for axis in self.axes])
+
+    @cached_property
+    def free(self) -> Indices:
+        """Positions of the features that may move."""
+        return np.flatnonzero([axis.free for axis in self.axes])
+
+    @cached_property
+    def low(self) -> Array:
+        """Lowest allowed code per feature; the query's where it can't move."""
+        return self._ends(0)
+
+    @cached_property
+    def high(self) -> Array:
+        """Highest allowed code per feature; the query's where it can't move."""
+        return self._ends(-1)
+
+    def _ends(self, end: int) -> Array:
+        found = self.query.copy()
+        for j in self.free:
+            axis = self.axes[j]
+            if axis.choices is not None:
+                found[j] = axis.choices[end]
+            else:
+                found[j] = min(axis.low, axis.query) if end == 0 else max(axis.high, axis.query)
+        return found
+
+    @cached_property
+    def step(self) -> Array:
+        """Grid step per feature; 0 where continuous."""
+        return np.array([axis.step for axis in self.axes])
+
+    @cached_property
+    def categorical(self) -> Mask:
+        """Features with unordered levels."""
+        return np.array([axis.unordered for axis in self.axes], dtype=np.bool_)
+
+    @cached_property
+    def cyclic(self) -> Mask:
+        """Features on a circle."""
+        return self._period > 0
+
+    @cached_property
+    def choices(self) -> tuple[Array | None, ...]:
+        """Allowed codes per feature where finite and at most 10,000, else None."""
+        return tuple(
+            np.array([axis.query])
+            if not axis.free
+            else None
+            if axis.choices is None or len(axis.choices) > MOST_CHOICES
+            else axis.choices
+            for axis in self.axes
+        )
+
+    @cached_property
+    def size(self) -> float:
+        """Number of distinct points under limits, grid and the l0 bound; may be infinite."""
+        others = [
+            np.inf if (c := self.axes[j].choices) is None else float(len(c) - 1) for j in self.free
+        ]
+        if self.max_changes is None:
+            return float(np.prod([1.0, *(n + 1 for n in others)]))
+        # elementary symmetric polynomials: points with exactly 0, 1, ... changes
+        counts = [1.0] + [0.0] * min(self.max_changes, len(others))
+        for n in others:
+            for c in range(len(counts) - 1, 0, -1):
+                counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
+        return float(sum(counts))
+
+    @cached_property
+    def _period(self) -> Array:
+        return np.array([axis.period for axis in self.axes])
+
+    @cached_property
+    def _fixed(self) -> Indices:
+        moving = np.zeros(len(self.axes), dtype=np.bool_)
+        moving[self.free] = True
+        return np.flatnonzero(~moving & ~self.derived)
+
+    @cached_property
+    def _clipped(self) -> tuple[Indices, Array, Array]:
+        """Plain continuous features and their limits, snapped together."""
+        found = [
+            j
+            for j in self.free
+            if (axis := self.axes[j]).choices is None
+            and not axis.step
+            and axis.narrow is None
+            and axis.low <= axis.query <= axis.high
+        ]
+        at = np.array(found, dtype=np.intp)
+        return at, self.low[at], self.high[at]
+
+    @cached_property
+    def _regular(self) -> tuple[Indices, Array, Array, Array]:
+        at = np.array([j for j in self.free if self.axes[j].regular], dtype=np.intp)
+        anchor = np.array([self.axes[j].anchor for j in at])
+        return at, self.low[at], self.high[at], anchor
+
+    @cached_property
+    def _irregular(self) -> tuple[int, ...]:
+        done = set(self._clipped[0].tolist()) | set(self._regular[0].tolist())
+        return tuple(int(j) for j in self.free if int(j) not in done)
+
+    @cached_property
+    def _all_clipped(self) -> bool:
+        return len(self._clipped[0]) == len(self.axes)
+
+    def snap(self, X: Array) -> Array:
+        """Return the nearest allowed code per feature; fixed ones are the query's."""
+        if self._all_clipped:
+            return np.clip(X, self.low, self.high)
+        snapped = np.empty_like(X)
+        snapped[:, self._fixed] = self.query[self._fixed]
+        snapped[:, self.derived] = X[:, self.derived]
+        at, low, high = self._clipped
+        if len(at):
+            snapped[:, at] = np.clip(X[:, at], low, high)
+        at, low, high, anchor = self._regular
+        if len(at):
+            step = self.step[at]
+            steps = np.rint((X[:, at] - anchor) / step)
+            snapped[:, at] = np.clip(anchor + steps * step, low, high)
+        for j in self._irregular:
+            snapped[:, j] = self.axes[j].snap(X[:, j])
+        return snapped
+
+    def contains(self, X: Array) -> Mask:
+        """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
+        same = self.snap(X) == X
+        missing = self._missing
+        if missing.any():
+            same |= missing & np.isnan(X)
+        if self.derived.any():
+            same |= self.derived
+        inside: Mask = same.all(axis=1)
+        if self.max_changes is not None:
+            inside &= self.changes(X).sum(axis=1) <= self.max_changes
+        return inside
+
+    @cached_property
+    def _missing(self) -> Mask:
+        return np.isnan(self.query)
+
+    @cached_property
+    def _counted(self) -> Mask:
+        counted = ~self.derived
+        return counted & ~self._missing
+
+    def changes(self, X: Array) -> Mask:
+        """Return which features differ from the query, derived ones not counted; shape (n, d)."""
+        changed: Mask = X != self.query
+        if not self._counted.all():
+            changed &= self._counted
+        return changed
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """Cost of one code unit; 0 for features that can't move."""
+        inverse = np.zeros(len(self.axes))
+        inverse[self.free] = (self.weight / self.scale)[self.free]
+        inverse[self.categorical & (inverse > 0)] = self.weight[self.categorical & (inverse > 0)]
+        return inverse
+
+    @cached_property
+    def _filled(self) -> Array:
+        return np.nan_to_num(self.query)
+
+    def units(self, X: Array) -> Array:
+        """Return the weighted change per feature in units of its scale, shape (n, d)."""
+        delta = np.abs(X - self._filled)
+        if self._missing.any():
+            delta[:, self._missing] = 0.0
+        if self.categorical.any():
+            delta[:, self.categorical] = delta[:, self.categorical] != 0
+        if self.cyclic.any():
+            turn = delta[:, self.cyclic]
+            delta[:, self.cyclic] = np.minimum(turn, self._period[self.cyclic] - turn)
+        delta *= self._inverse
+        return delta
+
+    def distance(self, X: Array) -> Array:
+        """Return the cost of moving from the query to each row, its weight not included."""
+        units = self.units(X)
+        if self.norm == 1:
+            return units.sum(axis=1)
+        if self.norm == 0:
+            return (self.changes(X) * self.weight).sum(axis=1)
+        # scaled by the largest, or the power overflows
+        largest = units.max(axis=1, initial=0.0)
+        safe = np.where(largest > 0, largest, 1.0)
+        powers = ((units / safe[:, None]) ** self.norm).sum(axis=1)
+        return np.asarray(largest * powers ** (1 / self.norm))
+
+    def distance_gradient(self, X: Array) -> Array:
+        """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
+        direction = np.sign(X - self._filled)
+        if self.cyclic.any():
+            delta = X[:, self.cyclic] - self.query[self.cyclic]
+            far = np.abs(delta) > self._period[self.cyclic] / 2
+            direction[:, self.cyclic] *= np.where(far, -1.0, 1.0)
+        slope = direction * np.where(self.categorical, 0.0, self._inverse)
+        if self.norm == 1:
+            return slope
+        if self.norm == 0:
+            return np.zeros_like(X)
+        total = self.distance(X)[:, None]
+        safe = np.where(total > 0, total, 1.0)
+        return np.asarray(slope * (self.units(X) / safe) ** (self.norm - 1))
+
+    def trim(self, X: Array, limit: int | None) -> Array:
+        """Return the rows with only the `limit` largest changes kept, the rest as in the query."""
+        if limit is None:
+            return X
+        changed = self.changes(X)
+        over = changed.sum(axis=1) > limit
+        if not over.any():
+            return X
+        X = X.copy()
+        size = np.where(changed[over], self.units(X[over]), -1.0)
+        order = np.argsort(-size, axis=1, kind="stable")
+        drop = order[:, limit:]
+        rows = np.flatnonzero(over)[:, None]
+        dropped = changed[rows, drop]
+        X[rows, drop] = np.where(dropped, self.query[drop], X[rows, drop])
+        return X
+
+    def enumerate(self) -> Array:
+        """Return every point under limits, grid and the l0 bound; check `size` first."""
+        rows = self.query[None, :]
+        used = np.zeros(1, dtype=np.intp)
+        bound = len(self.free) if self.max_changes is None else self.max_changes
+        for j in self.free:
+            others = self.axes[j].others()
+            base = rows[used < bound]
+            moved = np.repeat(base, len(others), axis=0)
+            moved[:, j] = np.tile(others, len(base))
+            count = np.repeat(used[used < bound] + 1, len(others))
+            rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
+        return rows

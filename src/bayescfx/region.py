@@ -1,0 +1,394 @@
+"""A `Region`: the space seen from one query.
+
+The contract between space, propose and search. Rows are codes of shape (n, d); see `Grid` for
+limits and distance. Rules are checked on raw values, and only for rows that pass the cheap checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayescfx import sampling
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.errors import SpaceError
+from bayescfx.grid import Axis, Grid
+from bayescfx.near import NearHere
+from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
+from bayescfx.schema import Own, Rows, Schema
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a counterfactual of one query may lie; made by ``space.around(query)``.
+
+    Parameters
+    ----------
+    grid : Grid
+        Limits, grid, l0 bound and distance.
+    schema : Schema
+        The user's table.
+    own : Own
+        The query's own cells.
+    cost : Cost
+        What moving costs; its weight is not part of `distance`.
+    rules : tuple of TextRule or FunctionRule
+    derived : tuple of Derived
+    blocks : tuple of tuple of int
+        Features that move together.
+    bounds : tuple of (position, low, high)
+        Limits of derived features.
+    near : NearHere, optional
+        The data to stay close to.
+    data : ndarray of shape (m, d)
+        Background rows, as codes.
+    """
+
+    grid: Grid
+    schema: Schema
+    own: Own
+    cost: Cost
+    rules: tuple[TextRule | FunctionRule, ...] = ()
+    derived: tuple[Derived, ...] = ()
+    blocks: tuple[tuple[int, ...], ...] = ()
+    bounds: tuple[tuple[int, float, float], ...] = ()
+    near: NearHere | None = None
+    data: Array | None = None
+
+    # ── what the contract names ──
+
+    @property
+    def query(self) -> Array:
+        """The query's codes, shape (d,)."""
+        return self.grid.query
+
+    @property
+    def free(self) -> Indices:
+        """Positions of the features that may move, shape (k,)."""
+        return self.grid.free
+
+    @property
+    def low(self) -> Array:
+        """Lower limits, shape (d,); the query's code where fixed."""
+        return self.grid.low
+
+    @property
+    def high(self) -> Array:
+        """Upper limits, shape (d,); the query's code where fixed."""
+        return self.grid.high
+
+    @property
+    def step(self) -> Array:
+        """Grid steps, shape (d,); 0 where continuous, 1 where categorical."""
+        return self.grid.step
+
+    @property
+    def categorical(self) -> Mask:
+        """Features with unordered levels, shape (d,)."""
+        return self.grid.categorical
+
+    @property
+    def cyclic(self) -> Mask:
+        """Features ordered on a circle, shape (d,)."""
+        return self.grid.cyclic
+
+    @property
+    def choices(self) -> tuple[Array | None, ...]:
+        """Per feature the allowed codes, sorted, if finite and at most 10,000; else None."""
+        return self.grid.choices
+
+    @property
+    def scale(self) -> Array:
+        """One unit of change for the distance, shape (d,)."""
+        return self.grid.scale
+
+    @property
+    def max_changes(self) -> int | None:
+        """The l0 bound."""
+        return self.grid.max_changes
+
+    @property
+    def size(self) -> float:
+        """Number of distinct points before rules, or infinity."""
+        return self.grid.size
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """Feature names in the order of the codes."""
+        return self.schema.names
+
+    @cached_property
+    def A(self) -> Array:
+        """Linear rules over codes, ``A x <= b``; shape (rules, d)."""
+        rows = [a for a, _ in self._halfspaces]
+        return np.array(rows).reshape(len(rows), len(self.query))
+
+    @cached_property
+    def b(self) -> Array:
+        """Right-hand sides of the linear rules, shape (rules,)."""
+        return np.array([bound for _, bound in self._halfspaces])
+
+    @cached_property
+    def _halfspaces(self) -> list[tuple[Array, float]]:
+        found: list[tuple[Array, float]] = []
+        for rule in self.rules:
+            if isinstance(rule, TextRule):
+                found += rule.halfspaces(self.schema.features)
+        return found
+
+    @cached_property
+    def ruled(self) -> bool:
+        """Whether anything but limits, grid and the l0 bound restricts the region."""
+        return bool(self.rules or self.derived or self.blocks or self.near)
+
+    # ── tests ──
+
+    def contains(self, X: Array) -> Mask:
+        """Return which rows satisfy everything: limits, grid, l0, directions, every rule.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        inside = self.grid.contains(X)
+        if not self.ruled:
+            return inside
+        for test in self._tests():
+            left = np.flatnonzero(inside)
+            if not len(left):
+                break
+            inside[left] = test(X[left])
+        return inside
+
+    def _tests(self) -> list[Any]:
+        """Return the tests beyond the grid, cheap ones first; each maps codes to a mask."""
+        tests: list[Any] = [test for _, test in self.named_tests]
+        return tests
+
+    @cached_property
+    def named_tests(self) -> tuple[tuple[str, Any], ...]:
+        """Label and test of everything beyond the grid, cheap ones first."""
+        named: list[tuple[str, Any]] = []
+        for block in self.blocks:
+            label = "together(" + ", ".join(repr(self.names[j]) for j in block) + ")"
+            named.append((label, lambda X, block=block: self._moves_together(X, block)))
+        texts = [rule for rule in self.rules if isinstance(rule, TextRule)]
+        for rule in texts:
+            named.append((rule.label, lambda X, rule=rule: rule.holds(X, self.schema.features)))
+        for j, low, high in self.bounds:
+            label = f"the limits of {self.names[j]!r}"
+            named.append((label, lambda X, j=j, lo=low, hi=high: (X[:, j] >= lo) & (X[:, j] <= hi)))
+        if self.derived:
+            named.append(("derived columns up to date", self._up_to_date))
+        for rule in self.rules:
+            if isinstance(rule, FunctionRule):
+                named.append((rule.label, lambda X, rule=rule: rule.holds(self.rows(X))))
+        if self.near is not None:
+            named.append((self.near.label, self.near.holds))
+        return tuple(named)
+
+    def _moves_together(self, X: Array, block: tuple[int, ...]) -> Mask:
+        direction = np.sign(X[:, block] - self.query[list(block)])
+        return np.asarray((direction == direction[:, :1]).all(axis=1))
+
+    def _up_to_date(self, X: Array) -> Mask:
+        at = [self.schema.positions[rule.name] for rule in self.derived]
+        fresh = self.complete(X)[:, at]
+        return np.asarray(
+            ((fresh == X[:, at]) | (np.isnan(fresh) & np.isnan(X[:, at]))).all(axis=1)
+        )
+
+    def report(self, n: int, rng: np.random.Generator) -> dict[str, tuple[int, int]]:
+        """Return, per rule, how many of `n` draws within the limits pass it.
+
+        Returns
+        -------
+        dict of label to (passed, tried)
+        """
+        X = self.complete(sampling.draw(self, n, rng))
+        return {label: (int(test(X).sum()), len(X)) for label, test in self.named_tests}
+
+    # ── moves ──
+
+    def complete(self, X: Array) -> Array:
+        """Return the rows with derived columns recomputed.
+
+        A derived cell whose recomputed value is the one recomputed for the query stays the
+        query's own, so that nothing changes where nothing was moved.
+        """
+        if not self.derived or not len(X):
+            return X
+        X = X.copy()
+        for place, rule in enumerate(self.derived):
+            j = self.schema.positions[rule.name]
+            codes = self._derive(rule, X)
+            X[:, j] = np.where(codes == self._derived_base[place], self.query[j], codes)
+        return X
+
+    @cached_property
+    def _derived_base(self) -> list[float]:
+        """What each derived column would be for the query, recomputed in order."""
+        base = []
+        x = self.query[None, :].copy()
+        for rule in self.derived:
+            j = self.schema.positions[rule.name]
+            code = self._derive(rule, x)
+            base.append(float(code[0]))
+            # later functions see the query's own cell, as they do for untouched candidates
+        return base
+
+    def _derive(self, rule: Derived, X: Array) -> Array:
+        return self.schema.encode_column(rule.name, rule.values(self.rows(X)))
+
+    def snap(self, X: Array) -> Array:
+        """Return the nearest allowed code per feature, derived columns recomputed."""
+        return self.complete(self.grid.snap(X))
+
+    def changes(self, X: Array) -> Mask:
+        """Return which features differ from the query, derived ones not counted; shape (n, d)."""
+        return self.grid.changes(X)
+
+    def distance(self, X: Array) -> Array:
+        """Return the cost of moving to each row, the weight not included; shape (n,)."""
+        return self.grid.distance(X)
+
+    def distance_gradient(self, X: Array) -> Array:
+        """Return d distance / d code, shape (n, d)."""
+        return self.grid.distance_gradient(X)
+
+    def neighbours(self, x: Array) -> Array:
+        """Return the allowed rows one move away from a row: grid steps, levels, back to the query.
+
+        Parameters
+        ----------
+        x : ndarray of shape (d,)
+
+        Returns
+        -------
+        ndarray of shape (m, d)
+        """
+        moves: list[Array] = []
+        grouped = {j for block in self.blocks for j in block}
+        for j in self.free:
+            if int(j) in grouped:
+                continue
+            codes = _one_move(self.grid.axes[j], float(x[j]))
+            rows = np.repeat(x[None, :], len(codes), axis=0)
+            rows[:, j] = codes
+            moves.append(rows)
+        for block in self.blocks:
+            moves.append(self._block_moves(x, block))
+        X = self.complete(np.concatenate(moves)) if moves else np.empty((0, len(x)))
+        return X[self.contains(X)]
+
+    def _block_moves(self, x: Array, block: tuple[int, ...]) -> Array:
+        """Return moves of features that move together: one member, all one step, all back."""
+        at = list(block)
+        rows = [np.where(np.isin(np.arange(len(x)), at), self.query, x)]
+        for j in at:
+            for code in _one_move(self.grid.axes[j], float(x[j])):
+                row = x.copy()
+                row[j] = code
+                rows.append(row)
+        for side in (-1, 1):
+            row = x.copy()
+            for j in at:
+                row[j] = _next_code(self.grid.axes[j], float(x[j]), side, self.scale[j])
+            rows.append(row)
+        X = np.array(rows)
+        return X[(X != x).any(axis=1)]
+
+    def sample(self, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
+        """Return at most `n` allowed rows other than the query.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy Generator
+        changes : int, optional
+            Number of features changed in each row; without it any number the region allows.
+
+        Raises
+        ------
+        InfeasibleError
+            If no row but the query can be found, with the tightest rule.
+        """
+        return sampling.sample(self, n, rng, changes)
+
+    def project(self, X: Array) -> Array:
+        """Return the nearest allowed rows; rows that can't be repaired are dropped."""
+        rows, kept = sampling.repair(self, X)
+        return rows[kept]
+
+    def repair(self, X: Array) -> tuple[Array, Mask]:
+        """Return the nearest allowed rows and which of them are allowed; order is kept."""
+        return sampling.repair(self, X)
+
+    def background_rows(
+        self, n: int, rng: np.random.Generator, changes: int | None = None
+    ) -> Array:
+        """Return at most `n` allowed rows with values copied from data rows.
+
+        Parameters
+        ----------
+        changes : int, optional
+            How many randomly chosen free features are copied; without it all of them.
+        """
+        return sampling.background_rows(self, n, rng, changes)
+
+    def background(self) -> Array:
+        """Return the allowed rows made of the query's fixed and the data's free features."""
+        return sampling.background(self)
+
+    def enumerate(self, limit: int) -> Array | None:
+        """Return all allowed rows if there are at most `limit` before rules, else None."""
+        if self.size > limit:
+            return None
+        X = self.complete(self.grid.enumerate())
+        return X[self.contains(X)]
+
+    # ── the user's rows ──
+
+    def rows(self, X: Array) -> Rows:
+        """Return the user's rows, ready for the model: DataFrame or array."""
+        return self.schema.rows(X, self.own)
+
+    def encode(self, rows: object) -> Array:
+        """Return the codes of the user's rows, shape (n, d)."""
+        return self.schema.encode(rows)
+
+
+def _one_move(axis: Axis, code: float) -> Sequence[float]:
+    """Return the codes one move from `code`: next steps, all other levels, the query's."""
+    if axis.choices is None:
+        found = {axis.query}
+        if axis.step:
+            at = np.array([code - axis.step, code + axis.step])
+            found |= set(axis.snap(at).tolist())
+    elif axis.unordered:
+        found = set(axis.choices.tolist())
+    else:
+        place = int(np.searchsorted(axis.choices, code))
+        last = len(axis.choices) - 1
+        around = {place - 1, place + 1, place}
+        if axis.period:
+            around = {p % (last + 1) for p in around}
+        found = {float(axis.choices[p]) for p in around if 0 <= p <= last} | {axis.query}
+    return sorted(found - {code})
+
+
+def _next_code(axis: Axis, code: float, side: int, scale: float) -> float:
+    if axis.choices is not None:
+        beyond = axis.choices[(axis.choices - code) * side > 0]
+        if not len(beyond):
+            return code
+        return float(beyond[0] if side > 0 else beyond[-1])
+    return float(axis.snap(np.array([code + side * (axis.step or scale)]))[0])
