@@ -82,7 +82,8 @@ class Model:
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:
-            raw = self.predict(rows)
+            # A copy, since a model may write to what it gets.
+            raw = self.predict(rows.copy())
         except Exception as error:
             error.add_note(self._note(rows))
             raise
