@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.region import Region
+from bayescfx.rules import TextRule
 
 _CHUNK = 4096  # rows per call of the function: bounds memory, lets the deadline be seen
 
@@ -66,13 +68,22 @@ class Ledger:
             return np.ones(len(X), dtype=bool)
         return np.array([key not in self._known for key in self.keys(X)], dtype=bool)
 
+    def allowed(self, X: Array) -> Mask:
+        """Mask of the snapped rows that lie in the region."""
+        if self.region.ruled:
+            return self.region.contains(X)
+        bound = self.region.max_changes
+        if bound is None or bound >= len(self.region.free):
+            return np.ones(len(X), dtype=bool)
+        return np.asarray(self.region.changes(X).sum(axis=1) <= bound)
+
     def value(self, X: Array, *, allowed: bool = False) -> Array:
-        """Return the values of rows ``(n, d)``; ``-inf`` where a row is not allowed or not new.
+        """Return the values of snapped rows ``(n, d)``; ``-inf`` where not allowed or not new.
 
         `allowed` says that all rows are known to lie in the region.
         """
         out = np.full(len(X), -np.inf)
-        usable = self.new(X) if allowed else self.region.contains(X) & self.new(X)
+        usable = self.new(X) if allowed else self.new(X) & self.allowed(X)
         index = np.flatnonzero(usable)
         if index.size:
             rows = X if index.size == len(X) else X[index]
@@ -86,21 +97,66 @@ class Ledger:
         return self._score(X)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Values and gradients of rows that need not lie on the grid; they are not remembered."""
+        """Values and gradients of rows that need not lie on the grid; they are not remembered.
+
+        Derived columns are recomputed, and their part of the slope counted by differences.
+        """
+        region = self.region
         self.deadline.check()
-        value, gradient = self.acquisition.gradient(X)
+        if not region.derived:
+            value, gradient = self.acquisition.gradient(X)
+        else:
+            X = region.complete(X)
+            value, partial = self.acquisition.gradient(X)
+            gradient = partial + self._through_derived(X, partial)
+        if self.curved:
+            value = np.where(region.contains(_at_query(X, region.query)), value, -np.inf)
         return np.where(np.isnan(value), -np.inf, value), gradient
 
-    def tried(self) -> tuple[Array, Array]:
-        """Every allowed, new row so far, once, with its value; best first."""
+    @cached_property
+    def curved(self) -> bool:
+        """Whether rules other than linear ones restrict the continuous features."""
+        region = self.region
+        if region.derived or region.blocks or region.near is not None:
+            return True
+        return any(
+            not isinstance(rule, TextRule)
+            or len(rule.halfspaces(region.schema.features)) < len(rule.comparisons)
+            for rule in region.rules
+        )
+
+    def _through_derived(self, X: Array, partial: Array) -> Array:
+        """Slopes that reach the function through derived columns, by forward differences."""
+        region = self.region
+        columns = [j for j in region.free.tolist() if region.step[j] == 0]
+        derived = np.flatnonzero(region.grid.derived)
+        out = np.zeros_like(X)
+        if not columns:
+            return out
+        reach = region.high - region.low
+        shifted = np.repeat(X[None], len(columns), axis=0)
+        for at, j in enumerate(columns):
+            inward = np.where(X[:, j] + 1e-6 * reach[j] > region.high[j], -1.0, 1.0)
+            shifted[at, :, j] += inward * 1e-6 * reach[j]
+        flat = region.complete(shifted.reshape(-1, X.shape[1])).reshape(shifted.shape)
+        for at, j in enumerate(columns):
+            width = shifted[at, :, j] - X[:, j]
+            slope = (flat[at][:, derived] - X[:, derived]) / width[:, None]
+            out[:, j] = (np.nan_to_num(slope) * partial[:, derived]).sum(axis=1)
+        return out
+
+    def tried(self, most: int | None = None) -> tuple[Array, Array]:
+        """The best allowed, new rows so far, each once, with their values; best first."""
         if not self._rows:
             return np.empty((0, len(self.region.query))), np.empty(0)
         X, value = np.concatenate(self._rows), np.concatenate(self._values)
         order = np.argsort(-value, kind="stable")
+        if most is not None:
+            order = order[: 2 * most]
         seen: dict[bytes, int] = {}
         for at, key in zip(order.tolist(), self.keys(X[order]), strict=True):
             seen.setdefault(key, at)
-        index = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))
+        index = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))[:most]
         return X[index], value[index]
 
     def _score(self, X: Array) -> Array:
@@ -110,3 +166,8 @@ class Ledger:
             parts.append(self.acquisition.value(X[start : start + _CHUNK]))
         value = np.concatenate(parts) if parts else np.empty(0)
         return np.where(np.isnan(value), -np.inf, value)
+
+
+def _at_query(X: Array, query: Array) -> Array:
+    """Rows whose coordinates a hair beside the query's value are put back on it."""
+    return np.where(np.abs(X - query) <= 1e-8 * (1.0 + np.abs(query)), query, X)

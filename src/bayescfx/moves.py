@@ -13,6 +13,7 @@ from bayescfx.region import Region
 _LISTED = 32  # an ordered grid with more values is searched by doubling steps, not value by value
 _JUMPS = 6  # places tried along a continuous coordinate or a long grid
 _BUDGET = 3072  # most rows per call
+_PAIRS = 1024  # most pairs of moves per call
 _COMBINE = (1, 2, 3, 5, 8, 16, 64)  # how many of a row's best single moves are tried together
 
 
@@ -32,6 +33,8 @@ class Axes:
         Ordered grids too long for that: relaxed, then stepped.
     span : Array of shape (d,)
         Range of each feature, 1 where it is fixed.
+    free : Indices
+        All of them.
     """
 
     region: Region
@@ -39,6 +42,7 @@ class Axes:
     listed: Indices
     long: Indices
     span: Array
+    free: Indices
 
     @classmethod
     def of(cls, region: Region) -> Axes:
@@ -53,12 +57,7 @@ class Axes:
             short = values is not None and (len(values) <= _LISTED or not ordered)
             (listed if short else long).append(j)
         parts = [np.array(part, dtype=np.intp) for part in (smooth, listed, long)]
-        return cls(region, *parts, np.where(width > 0, width, 1.0))
-
-    @property
-    def free(self) -> Indices:
-        """All features that may move."""
-        return np.sort(np.concatenate([self.smooth, self.listed, self.long]))
+        return cls(region, *parts, np.where(width > 0, width, 1.0), np.array(free, dtype=np.intp))
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Draw rows ``(n, d)``, every free feature uniform over its own values."""
@@ -87,11 +86,11 @@ class Axes:
         free = self.free
         return np.asarray(X[:, free] / np.where(self.region.categorical, 1.0, self.span)[free])
 
-    def separation(self, unit: Array, others: Array) -> Array:
-        """Euclidean distances ``(n, m)`` between rows of :meth:`unit`; levels differ or don't."""
-        gap = np.abs(unit[:, None, :] - others[None, :, :])
+    def separation(self, unit: Array, one: Array) -> Array:
+        """Euclidean distances ``(n,)`` of rows of :meth:`unit` from `one`; levels differ or not."""
+        gap = np.abs(unit - one)
         gap = np.where(self.region.categorical[self.free], gap > 0, gap)
-        return np.sqrt(np.einsum("nmj,nmj->nm", gap, gap))
+        return np.sqrt((gap * gap).sum(axis=1))
 
     def lines(self, rng: np.random.Generator) -> tuple[Indices, Array]:
         """Features and values ``(t,)`` of the moves along one axis, the same for every row."""
@@ -139,7 +138,13 @@ class Axes:
 
 
 def improve(
-    ledger: Ledger, axes: Axes, X: Array, value: Array, rng: np.random.Generator
+    ledger: Ledger,
+    axes: Axes,
+    X: Array,
+    value: Array,
+    rng: np.random.Generator,
+    *,
+    pairs: bool = False,
 ) -> tuple[Array, Array]:
     """Move every row to the best point found by single moves, combinations of them and swaps.
 
@@ -153,26 +158,85 @@ def improve(
         Rows and their values.
     rng : numpy.random.Generator
         Places along continuous coordinates; a random part of the moves when there are too many.
+    pairs : bool
+        Also try two moves at once, improving or not.
 
     Returns
     -------
     X, value : Array of shape (m, d) and (m,)
         Never worse.
     """
-    rows, features, targets = _single_moves(axes, X, rng)
-    rows, features, targets = _thin(rng, _BUDGET, rows, features, targets)
+    region = ledger.region
+    moves = _single_moves(axes, X, rng)
+    rows, features, targets = _thin(rng, _BUDGET, *moves)
     candidates = X[rows]
     candidates[np.arange(len(rows)), features] = targets
-    rows, features, candidates = _within_bound(ledger.region, X, rows, features, candidates, rng)
-    candidates = ledger.region.snap(candidates)
+    rows, features, candidates = _within_bound(region, X, rows, features, candidates, rng)
+    extra_rows, extra = _joint(axes, X, rng)
+    if pairs:
+        pair_rows, pair = _pairs(axes, X, *moves, rng)
+        extra_rows, extra = np.concatenate([extra_rows, pair_rows]), np.concatenate([extra, pair])
+    rows = np.concatenate([rows, extra_rows])
+    features = np.concatenate([features, np.full(len(extra), -1)])
+    candidates = region.snap(np.concatenate([candidates, extra]))
     scores = ledger.value(candidates)
     X, value, before = X.copy(), value.copy(), value
     _take_best(X, value, rows, candidates, scores)
-    mixed_rows, mixed = _combinations(X, before, rows, features, candidates, scores)
+    single = features >= 0
+    mixed_rows, mixed = _combinations(
+        X, before, rows[single], features[single], candidates[single], scores[single]
+    )
     if len(mixed):
-        mixed = ledger.region.snap(mixed)
+        mixed = region.snap(mixed)
         _take_best(X, value, mixed_rows, mixed, ledger.value(mixed))
     return X, value
+
+
+def _pairs(
+    axes: Axes, X: Array, rows: Indices, features: Indices, targets: Array, rng: np.random.Generator
+) -> tuple[Indices, Array]:
+    """Two moves of a row at once: all pairs where few, else random ones."""
+    most = _PAIRS // max(1, len(X))
+    out_rows, out = [], []
+    for row in range(len(X)):
+        mine = np.flatnonzero(rows == row)
+        if len(mine) * (len(mine) - 1) // 2 <= most:
+            one, two = np.triu_indices(len(mine), 1)
+        else:
+            one, two = rng.integers(len(mine), size=(2, most))
+        one, two = mine[one], mine[two]
+        both = features[one] != features[two]
+        one, two = one[both], two[both]
+        points = np.tile(X[row], (len(one), 1))
+        at = np.arange(len(one))
+        points[at, features[one]] = targets[one]
+        points[at, features[two]] = targets[two]
+        out_rows.append(np.full(len(points), row, dtype=np.intp))
+        out.append(points)
+    points, rows = np.concatenate(out), np.concatenate(out_rows)
+    bound = axes.region.max_changes
+    if bound is not None:
+        keep = axes.region.changes(points).sum(axis=1) <= bound
+        points, rows = points[keep], rows[keep]
+    return rows, points
+
+
+def _joint(axes: Axes, X: Array, rng: np.random.Generator) -> tuple[Indices, Array]:
+    """Moves of features that must move together: all back, or all to one side of the query."""
+    region = axes.region
+    out = []
+    for block in region.blocks:
+        at = list(block)
+        back = X.copy()
+        back[:, at] = region.query[at]
+        out.append(back)
+        for side in (region.low, region.high):
+            for share in (np.arange(_JUMPS) + rng.random(_JUMPS)) / _JUMPS:
+                moved = X.copy()
+                moved[:, at] = region.query[at] + share * (side - region.query)[at]
+                out.append(moved)
+    rows = np.tile(np.arange(len(X)), len(out))
+    return rows, np.concatenate(out) if out else np.empty((0, X.shape[1]))
 
 
 def _single_moves(

@@ -46,11 +46,11 @@ def screen(ledger: Ledger, axes: Axes, starts: Array, rng: np.random.Generator) 
             each = max(3, -(-2 * _POOL // len(sets)))
             pool = _on_supports(axes, np.repeat(sets, each, axis=0), rng)
     pool = region.snap(np.concatenate([starts, pool]))
-    allowed = region.contains(pool)
-    pool = pool[allowed]
+    allowed = ledger.allowed(pool)
     if allowed.mean() < 0.5:
-        pool = np.concatenate([pool, region.sample(_POOL // 2, rng)])
-    ledger.value(pool, allowed=True)
+        pool = np.concatenate([pool[allowed], region.sample(_POOL // 2, rng)])
+        allowed = np.ones(len(pool), dtype=bool)
+    ledger.value(pool[allowed], allowed=True)
 
 
 def every_support(free: int, bound: int) -> Mask | None:

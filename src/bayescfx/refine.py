@@ -1,0 +1,161 @@
+"""A tournament: many candidates climb a little, the best different ones climb on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices
+from bayescfx.ascent import Box, ascend
+from bayescfx.ledger import Ledger
+from bayescfx.moves import Axes, improve
+
+# Rows that are still in, and calls of their ascent, round by round; the last round is repeated.
+_ROUNDS = ((24, 5), (10, 6), (5, 8), (3, 12))
+_LAST = 4  # most repetitions of the last round
+_SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
+_WIDE = 40  # with more continuous features than this, fewer rows climb
+
+
+@dataclass(frozen=True)
+class _Field:
+    """Rows in the tournament: points, values, and the curvature learnt so far."""
+
+    X: Array
+    value: Array
+    columns: Indices
+    H: Array
+
+    def take(self, index: Indices) -> _Field:
+        return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
+
+
+def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> Array:
+    """Improve the best different rows that the ledger knows.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Knows the candidates, scores the new ones and remembers them.
+    axes : Axes
+        The free features.
+    k : int
+        How many different maxima are wanted.
+    rng : numpy.random.Generator
+        Source of moves.
+
+    Returns
+    -------
+    Array of shape (n, d)
+        Where the last rows ended, best first.
+    """
+    shrink = min(1.0, _WIDE / max(1, len(axes.smooth) + len(axes.long)))
+    sizes = [max(3, 2 * k, round(rows * shrink)) for rows, _ in _ROUNDS]
+    X, value = ledger.tried(64 + 8 * sizes[0])
+    field = _field(ledger, axes, X, value)
+    for at, (rows, (_, calls)) in enumerate(zip(sizes, _ROUNDS, strict=True)):
+        field = field.take(different(axes, field.X, field.value, rows))
+        if at:
+            field = _moved(ledger, axes, field, rng)
+        field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
+    for _ in range(_LAST):
+        before = field.value
+        field = _moved(ledger, axes, field, rng, pairs=True)
+        risen = field.value > before + 1e-6
+        if not risen.any():
+            break
+        field = _climbed(ledger, axes, field, _ROUNDS[-1][1])
+    return field.X[np.argsort(-field.value, kind="stable")]
+
+
+def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARATION) -> Indices:
+    """Indices of the best `n` rows that lie apart; filled up with close ones, best first.
+
+    Parameters
+    ----------
+    axes : Axes
+        Gives the distances.
+    X, value : Array of shape (m, d) and (m,)
+        Rows and values.
+    n : int
+        How many.
+    apart : float
+        Least distance, in units of the ranges.
+
+    Returns
+    -------
+    Indices
+    """
+    order = np.argsort(-value, kind="stable")
+    unit = axes.unit(X[order])
+    blocked = np.zeros(len(order), dtype=bool)
+    kept: list[int] = []
+    while len(kept) < n and not blocked.all():
+        at = int(np.argmin(blocked))
+        kept.append(at)
+        blocked |= axes.separation(unit, unit[at]) < apart
+        blocked[at] = True
+    rest = [at for at in range(len(order)) if at not in kept][: n - len(kept)]
+    return order[np.array(kept + rest, dtype=np.intp)]
+
+
+def _field(ledger: Ledger, axes: Axes, X: Array, value: Array) -> _Field:
+    columns = _columns(ledger, axes, X)
+    return _Field(X, value, columns, np.zeros((*columns.shape, columns.shape[1])))
+
+
+def _columns(ledger: Ledger, axes: Axes, X: Array) -> Indices:
+    """Columns that each row may climb in: all with a slope, or those changed under an l0 bound."""
+    region = ledger.region
+    sloped = np.sort(np.concatenate([axes.smooth, axes.long]))
+    bound = region.max_changes
+    if bound is None or bound >= len(axes.free):
+        return np.tile(sloped, (len(X), 1))
+    changed = region.changes(X)[:, sloped]
+    first = np.argsort(~changed, axis=1, kind="stable")[:, : min(bound, len(sloped))]
+    return np.asarray(sloped[first])
+
+
+def _moved(
+    ledger: Ledger, axes: Axes, field: _Field, rng: np.random.Generator, *, pairs: bool = False
+) -> _Field:
+    """One round of moves; what was learnt of a row's curvature stays if its columns do."""
+    X, value = improve(ledger, axes, field.X, field.value, rng, pairs=pairs)
+    columns = _columns(ledger, axes, X)
+    same = (columns == field.columns).all(axis=1)
+    return _Field(X, value, columns, np.where(same[:, None, None], field.H, 0.0))
+
+
+def _climbed(
+    ledger: Ledger, axes: Axes, field: _Field, calls: int, *, relaxed: bool = False
+) -> _Field:
+    """Follow the gradient in the continuous features, and in long grids if `relaxed`."""
+    region = ledger.region
+    columns = field.columns
+    if not columns.size:
+        return field
+    at = np.arange(len(columns))[:, None]
+    x = field.X[at, columns]
+    movable = region.step[columns] == 0
+    if relaxed:
+        movable = np.ones_like(movable)
+    if region.max_changes is not None:
+        movable = movable & region.changes(field.X)[at, columns]
+    box = Box(
+        columns,
+        np.where(movable, region.low[columns], x),
+        np.where(movable, region.high[columns], x),
+        axes.span[columns],
+        region.query[columns],
+        region.A,
+        region.b,
+    )
+    climbed, _, H = ascend(
+        lambda rows, X: ledger.gradient(X), field.X, box, H=field.H, iterations=calls
+    )
+    climbed = region.snap(climbed)
+    scores = ledger.value(climbed)
+    better = scores > field.value
+    X = np.where(better[:, None], climbed, field.X)
+    return _Field(X, np.where(better, scores, field.value), columns, H)
