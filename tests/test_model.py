@@ -18,7 +18,9 @@ from sklearn.svm import LinearSVC
 
 from bayescfx.errors import ModelError
 from bayescfx.model import Model, as_model, probability
+from bayescfx.space import Space
 
+TWO_COLUMNS = Space.from_data(np.array([[0.5, 1.5], [2.5, 3.5]])).schema
 FRAME = pd.DataFrame({"hour": [3, 4], "distance": [0.0, 1.5]})
 
 
@@ -73,8 +75,7 @@ def test_predict_is_preferred_to_calling() -> None:
 
 def test_a_model_stays_a_model_and_learns_the_column_names() -> None:
     model = probability(lambda rows: [0.5 for _ in rows])
-    schema = types.SimpleNamespace(labels=("x0", "x1"))
-    again = as_model(model, schema)
+    again = as_model(model, TWO_COLUMNS)
     assert again.link == "logit"
     assert again.names == ("x0", "x1")
     assert as_model(model) is model
@@ -121,7 +122,7 @@ def test_rows_of_an_array_are_named_by_the_schema_or_by_position() -> None:
     with pytest.raises(ModelError, match=r"for {0: 1.0, 1: 2.0}"):
         bad(rows)
     with pytest.raises(ModelError, match=r"for {'x0': 1.0, 'x1': 2.0}"):
-        as_model(bad, types.SimpleNamespace(labels=("x0", "x1")))(rows)
+        as_model(bad, TWO_COLUMNS)(rows)
 
 
 def test_wide_rows_are_shortened_in_messages() -> None:

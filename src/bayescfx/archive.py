@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ class ArchiveError(BayesCFXError, ValueError):
     """A text is not an answer that this version can read."""
 
 
-def dumps(kind: str, content: Mapping[str, Plain], version: str) -> str:
+def dumps(kind: str, content: Mapping[str, Plain]) -> str:
     """Return `content` as a JSON text that says what it is."""
-    head = {"format": FORMAT, "kind": kind, "version": version}
+    head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 
@@ -42,16 +43,20 @@ def loads(kind: str, text: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> loads("explanation", dumps("explanation", {"output": 1.5}, "0.1"))["output"]
+    >>> loads("explanation", dumps("explanation", {"output": 1.5}))["output"]
     1.5
     """
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise ArchiveError(f"`text` must be JSON; got {error}. Pass what to_json returned.") from error
+        raise ArchiveError(
+            f"`text` must be JSON; got {error}. Pass what to_json returned."
+        ) from error
     if not isinstance(content, dict) or content.get("kind") != kind:
         found = content.get("kind") if isinstance(content, dict) else type(content).__name__
-        raise ArchiveError(f"`text` must hold an {kind}; got {found!r}. Pass what to_json returned.")
+        raise ArchiveError(
+            f"`text` must hold an {kind}; got {found!r}. Pass what to_json returned."
+        )
     if content.get("format") != FORMAT:
         raise ArchiveError(
             f"`text` must have format {FORMAT}; got {content.get('format')!r}, written by bayescfx "

@@ -8,7 +8,7 @@ one :class:`Evaluator`, each with its own :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ from bayescfx.errors import QueryError
 from bayescfx.evaluations import Evaluations
 from bayescfx.known import Known, keys
 from bayescfx.model import Model
+from bayescfx.schema import Schema
 from bayescfx.tables import Rows, join, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
@@ -35,24 +36,6 @@ class Place(Protocol):
 
     def contains(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` are allowed."""
-        ...
-
-
-class Coder(Protocol):
-    """What an evaluator needs to know about the user's table; a schema or a space."""
-
-    @property
-    def labels(self) -> Sequence[Hashable]:
-        """The columns' names."""
-        ...
-
-    def encode(self, rows: object) -> Array:
-        """Return the codes ``(n, d)`` of rows."""
-        ...
-
-    @property
-    def names(self) -> Sequence[Hashable]:
-        """The features' names, one for each code."""
         ...
 
 
@@ -132,7 +115,7 @@ class Evaluator:
     def __init__(
         self,
         model: Model,
-        schema: Coder,
+        schema: Schema,
         evaluations: Evaluations,
         *,
         deadline: Deadline = NEVER,
@@ -145,10 +128,10 @@ class Evaluator:
         self.rows_sent = 0
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
-        evaluations.claim(tuple(schema.labels), model.name)
+        evaluations.claim(tuple(column.name for column in schema.columns), model.name)
         self._recall(schema)
 
-    def _recall(self, schema: Coder) -> None:
+    def _recall(self, schema: Schema) -> None:
         """Take over what earlier calls have learnt, as codes."""
         rows, outputs = self.evaluations.rows, self.evaluations.outputs
         if rows is None:
@@ -358,7 +341,7 @@ class Account:
         return self.evaluator.known.outputs[self.inside()]
 
 
-def _codes(schema: Coder, rows: Rows) -> tuple[Array, Indices]:
+def _codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
     """Return the codes of the rows that fit, and which they are.
 
     Halving finds the few that do not fit without trying each row on its own.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import numbers
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError, suggest
+from bayescfx.schema import Schema
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Link: TypeAlias = Literal["logit"]
@@ -27,15 +28,6 @@ Predict: TypeAlias = Callable[[Any], object]
 
 _SHOWN_CELLS = 20
 _SHOWN_ROWS = 3
-
-
-class Named(Protocol):
-    """Anything with column names, such as a schema."""
-
-    @property
-    def labels(self) -> Sequence[Hashable]:
-        """The columns' names."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +148,7 @@ class Model:
             )
 
 
-def as_model(model: object, schema: Named | None = None) -> Model:
+def as_model(model: object, schema: Schema | None = None) -> Model:
     """Return a user's model as a checked :class:`Model`.
 
     Parameters
@@ -182,7 +174,7 @@ def as_model(model: object, schema: Named | None = None) -> Model:
     >>> as_model(lambda X: [sum(row) for row in X])(np.array([[1.0, 2.0]]))
     array([3.])
     """
-    names = None if schema is None else tuple(schema.labels)
+    names = None if schema is None else tuple(column.name for column in schema.columns)
     if isinstance(model, Model):
         return replace(model, names=names) if names is not None else model
     if inspect.isclass(model):

@@ -5,17 +5,25 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 
-from bayescfx import markup, wording
+from bayescfx import archive, markup, wording
 from bayescfx.arrays import Array
+from bayescfx.counterfactual import Counterfactual
+from bayescfx.errors import SpaceError, SpaceWarning
 from bayescfx.evaluations import Evaluations
-from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
-from bayescfx.values import same_cell
+from bayescfx.model import as_model
+from bayescfx.potentials import contains
+from bayescfx.region import Region
+from bayescfx.space import Space
+from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name, join
+from bayescfx.values import Plain, from_plain, same_cell, to_plain
+from bayescfx.verification import broken_rules, wrong_changes, wrong_outputs
 from bayescfx.wording import Intervals
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
@@ -24,46 +32,6 @@ Stopped: TypeAlias = Literal[
 ]
 
 N_META = 5  # columns that `to_frame` adds
-
-
-@dataclass(frozen=True, eq=False)
-class Counterfactual:
-    """One row that answers the question, or comes nearest to it.
-
-    Parameters
-    ----------
-    row : Series or ndarray
-        The row in the user's columns and units, exactly as the model scored it.
-    output : float
-        The model's output for it.
-    potential : float
-        How well the wish is met: 1 at the potential's peak, 0 at worst.
-    changes : dict
-        ``{name: (before, after)}`` for the features that were moved.
-    cost : float
-        The distance from the query.
-    valid : bool
-        Whether the output is accepted as reaching the target.
-    """
-
-    row: Row
-    output: float
-    potential: float
-    changes: Mapping[Any, tuple[Any, Any]]
-    cost: float
-    valid: bool
-
-    @property
-    def n_changes(self) -> int:
-        """How many features were moved."""
-        return len(self.changes)
-
-    def __repr__(self) -> str:
-        word = "valid" if self.valid else "not valid"
-        return (
-            f"Counterfactual({wording.moves(self.changes)}: prediction "
-            f"{wording.number(self.output)}, {word}, cost {wording.number(self.cost)})"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +94,7 @@ class Explanation:
     trace: Array
     evaluations: Evaluations
     n_evaluations: int
-    space: Any
+    space: Space
     layout: Layout
     tolerance: float = 0.05
     probability_reachable: float | None = None
@@ -195,6 +163,138 @@ class Explanation:
             if not all(kept):
                 shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
         return pd.DataFrame(shown, index=frame.index, dtype=object)
+
+    def to_json(self) -> str:
+        """Return the whole answer as a JSON text; see :meth:`from_json`.
+
+        Cells come back exactly, whatever their type. Rules that are functions can't be written;
+        their names are.
+        """
+        content: dict[str, Plain] = {
+            "layout": self.layout.to_plain(),
+            "query": archive.write_row(self.query, self.layout),
+            "output": to_plain(self.output),
+            "target": archive.write_target(self.target),
+            "wanted": archive.write_intervals(self.wanted),
+            "accepted": archive.write_intervals(self.accepted),
+            "tolerance": self.tolerance,
+            "status": self.status,
+            "stopped": self.stopped,
+            "counterfactuals": [c.to_plain(self.layout) for c in self.counterfactuals],
+            "reachable": [to_plain(float(y)) for y in self.reachable],
+            "probability_reachable": self.probability_reachable,
+            "binding": list(self.binding),
+            "trace": [to_plain(float(p)) for p in self.trace],
+            "n_evaluations": self.n_evaluations,
+            "method": self.method,
+            "seed": self.seed,
+            "space": self.space.to_dict(),
+            "evaluations": archive.write_evaluations(self.evaluations),
+        }
+        return archive.dumps("explanation", content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """Return the answer that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Raises
+        ------
+        ArchiveError
+            If the text is something else, or of a format that this version does not know.
+        """
+        content = archive.loads("explanation", text)
+        layout = Layout.from_plain(content["layout"])
+        low, high = (from_plain(y) for y in content["reachable"])
+        return cls(
+            query=archive.read_row(content["query"], layout),
+            output=from_plain(content["output"]),
+            target=archive.read_target(content["target"]),
+            wanted=archive.read_intervals(content["wanted"]),
+            accepted=archive.read_intervals(content["accepted"]),
+            status=content["status"],
+            counterfactuals=tuple(
+                Counterfactual.from_plain(c, layout) for c in content["counterfactuals"]
+            ),
+            stopped=content["stopped"],
+            reachable=(low, high),
+            trace=np.array([from_plain(p) for p in content["trace"]], dtype=np.float64),
+            evaluations=archive.read_evaluations(content["evaluations"]),
+            n_evaluations=content["n_evaluations"],
+            space=Space.from_dict(content["space"]),
+            layout=layout,
+            tolerance=content["tolerance"],
+            probability_reachable=content["probability_reachable"],
+            binding=tuple(content["binding"]),
+            method=content["method"],
+            seed=content["seed"],
+        )
+
+    def verify(self, model: object, space: Space | None = None) -> bool:
+        """Tell whether everything the answer claims is true; one call of the model.
+
+        Each row is scored again, tested against every limit and rule, and, where it is called
+        valid, against the target. Nothing but the answer is needed, also after a JSON round trip,
+        unless rules are functions.
+
+        Parameters
+        ----------
+        model : object
+            The model.
+        space : Space, optional
+            What was allowed, if the answer comes from JSON and its rules are functions.
+
+        Returns
+        -------
+        bool
+            Whether all holds; :meth:`violations` says what does not.
+        """
+        return not self.violations(model, space)
+
+    def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
+        """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
+        region = self._region(space)
+        query = self.layout.table([list(self.query)])
+        f = as_model(model, region.schema)
+        outputs = np.array([self.output, *(c.output for c in self.counterfactuals)])
+        wrong = wrong_outputs(f, join([query, self.rows]), outputs)
+        found = ["the model has another output for the query"] if wrong[0] else []
+        found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
+        found += [f"a row breaks {label}" for label in broken_rules(region, self.rows)]
+        accepted = contains(self._accepted(), outputs[1:])
+        for k, answer in enumerate(self.counterfactuals):
+            if answer.valid != accepted[k]:
+                word = "misses" if answer.valid else "reaches"
+                found.append(f"answer {k} {word} the target")
+        if self.reached != bool(self.best.valid):
+            found.append(f"the status is {self.status!r}")
+        if not found:
+            claimed = [list(c.changes) for c in self.counterfactuals]
+            found += [
+                f"answer {k} has other changes" for k in wrong_changes(region, self.rows, claimed)
+            ]
+        return tuple(found)
+
+    def _accepted(self) -> Intervals:
+        """Return the accepted outputs, from the target itself where it is one of ours."""
+        again = getattr(self.target, "acceptance", None)
+        return self.accepted if again is None else again(self.output, self.tolerance)
+
+    def _region(self, space: Space | None) -> Region:
+        space = self.space if space is None else space
+        if space.unrestored:
+            raise SpaceError(
+                "`space` must be given, because these rules are functions, which JSON does not "
+                f"hold: {', '.join(space.unrestored)}. Pass the space that was used."
+            )
+        with warnings.catch_warnings():
+            # What there is to say about this query was said when the question was asked.
+            warnings.simplefilter("ignore", SpaceWarning)
+            return space.around(self.layout.table([list(self.query)]))
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())

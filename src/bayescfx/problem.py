@@ -1,0 +1,92 @@
+"""One question: a query, its output, a wish, and where to look (Section 2 of the paper).
+
+The wish is a potential rho of the model's output y. A surrogate may see the output on another scale
+(log-odds for a probability); potential and target set stay on the output itself, and are only
+carried over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.model import Link
+from bayescfx.potentials import Intervals, LevelPotential, contains
+from bayescfx.region import Region
+
+
+class Wish(Protocol):
+    """What a problem needs to know about a target."""
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the potential once f(query) is known."""
+        ...
+
+    def acceptance(self, output: float, tolerance: float) -> Intervals:
+        """Return the outputs that count as reached."""
+        ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A query seen through its region, and what is wanted of the model's output.
+
+    Parameters
+    ----------
+    region : Region
+        Where a counterfactual may lie; knows the query and the cost of moving.
+    output : float
+        f(query).
+    target : Target
+        The wish as it was said.
+    potential : Potential
+        The wish as a function of the output.
+    tolerance : float
+        How much of the wanted change may be missed.
+    link : {"logit"}, optional
+        The scale on which the surrogate sees outputs.
+    """
+
+    region: Region
+    output: float
+    target: Wish
+    potential: LevelPotential
+    tolerance: float
+    link: Link | None = None
+
+    @classmethod
+    def of(
+        cls,
+        region: Region,
+        output: float,
+        target: Wish,
+        *,
+        tolerance: float = 0.05,
+        link: Link | None = None,
+    ) -> Problem:
+        """Return the problem that a target poses once f(query) is known."""
+        return cls(region, output, target, target.potential(output), tolerance, link)
+
+    @cached_property
+    def acceptance(self) -> Intervals:
+        """Outputs that count as reached."""
+        return self.target.acceptance(self.output, self.tolerance)
+
+    @cached_property
+    def wanted(self) -> Intervals:
+        """Outputs at the potential's peak: the wish without any tolerance."""
+        return self.potential.target_set(0.0)
+
+    def accepted(self, y: Array) -> Mask:
+        """Return which outputs ``(n,)`` reach the target; a fault does not."""
+        return contains(self.acceptance, y)
+
+    def score(self, y: Array) -> Array:
+        """Return the potential of outputs ``(n,)`` relative to its peak, 0 to 1; 0 for a fault."""
+        fault = np.isnan(y)
+        share = self.potential.value(np.where(fault, self.output, y)) / self.potential.peak
+        return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
