@@ -161,7 +161,7 @@ class Evaluations:
         frame[free_name("output", frame.columns)] = self.outputs
         return frame
 
-    def append(self, rows: Rows, outputs: object) -> None:
+    def append(self, rows: Rows, outputs: object, *, layout: Layout | None = None) -> None:
         """Add rows and their outputs: all of them or, on an error, none.
 
         Parameters
@@ -170,6 +170,8 @@ class Evaluations:
             Rows with the columns of those before.
         outputs : array-like of shape (n,)
             The model's outputs for them.
+        layout : Layout, optional
+            That of `rows`, if it is known.
         """
         y = np.array(outputs, dtype=np.float64)
         if y.shape != (len(rows),):
@@ -177,9 +179,9 @@ class Evaluations:
                 f"`outputs` must be one number for each of the {len(rows)} rows; got shape "
                 f"{y.shape}. Pass what the model returned for them."
             )
-        layout = self._fit(Layout.of(rows))
+        layout = self._fit(Layout.of(rows) if layout is None else layout)
         if self._file is not None:
-            self._file.append(rows, y, None if layout == self._layout else layout)
+            self._file.append(rows, y, None if layout is self._layout else layout)
         self._layout = layout
         self._parts.append((rows, y))
 
@@ -225,8 +227,10 @@ class Evaluations:
         self.close()
 
     def _fit(self, layout: Layout) -> Layout:
-        if self._layout is None or layout == self._layout:
+        if self._layout is None or layout is self._layout:
             return layout
+        if layout == self._layout:
+            return self._layout
         if layout.is_frame != self._layout.is_frame:
             kinds = ("an array", "a DataFrame")
             raise EvaluationsError(

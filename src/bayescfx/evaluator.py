@@ -21,7 +21,7 @@ from bayescfx.evaluations import Evaluations
 from bayescfx.known import Known, keys
 from bayescfx.model import Model
 from bayescfx.schema import Schema
-from bayescfx.tables import Rows, join, pick
+from bayescfx.tables import Layout, Rows, join, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
@@ -128,6 +128,7 @@ class Evaluator:
         self.rows_sent = 0
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
+        self._layout: Layout | None = None
         evaluations.claim(tuple(column.name for column in schema.columns), model.name)
         self._recall(schema)
 
@@ -141,8 +142,10 @@ class Evaluator:
             scored = np.flatnonzero(np.isfinite(outputs))
             rows, outputs = pick(rows, scored), outputs[scored]
         codes, fits = _codes(schema, rows)
-        for key, x, y in zip(keys(codes), codes, outputs[fits], strict=True):
-            self.known.add(key, x, float(y))
+        # The first output of a row is kept: a model that answers twice is asked once.
+        first = {key: i for i, key in reversed(list(enumerate(keys(codes))))}
+        kept = np.array(sorted(first.values()), dtype=np.intp)
+        self.known.extend(keys(codes[kept]), codes[kept], outputs[fits][kept])
 
     @property
     def X(self) -> Array:
@@ -252,9 +255,12 @@ class Evaluator:
     def _record(self, batch: _Batch, y: Array) -> None:
         if len(batch) == 0:
             return
-        self.evaluations.append(batch.rows, y)
-        for key, x, output, owner in zip(batch.keys, batch.X, y, batch.owners, strict=True):
-            owner.paid.append(self.known.add(key, x, float(output)))
+        if self._layout is None:
+            self._layout = Layout.of(batch.rows)
+        self.evaluations.append(batch.rows, y, layout=self._layout)
+        places = self.known.extend(batch.keys, batch.X, y)
+        for place, owner in zip(places, batch.owners, strict=True):
+            owner.paid.append(place)
 
 
 class Account:

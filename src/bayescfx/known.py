@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayescfx.arrays import Array
@@ -39,19 +41,17 @@ class Known:
         """Return the position of the row with this key."""
         return self._index.get(key)
 
-    def add(self, key: bytes, x: Array, y: float) -> int:
-        """Add one row and return its position; a row known already keeps its output."""
-        known = self._index.get(key)
-        if known is not None:
-            return known
-        if self._n == len(self._y):
+    def extend(self, row_keys: Sequence[bytes], X: Array, y: Array) -> range:
+        """Add rows that are new, each once, and return their positions."""
+        start, stop = self._n, self._n + len(y)
+        while stop > len(self._y):
             self._X = np.concatenate([self._X, np.empty_like(self._X)])
             self._y = np.concatenate([self._y, np.empty_like(self._y)])
-        self._X[self._n], self._y[self._n] = x, y
-        self._index[key] = self._n
-        self._faults += bool(np.isnan(y))
-        self._n += 1
-        return self._n - 1
+        self._X[start:stop], self._y[start:stop] = X, y
+        self._index.update(zip(row_keys, range(start, stop), strict=True))
+        self._faults += int(np.count_nonzero(np.isnan(y)))
+        self._n = stop
+        return range(start, stop)
 
 
 def keys(X: Array) -> list[bytes]:
