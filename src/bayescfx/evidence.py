@@ -28,6 +28,7 @@ NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
 LEAST_FIXED_NOISE = 1e-8  # while learning: keeps K definite when the noise is fixed at zero
 MAX_STEPS = 60  # of one climb
+MAX_LEAPS, LEAP = 5, 2.0  # between optima, in log lengthscale
 ROUGH, FINE = 1e-5, 1e-9  # relative gain at which a climb ends; 1e-5 is below 0.01 nats in practice
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -103,7 +104,9 @@ class Priors:
 
     lengthscale: LogNormal
     noise: LogNormal = LogNormal(-4.0, 1.0)
-    output_scale: LogNormal = LogNormal(1.0, 1.0)
+    # Few outputs, near each other, understate the variance of the process: the mode is 4, not 1.
+    # Measured on four kinds of models and 5 to 50 rows: better log density and smaller errors.
+    output_scale: LogNormal = LogNormal(math.log(4.0) + 0.49, 0.7)
 
     @classmethod
     def for_dimensions(cls, d: int) -> Priors:
@@ -145,13 +148,13 @@ class LogPosterior:
         priors: Priors,
         categorical: Sequence[int] = (),
         noise: float | None = None,
-        output_scale: float | None = 1.0,
+        output_scale: float | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
         n, self.features = X.shape
         self.active: Indices = np.flatnonzero(np.any(X[0] != X, axis=0))
         self.priors, self.noise, self.output_scale = priors, noise, output_scale
-        self._z, self._kernel, self._deadline = z, kernel, deadline
+        self.z, self._kernel, self._deadline = z, kernel, deadline
         self._i, self._j = np.tril_indices(n, -1)
         self._lower = self._j * n + self._i  # place of each pair in a matrix stored by columns
         self._matrix = np.zeros((n, n))
@@ -206,7 +209,7 @@ class LogPosterior:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient at `theta`; -inf where K is singular."""
         self._deadline.check()
-        z, n, k = self._z, len(self._z), len(self.active)
+        z, n, k = self.z, len(self.z), len(self.active)
         noise, scale = self._tail(theta)
         weights = np.exp(-2.0 * theta[:k])
         c, slope = self._kernel(weights @ self._differences)
@@ -253,15 +256,29 @@ class LogPosterior:
 
 
 def _guesses(posterior: LogPosterior) -> list[Array]:
-    """Return first guesses: the mode of the priors, and rougher, smoother and noisier ones."""
-    mode = posterior.mode()
-    pairs = [(1.0, mode.noise), (0.3, 1e-4), (3.0, 1e-4)]
-    if posterior.noise is None:
-        pairs.append((3.0, 0.1))
-    return [
-        posterior.pack(Hyperparameters(stretch * mode.lengthscales, noise, mode.output_scale))
-        for stretch, noise in pairs
-    ]
+    """Return the most plausible of some first guesses around the mode of the priors."""
+    few = len(posterior.z) <= 100
+    tries, climbs = (30, 3) if few else (10, 2)
+    mode, k = posterior.pack(posterior.mode()), len(posterior.active)
+    low, high = posterior.bounds
+    spread = np.concatenate([np.full(k, 1.5), np.full(len(mode) - k, 2.5)])
+    # A fixed seed: the same data give the same fit.
+    steps = np.random.default_rng(0).standard_normal((tries, len(mode))) * spread
+    steps[0] = 0.0
+    return _highest(posterior, np.clip(mode + steps, low, high), climbs)
+
+
+def _leaps(posterior: LogPosterior, theta: Array) -> list[Array]:
+    """Return the most plausible places where one lengthscale is much shorter or longer."""
+    k = len(posterior.active)
+    steps = np.concatenate([-LEAP * np.eye(k, len(theta)), LEAP * np.eye(k, len(theta))])
+    low, high = posterior.bounds
+    return _highest(posterior, np.clip(theta + steps, low, high), 3)
+
+
+def _highest(posterior: LogPosterior, thetas: Array, count: int) -> list[Array]:
+    heights = np.array([posterior(theta)[0] for theta in thetas])
+    return list(thetas[np.argsort(-heights, kind="stable")[:count]])
 
 
 def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[float, Array]:
@@ -305,6 +322,17 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
         guesses = [posterior.pack(start), posterior.pack(posterior.mode())]
         _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), ROUGH)
         return posterior.unpack(theta)
-    ends = [_climb(posterior, theta, ROUGH) for theta in _guesses(posterior)]
-    _, theta = max(ends, key=lambda end: end[0])
+    height, theta = _best_climb(posterior, _guesses(posterior))
+    # Optima differ in which features they blame: with few rows, leap along one axis at a time.
+    leaps = MAX_LEAPS if len(posterior.z) * len(posterior.active) <= 3000 else 0
+    for _ in range(leaps):
+        higher, there = _best_climb(posterior, _leaps(posterior, theta))
+        if higher <= height + 1e-3:
+            break
+        height, theta = higher, there
     return posterior.unpack(_climb(posterior, theta, FINE)[1])
+
+
+def _best_climb(posterior: LogPosterior, starts: list[Array]) -> tuple[float, Array]:
+    ends = [_climb(posterior, theta, ROUGH) for theta in starts]
+    return max(ends, key=lambda end: end[0], default=(-math.inf, np.empty(0)))

@@ -67,7 +67,7 @@ class GaussianProcess:
         Whether outputs are centred on their average, or the prior mean is zero as in the paper.
     noise : float or None, default None
         Noise variance relative to the outputs' variance; None learns it.
-    output_scale : float or None, default 1.0
+    output_scale : float or None, default None
         Prior variance relative to the outputs' variance; None learns it.
     dimensions : int or None, default None
         The d of the lengthscale prior; None means the number of columns that vary.
@@ -88,7 +88,7 @@ class GaussianProcess:
         categorical: Sequence[int] = (),
         mean: MeanName = "standard",
         noise: float | None = None,
-        output_scale: float | None = 1.0,
+        output_scale: float | None = None,
         dimensions: int | None = None,
     ) -> None:
         if kernel not in KERNELS:
@@ -143,9 +143,8 @@ class GaussianProcess:
         rows, outputs = self._data(X, y)
         if start is not None:
             _check_columns(start, rows.shape[1])
-        units = _Units.of(outputs, self.mean)
-        h = most_plausible(self._log_posterior(rows, outputs, units, deadline), start)
-        return self._adopt(rows, outputs, units, h)
+        h = most_plausible(self.log_posterior(rows, outputs, deadline), start)
+        return self._adopt(rows, outputs, h)
 
     def condition(
         self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
@@ -168,7 +167,7 @@ class GaussianProcess:
         """
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
-        return self._adopt(rows, outputs, _Units.of(outputs, self.mean), hyperparameters)
+        return self._adopt(rows, outputs, hyperparameters)
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
         """Return a new process that also knows these points.
@@ -200,6 +199,41 @@ class GaussianProcess:
         )
         twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
         return twin
+
+    def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
+        """Return what :meth:`fit` maximises: a function of log hyperparameters, with gradient.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; of many rows, a fixed choice of some hundreds is used.
+        y : array-like of shape (n,)
+            Outputs.
+        deadline : Deadline, default NEVER
+            Checked at every evaluation.
+
+        Returns
+        -------
+        LogPosterior
+        """
+        rows, outputs = self._data(X, y)
+        z = _Units.of(outputs, self.mean).standardise(outputs)
+        limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / max(rows.shape[1], 1)) ** 0.5))
+        if len(rows) > limit:
+            # A fixed choice: the same data give the same fit.
+            chosen = np.random.default_rng(0).permutation(len(rows))[:limit]
+            rows, z = rows[chosen], z[chosen]
+        varied = int(np.any(rows[0] != rows, axis=0).sum())
+        return LogPosterior(
+            rows,
+            z,
+            categorical=self.categorical,
+            kernel=KERNELS[self.kernel],
+            priors=Priors.for_dimensions(self.dimensions or varied),
+            noise=self.noise,
+            output_scale=self.output_scale,
+            deadline=deadline,
+        )
 
     @property
     def hyperparameters(self) -> Hyperparameters:
@@ -305,31 +339,12 @@ class GaussianProcess:
             raise ValueError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
         return self._fitted
 
-    def _adopt(self, X: Array, y: Array, units: _Units, h: Hyperparameters) -> GaussianProcess:
+    def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
+        units = _Units.of(y, self.mean)
         embedding = Embedding.of(X, self.categorical)
         posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
         self._fitted = posterior, units
         return self
-
-    def _log_posterior(
-        self, X: Array, y: Array, units: _Units, deadline: Deadline = NEVER
-    ) -> LogPosterior:
-        limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / X.shape[1]) ** 0.5))
-        if len(X) > limit:
-            # A fixed choice: the same data give the same fit.
-            chosen = np.random.default_rng(0).permutation(len(X))[:limit]
-            X, y = X[chosen], y[chosen]
-        varied = int(np.any(X[0] != X, axis=0).sum())
-        return LogPosterior(
-            X,
-            units.standardise(y),
-            categorical=self.categorical,
-            kernel=KERNELS[self.kernel],
-            priors=Priors.for_dimensions(self.dimensions or varied),
-            noise=self.noise,
-            output_scale=self.output_scale,
-            deadline=deadline,
-        )
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
         """Return rows and outputs as checked arrays of their own."""
