@@ -1,14 +1,15 @@
-"""An answer as HTML that needs nothing else: no script, no style sheet, all text escaped."""
+"""An answer as HTML that needs nothing else: no script, no files, all text escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-_TABLE = "border-collapse:collapse;margin:0.5em 0"
-_CELL = "padding:0.2em 0.8em;text-align:right;border-bottom:1px solid #bbb"
-_HEAD = f"{_CELL};font-weight:600"
-_NAME = f"{_HEAD};text-align:left"
+_STYLE = (
+    ".bayescfx table{border-collapse:collapse;margin:.5em 0}"
+    ".bayescfx td,.bayescfx th{padding:.2em .8em;text-align:right;border-bottom:1px solid #bbb}"
+    ".bayescfx th[scope=row]{text-align:left}"
+)
 
 
 def paragraph(text: str) -> str:
@@ -37,17 +38,17 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     >>> "&lt;i&gt;" in table(["", "now"], [["<i>", "1"]])
     True
     """
-    titles = "".join(f'<th scope="col" style="{_HEAD}">{escape(t)}</th>' for t in head)
+    titles = "".join(f'<th scope="col">{escape(t)}</th>' for t in head)
     body = "".join(_line(line) for line in lines)
-    return f'<table style="{_TABLE}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>'
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _line(cells: Sequence[str]) -> str:
-    name = f'<th scope="row" style="{_NAME}">{escape(cells[0])}</th>'
-    rest = "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in cells[1:])
+    name = f'<th scope="row">{escape(cells[0])}</th>'
+    rest = "".join(f"<td>{escape(text)}</td>" for text in cells[1:])
     return f"<tr>{name}{rest}</tr>"
 
 
 def page(*parts: str) -> str:
-    """Return the parts as one block."""
-    return "<div>" + "".join(parts) + "</div>"
+    """Return the parts as one block with its own style."""
+    return f'<div class="bayescfx"><style>{_STYLE}</style>{"".join(parts)}</div>'

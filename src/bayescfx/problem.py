@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.links import Linked, Logit
 from bayescfx.model import Link
 from bayescfx.potentials import Intervals, LevelPotential, contains
 from bayescfx.region import Region
@@ -90,3 +91,22 @@ class Problem:
         fault = np.isnan(y)
         share = self.potential.value(np.where(fault, self.output, y)) / self.potential.peak
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
+
+    # ── on the surrogate's scale ──
+
+    @cached_property
+    def surrogate_potential(self) -> LevelPotential:
+        """The potential as a function of what the surrogate models."""
+        return self.potential if self.link is None else Linked(self.potential, Logit())
+
+    @cached_property
+    def surrogate_acceptance(self) -> Intervals:
+        """The accepted outputs on the surrogate's scale; ends at 0 and 1 become infinite."""
+        if self.link is None:
+            return self.acceptance
+        inside = [(low, high) for low, high in self.acceptance if high >= 0.0 and low <= 1.0]
+        return tuple(Logit().interval(low, high) for low, high in inside)
+
+    def to_surrogate(self, y: Array) -> Array:
+        """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
+        return y if self.link is None else Logit().forward(y)
