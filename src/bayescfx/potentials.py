@@ -1,0 +1,614 @@
+"""Potentials: how much each output of the model is worth (Section 2 of the paper).
+
+A potential ``rho`` gives every output ``y`` a value; its superlevel sets are the target sets of
+Definition "Potential Duality". Three families are provided, all with the same peak ``1/e``:
+
+* :class:`AEP` and :class:`SEP`, the exponential-polynomial family (Definition "EP Family");
+* :class:`Plateau`, for ranges: the peak *is* the range asked for.
+
+Symbols: ``z = (y - origin) / width``, ``t = z**2``, ``v = t - 1``. Near the peak the level is
+carried as ``epsilon = 1 - level / peak``, because ``level`` itself can no longer tell how far the
+peak is. The paper's limits of integration print Lambert's W at ``rho*``; they need ``-rho*``, and
+both radii of the target set move with ``epsilon`` (the footnote calls the inner one fixed).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import TargetError
+
+Interval: TypeAlias = tuple[float, float]
+Intervals: TypeAlias = tuple[Interval, ...]
+
+PEAK = math.exp(-1.0)
+
+_E_LOW = 1.4456468917292502e-16  # e minus its nearest double
+_SPLIT = 134217729.0  # 2**27 + 1, Dekker's constant
+_FAR = 30.0  # exp(-z**2) is 0 in double precision from here on
+# v(s) with v - log(1 + v) = s**2 / 2, the expansion of Lambert's W around its branch point
+_BRANCH = (1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120)
+
+
+@runtime_checkable
+class Potential(Protocol):
+    """What every potential has: a value and a slope for each output."""
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative of the potential at each output."""
+
+
+@runtime_checkable
+class LevelPotential(Potential, Protocol):
+    """A potential that also knows its peak and its superlevel sets."""
+
+    @property
+    def peak(self) -> float:
+        """The largest value."""
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return the intervals where the potential is at least `level`."""
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return the intervals where the potential is at least ``(1 - epsilon) * peak``."""
+
+    def knots(self) -> Array:
+        """Return points between which the potential is smooth and monotone."""
+
+
+class Edges(NamedTuple):
+    """The two roots of ``t * exp(1 - t) = 1 - epsilon``, with ``v = t - 1`` kept exactly."""
+
+    t_low: Array
+    v_low: Array
+    t_high: Array
+    v_high: Array
+
+
+def shortfall(level: ArrayLike) -> Array:
+    """Return ``1 - e * level`` without losing the digits near the peak ``1/e``.
+
+    Parameters
+    ----------
+    level : array_like
+        Values of a potential with peak ``1/e``.
+
+    Returns
+    -------
+    ndarray
+        The relative distance of each level to the peak.
+
+    Examples
+    --------
+    >>> float(shortfall(0.0))
+    1.0
+    """
+    level = np.asarray(level, dtype=float)
+    product = math.e * level
+    # Dekker's product: product + rest == math.e * level exactly
+    big = _SPLIT * level
+    high = big - (big - level)
+    low = level - high
+    e_big = _SPLIT * math.e
+    e_high = e_big - (e_big - math.e)
+    e_low = math.e - e_high
+    rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
+    return np.asarray((1.0 - product) - rest - _E_LOW * level)
+
+
+def excess(level: ArrayLike) -> Array:
+    """Return ``-log(e * level)``, the depth of a level below the peak in nats.
+
+    Parameters
+    ----------
+    level : array_like
+        Levels; 0 and below give ``inf``, the peak and above give 0.
+
+    Returns
+    -------
+    ndarray
+        The depth of each level.
+
+    Examples
+    --------
+    >>> float(excess(0.0)), float(excess(1.0))
+    (inf, 0.0)
+    """
+    level = np.asarray(level, dtype=float)
+    positive = level > 0.0
+    safe = np.where(positive, level, 1.0)
+    near = -np.log1p(-np.clip(shortfall(safe), 0.0, 0.5))
+    depth = np.where(safe < 0.25, -1.0 - np.log(safe), near)
+    return np.where(positive, depth, np.inf)
+
+
+def ep_edges(depth: ArrayLike) -> Edges:
+    """Return where the exponential-polynomial family crosses a level (Lemma B.1).
+
+    The roots in ``t = z**2`` are ``-W0(-level)`` and ``-W-1(-level)``, solved here in
+    ``log t`` because Lambert's W in double precision is wrong near its branch point.
+
+    Parameters
+    ----------
+    depth : array_like
+        ``-log(e * level)``, see :func:`excess`.
+
+    Returns
+    -------
+    Edges
+        Roots below and above 1, and their distances to 1.
+
+    Examples
+    --------
+    >>> edges = ep_edges(excess(0.2))
+    >>> [round(float(t), 6) for t in (edges.t_low, edges.t_high)]
+    [0.259171, 2.542641]
+    """
+    depth = np.asarray(depth, dtype=float)
+    finite = np.where(np.isfinite(depth), depth, 1.0)
+    t_low, v_low = _root(finite, -1.0)
+    t_high, v_high = _root(finite, 1.0)
+    inside = np.isfinite(depth)
+    return Edges(
+        np.where(inside, t_low, 0.0),
+        np.where(inside, v_low, -1.0),
+        np.where(inside, t_high, np.inf),
+        np.where(inside, v_high, np.inf),
+    )
+
+
+def _root(depth: Array, sign: float) -> tuple[Array, Array]:
+    """Solve ``v - log(1 + v) = depth`` on one side of 0; return ``t = 1 + v`` and ``v``."""
+    s = sign * np.sqrt(2.0 * depth)
+    small = np.clip(s, -1.0, 1.0)
+    series = small * np.polynomial.polynomial.polyval(small, _BRANCH)
+    if sign > 0:
+        start = np.log(1.0 + depth + np.log1p(s + depth))
+    else:
+        start = np.where(depth > 0.5, -1.0 - depth + np.exp(-1.0 - depth), 0.0)
+    log_t = np.where(depth < 0.5, np.log1p(series), start)
+    for _ in range(6):
+        gradient = np.expm1(log_t)
+        safe = np.where(gradient == 0.0, 1.0, gradient)
+        log_t = log_t - np.where(gradient == 0.0, 0.0, (gradient - log_t - depth) / safe)
+    # for small depth the series is exact and Newton's residual has lost its digits
+    v = np.where(np.abs(s) < 0.1, series, np.expm1(log_t))
+    t = np.where(np.abs(s) < 0.1, 1.0 + series, np.exp(log_t))
+    return t, v
+
+
+def _radii(depth: float) -> tuple[float, float, float, float]:
+    """Return both radii ``z`` of a superlevel set, and their distances to 1."""
+    edges = ep_edges(depth)
+    low, high = math.sqrt(float(edges.t_low)), math.sqrt(float(edges.t_high))
+    return low, high, float(edges.v_low) / (1.0 + low), _offset(float(edges.v_high), high)
+
+
+def _offset(v: float, z: float) -> float:
+    return math.inf if math.isinf(v) else v / (1.0 + z)
+
+
+def _ep_interval(origin: float, width: float, side: int, depth: float) -> Interval:
+    """Return one superlevel interval in output units."""
+    low, high, below, above = _radii(depth)
+    step = side * width
+    # far from the peak add to the origin, close to it add to the peak: no digits are lost
+    inner = origin + step * low if low < 0.5 else (origin + step) + step * below
+    outer = origin + step * high if high > 2.0 else (origin + step) + step * above
+    return (inner, outer) if side > 0 else (outer, inner)
+
+
+def _checked_epsilon(epsilon: float) -> float:
+    if not 0.0 <= epsilon < 1.0:
+        raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
+    return float(epsilon)
+
+
+def _checked_shape(owner: object, origin: float, width: float) -> None:
+    """Store `origin` and `width` as floats, or explain what is wrong with them."""
+    name = type(owner).__name__
+    for key, number in (("origin", origin), ("width", width)):
+        if not math.isfinite(number):
+            raise TargetError(f"{name}: `{key}` must be a finite number; got {number!r}.")
+        object.__setattr__(owner, key, float(number))
+    if not width > 0.0:
+        raise TargetError(
+            f"{name}: `width` must be positive; got {width!r}. "
+            "It is the size of the change asked for."
+        )
+    if origin + width == origin or not math.isfinite(abs(origin) + width):
+        raise TargetError(
+            f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
+            "Ask for a larger change."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AEP:
+    """Asymmetric exponential-polynomial potential: change the output by `width` to one side.
+
+    ``rho(y) = z**2 * exp(-z**2)`` with ``z = max(0, side * (y - origin) / width)``; the peak
+    ``1/e`` is at ``origin + side * width`` (Definition "EP Family").
+
+    Parameters
+    ----------
+    origin : float
+        The output that is to change, f(query).
+    width : float
+        How far it should move; positive.
+    side : {1, -1}
+        Upwards or downwards.
+
+    Examples
+    --------
+    >>> potential = AEP(0.0, 2.0, side=-1)
+    >>> float(potential.value(-2.0)) == potential.peak, float(potential.value(2.0))
+    (True, 0.0)
+    """
+
+    origin: float
+    width: float
+    side: Literal[1, -1] = 1
+
+    def __post_init__(self) -> None:
+        _checked_shape(self, self.origin, self.width)
+        if self.side not in (1, -1):
+            raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {self.side!r}.")
+
+    @property
+    def peak(self) -> float:
+        """The largest value, ``1/e``."""
+        return PEAK
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        t = np.square(self._radius(y))
+        return np.asarray(np.minimum(t * np.exp(-t), PEAK))
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        z = self._radius(y)
+        return np.asarray(self.side * 2.0 * z * (1.0 - z) * (1.0 + z) * np.exp(-z * z) / self.width)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return where the potential is at least `level`; at 0, the limit from above."""
+        if level > PEAK:
+            return ()
+        if level < 0.0:
+            return ((-math.inf, math.inf),)
+        return (_ep_interval(self.origin, self.width, self.side, float(excess(level))),)
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        depth = -math.log1p(-_checked_epsilon(epsilon))
+        return (_ep_interval(self.origin, self.width, self.side, depth),)
+
+    def knots(self) -> Array:
+        """Return points between which the potential is smooth and monotone."""
+        return np.sort(self.origin + self.side * self.width * _EP_KNOTS)
+
+    def _radius(self, y: ArrayLike) -> Array:
+        z = self.side * (np.asarray(y, dtype=float) - self.origin) / self.width
+        return np.asarray(np.clip(z, 0.0, _FAR))
+
+
+@dataclass(frozen=True, slots=True)
+class SEP:
+    """Symmetric exponential-polynomial potential: change the output by `width` either way.
+
+    The sum of the two :class:`AEP` (Definition "EP Family").
+
+    Parameters
+    ----------
+    origin : float
+        The output that is to change, f(query).
+    width : float
+        How far it should move; positive.
+
+    Examples
+    --------
+    >>> len(SEP(0.0, 1.0).superlevel(0.2))
+    2
+    """
+
+    origin: float
+    width: float
+
+    def __post_init__(self) -> None:
+        _checked_shape(self, self.origin, self.width)
+
+    @property
+    def peak(self) -> float:
+        """The largest value, ``1/e``."""
+        return PEAK
+
+    @property
+    def sides(self) -> tuple[AEP, AEP]:
+        """The two one-sided potentials whose sum this is, lower one first."""
+        return AEP(self.origin, self.width, -1), AEP(self.origin, self.width, 1)
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        below, above = self.sides
+        return below.value(y) + above.value(y)
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        below, above = self.sides
+        return below.slope(y) + above.slope(y)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return where the potential is at least `level`; at 0, the limit from above."""
+        below, above = self.sides
+        if level < 0.0:
+            return above.superlevel(level)
+        return below.superlevel(level) + above.superlevel(level)
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        below, above = self.sides
+        return below.target_set(epsilon) + above.target_set(epsilon)
+
+    def knots(self) -> Array:
+        """Return points between which the potential is smooth and monotone."""
+        below, above = self.sides
+        return np.union1d(below.knots(), above.knots())
+
+
+# extrema and inflections of z**2 exp(-z**2), and steps over which it falls moderately
+_EP_KNOTS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Potential of a range: at its peak from `low` to `high`, falling off outside.
+
+    ``rho(y) = 1 / (e * (1 + z**2))`` with ``z`` the distance to the range in units of `width`.
+    The algebraic tail is deliberate: it is C1 with a Lipschitz slope, falls like the EP family
+    close to the range, and its slope is still a normal number a hundred orders of magnitude away,
+    where an exponential tail has long underflowed and leaves a search without a direction.
+
+    Parameters
+    ----------
+    low, high : float
+        The range; one end may be infinite.
+    width : float
+        Distance at which the potential is half its peak; positive.
+
+    Examples
+    --------
+    >>> potential = Plateau(1.0, 2.0, width=0.5)
+    >>> potential.superlevel(potential.peak)
+    ((1.0, 2.0),)
+    >>> float(potential.value(2.5)) == potential.peak / 2
+    True
+    """
+
+    low: float
+    high: float
+    width: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.low) or math.isnan(self.high) or not self.low <= self.high:
+            raise TargetError(
+                f"Plateau: `low` must not exceed `high`; got {self.low!r} and {self.high!r}."
+            )
+        if math.isinf(self.low) and math.isinf(self.high):
+            raise TargetError("Plateau: one of `low` and `high` must be finite; got both infinite.")
+        if not (math.isfinite(self.width) and self.width > 0.0):
+            raise TargetError(f"Plateau: `width` must be positive; got {self.width!r}.")
+        for key in ("low", "high", "width"):
+            object.__setattr__(self, key, float(getattr(self, key)))
+
+    @property
+    def peak(self) -> float:
+        """The largest value, ``1/e``, taken on the whole range."""
+        return PEAK
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        return np.asarray(PEAK / (1.0 + np.square(self._distance(y))))
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        z = self._distance(y)
+        fall = 1.0 + z * z
+        return np.asarray(-2.0 * PEAK / self.width * (z / fall) / fall)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return where the potential is at least `level`."""
+        if level > PEAK:
+            return ()
+        if level <= 0.0:
+            return ((-math.inf, math.inf),)
+        # distance = sqrt(epsilon / (1 - epsilon)), (PEAK - level) is exact near the peak
+        return self._widened(math.sqrt((PEAK - level) / level))
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        epsilon = _checked_epsilon(epsilon)
+        return self._widened(math.sqrt(epsilon / (1.0 - epsilon)))
+
+    def knots(self) -> Array:
+        """Return points between which the potential is smooth and monotone."""
+        steps = self.width * np.concatenate(([0.0], 4.0 ** np.arange(0, 24)))
+        ends = [end for end in (self.low, self.high) if math.isfinite(end)]
+        return np.unique(np.concatenate([self.low - steps, self.high + steps, ends]))
+
+    def _widened(self, distance: float) -> Intervals:
+        step = self.width * distance
+        return ((self.low - step, self.high + step),)
+
+    def _distance(self, y: ArrayLike) -> Array:
+        """Return the signed distance to the range in widths, 0 inside."""
+        y = np.asarray(y, dtype=float)
+        outside = np.maximum(y - self.high, 0.0) - np.maximum(self.low - y, 0.0)
+        return np.asarray(np.clip(outside / self.width, -1e100, 1e100))
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdSet:
+    """Outputs that differ from the query's by at least `epsilon`: the brittle alternative.
+
+    Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
+    as good as any other, and the nearest one jumps with `epsilon`.
+
+    Parameters
+    ----------
+    origin : float
+        The query's output.
+    epsilon : float
+        The smallest change that counts.
+
+    Examples
+    --------
+    >>> ThresholdSet(1.0, 0.5).contains([1.2, 1.5, 0.0]).tolist()
+    [False, True, True]
+    """
+
+    origin: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.origin) and self.epsilon > 0.0):
+            raise TargetError(
+                "ThresholdSet: `origin` must be finite and `epsilon` positive; "
+                f"got {self.origin!r} and {self.epsilon!r}."
+            )
+
+    def contains(self, outputs: ArrayLike) -> Mask:
+        """Return which outputs are in the set."""
+        return np.asarray(np.abs(np.asarray(outputs, dtype=float) - self.origin) >= self.epsilon)
+
+
+def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
+    """Solve ``rho(y) = level`` where the potential is monotone, by Newton inside a bracket.
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential.
+    ends : (low, high)
+        The bracket; the levels lie between the potential's values at its ends.
+    level : ndarray of shape (n,)
+        The levels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The roots.
+
+    Examples
+    --------
+    >>> monotone_root(AEP(0.0, 1.0), (0.0, 1.0), np.array([0.2])).round(6).tolist()
+    [0.509088]
+    """
+    a, c = max(ends[0], -1e100), min(ends[1], 1e100)
+    rising = float(potential.value(c)) > float(potential.value(a))
+    low, high = np.full(level.shape, a), np.full(level.shape, c)
+    y = 0.5 * (low + high)
+    for _ in range(100):
+        miss = potential.value(y) - level
+        above = (miss > 0.0) == rising
+        low, high = np.where(above, low, y), np.where(above, y, high)
+        slope = potential.slope(y)
+        newton = y - miss / np.where(slope == 0.0, np.inf, slope)
+        inside = (newton > low) & (newton < high)
+        step = np.where(inside, newton, 0.5 * (low + high))
+        done = np.abs(step - y) <= 2e-16 * np.abs(y)
+        y = step
+        if done.all():
+            break
+    return y
+
+
+def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
+    """Return which outputs lie in a union of closed intervals.
+
+    Parameters
+    ----------
+    intervals : sequence of (low, high)
+        The union.
+    outputs : array_like
+        The outputs.
+
+    Returns
+    -------
+    ndarray of bool
+        One entry per output.
+
+    Examples
+    --------
+    >>> contains(((0.0, 1.0), (2.0, 3.0)), [0.5, 1.5]).tolist()
+    [True, False]
+    """
+    outputs = np.asarray(outputs, dtype=float)
+    found = np.zeros(outputs.shape, dtype=bool)
+    for low, high in intervals:
+        found |= (outputs >= low) & (outputs <= high)
+    return found
+
+
+def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> bool:
+    """Tell whether a potential is not maximal at the query (Definition "Potential").
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential in question.
+    output : float
+        f(query).
+    outputs : array_like
+        Outputs of the model, as many as are known.
+
+    Returns
+    -------
+    bool
+        True if some output has a larger potential than the query's.
+
+    Examples
+    --------
+    >>> is_potential(AEP(0.0, 1.0), 0.0, [0.5, 2.0]), is_potential(AEP(0.0, 1.0), 1.0, [0.5, 2.0])
+    (True, False)
+    """
+    outputs = np.asarray(outputs, dtype=float)
+    if outputs.size == 0:
+        return False
+    return bool(np.max(potential.value(outputs)) > float(potential.value(output)))
+
+
+def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
+    """Return which outputs are epsilon-optimal (Definition "Potential Duality").
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential.
+    outputs : array_like
+        The outputs to test.
+    epsilon : float
+        How much of the optimum may be missed, in [0, 1).
+    best : float
+        The optimum ``rho*`` that the model can reach; `potential.peak` if it can reach the peak.
+
+    Returns
+    -------
+    ndarray of bool
+        True where ``rho(y) >= (1 - epsilon) * best``.
+
+    Examples
+    --------
+    >>> in_target_set(AEP(0.0, 1.0), [0.5, 1.0, 1.1], 0.05, AEP(0.0, 1.0).peak).tolist()
+    [False, True, True]
+    """
+    return np.asarray(potential.value(outputs) >= (1.0 - _checked_epsilon(epsilon)) * best)
