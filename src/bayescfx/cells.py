@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +17,12 @@ from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import QueryError
-from bayescfx.features import Feature, Integer, Moment, Real
+from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
 
 Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
+Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
+
+UNKNOWN = -1.0  # the code of a level that its feature does not have
 
 
 @dataclass(frozen=True)
@@ -28,169 +32,225 @@ class Column:
     name: Hashable
     dtype: Dtype
 
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind of dtype; "O" for objects, text and categories."""
+        return str(getattr(self.dtype, "kind", "O"))
 
-def strict_cells(cells: pd.Series[Any], column: Column, what: str) -> Any:
-    """Return the cells as an array of the column's dtype.
+    def strict(self, given: Any, what: str) -> Cells:
+        """Return the cells as an array of the column's dtype.
 
-    Raises
-    ------
-    QueryError
-        If a cell can't be held exactly: a fraction in an integer column, a text in a number's.
+        Raises
+        ------
+        QueryError
+            If a cell can't be held exactly: a fraction in an integer column, text in a number's.
+        """
+        if isinstance(given, pd.Series):
+            given = given.array if isinstance(given.dtype, ExtensionDtype) else given.to_numpy()
+        if given.dtype == self.dtype:
+            return given
+        try:
+            found = pd.Series(given).astype(self.dtype).array
+        except (TypeError, ValueError, OverflowError):
+            found = None
+        if found is None or not _unchanged(given, found, self.kind):
+            raise QueryError(
+                f"`{what}` must fit the dtypes of the space; got {self._first_bad(given)!r} in "
+                f"column {self.name!r} of dtype {_dtype_text(self.dtype)}."
+            )
+        return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
+
+    def strict_one(self, value: Any, what: str) -> Cells:
+        """Return one cell as an array of length 1; see :meth:`strict`."""
+        number = isinstance(value, (int, float, np.integer, np.floating))
+        if isinstance(self.dtype, np.dtype) and number and self.kind == "f":
+            return np.array([value], dtype=self.dtype)
+        cell = np.empty(1, dtype=object)
+        cell[0] = value
+        return self.strict(cell, what)
+
+    def _first_bad(self, given: Any) -> object:
+        for value in given:
+            one = np.empty(1, dtype=object)
+            one[0] = value
+            try:
+                if not _unchanged(one, pd.Series(one).astype(self.dtype).array, self.kind):
+                    return value
+            except (TypeError, ValueError, OverflowError):
+                return value
+        return given[0]
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How one column with a feature of its own becomes codes and back.
+
+    Parameters
+    ----------
+    column : Column
+    feature : Feature
+
+    Examples
+    --------
+    >>> codec = Codec(Column("c", np.dtype(object)), Categorical(["red", "green"]))
+    >>> codec.encode(np.array(["green", None, "blue"], dtype=object))
+    array([ 1., nan, -1.])
     """
-    if cells.dtype == column.dtype:
-        return cells.array
-    try:
-        found = cells.astype(column.dtype)  # type: ignore[arg-type]  # any pandas dtype is accepted
-    except (TypeError, ValueError, OverflowError):
-        found = None
-    if found is not None and _unchanged(cells, found):
-        return found.array
-    bad = _first_bad(cells, column.dtype)
-    raise QueryError(
-        f"`{what}` must fit the dtypes of the space; got {bad!r} in column {column.name!r} of "
-        f"dtype {_dtype_text(column.dtype)}."
-    )
 
+    column: Column
+    feature: Feature
 
-def encode_cells(cells: pd.Series[Any], feature: Feature, name: Hashable, what: str) -> Array:
-    """Return the codes of cells in the column's dtype, shape (n,); missing cells are ``nan``.
+    @cached_property
+    def levels(self) -> np.ndarray[Any, Any]:
+        """The levels as an object array."""
+        assert isinstance(self.feature, (Ordinal, Categorical))
+        return np.fromiter(self.feature.levels, dtype=object, count=len(self.feature.levels))
 
-    Raises
-    ------
-    QueryError
-        If a cell is not one of the feature's levels.
-    """
-    if isinstance(feature, (Real, Integer)):
-        return cells.to_numpy(np.float64, na_value=np.nan)
-    if isinstance(feature, Moment):
-        return _encode_times(cells, feature)
-    missing = cells.isna().to_numpy()
-    codes = level_positions(cells, feature.levels)
-    unknown = (codes < 0) & ~missing
-    if unknown.any():
-        bad = cells.iloc[int(np.flatnonzero(unknown)[0])]
-        raise QueryError(
-            f"`{what}` must hold known levels; got {bad!r} in {name!r}. "
-            "Use `space.including(rows)` to add levels."
-        )
-    return np.where(missing, np.nan, codes)
+    @cached_property
+    def _index(self) -> pd.Index[Any]:
+        return pd.Index(self.levels, dtype=object, tupleize_cols=False)
 
+    @cached_property
+    def _positions(self) -> dict[Any, int]:
+        return {level: place for place, level in enumerate(self.levels)}
 
-def level_positions(cells: pd.Series[Any], levels: tuple[Hashable, ...]) -> Array:
-    """Return the position of each cell among `levels`, shape (n,); -1 where unknown."""
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        # one look-up per category, not per cell
-        categories = _lookup(levels, cells.cat.categories.astype(object).to_numpy())
-        codes = cells.cat.codes.to_numpy()
-        return np.where(codes >= 0, np.append(categories, -1.0)[codes], -1.0)
-    return _lookup(levels, cells.to_numpy(dtype=object))
+    @cached_property
+    def _level_cells(self) -> Cells:
+        """The levels in the column's dtype."""
+        dtype = self.column.dtype
+        if isinstance(dtype, np.dtype):
+            return self.levels.astype(dtype)
+        return pd.Series(self.levels).astype(dtype).array
 
+    @cached_property
+    def exact(self) -> bool:
+        """Whether a known code determines the cell, type and bits."""
+        if isinstance(self.feature, Moment):
+            return False
+        if isinstance(self.feature, (Real, Integer)):
+            return self.column.kind in "iu"
+        return self.column.dtype != object
 
-def decode_cells(codes: Array, feature: Feature, dtype: Dtype) -> Any:
-    """Return an array of `dtype` with the cells for `codes` of shape (n,)."""
-    if isinstance(feature, Moment):
-        return _decode_times(codes, feature, dtype)
-    missing = np.isnan(codes)
-    if isinstance(feature, (Real, Integer)):
-        if dtype == object and isinstance(feature, Integer) and not missing.any():
-            return codes.astype(np.int64).astype(object)
-        return _decode_numbers(codes, missing, dtype)
-    positions = np.where(missing, -1, codes).astype(np.intp)
-    if isinstance(dtype, pd.CategoricalDtype):
-        places = _lookup(tuple(dtype.categories), _objects(feature.levels)).astype(np.intp)
-        return pd.Categorical.from_codes(
-            np.where(missing, -1, places[positions]),  # type: ignore[arg-type]  # an array of positions
-            dtype=dtype,
-        )
-    if isinstance(dtype, np.dtype):
-        levels = _objects(feature.levels).astype(dtype)
+    def encode(self, cells: Cells) -> Array:
+        """Return the codes, shape (n,): ``nan`` where missing, -1 where the level is unknown."""
+        if isinstance(self.feature, Moment):
+            return _encode_times(cells, self.feature)
+        if isinstance(self.feature, (Real, Integer)):
+            if isinstance(cells, np.ndarray) and cells.dtype != object:
+                return cells.astype(np.float64)
+            return pd.Series(cells).to_numpy(np.float64, na_value=np.nan)
+        if len(cells) == 1:
+            return self._encode_one(cells[0])
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            # one look-up per category, not per cell
+            places = self._index.get_indexer(cells.categories.astype(object))
+            return np.append(places, np.nan)[cells.codes]
+        missing = np.asarray(pd.isna(cells))
+        objects = pd.Index(np.asarray(cells, dtype=object), dtype=object, tupleize_cols=False)
+        return np.where(missing, np.nan, self._index.get_indexer(objects))
+
+    def _encode_one(self, value: Any) -> Array:
+        if value is None or value is pd.NA or value is pd.NaT or value != value:
+            return np.array([np.nan])
+        return np.array([self._positions.get(value, UNKNOWN)], dtype=np.float64)
+
+    def decode(self, codes: Array) -> Cells:
+        """Return the cells for codes of shape (n,), in the column's dtype."""
+        dtype = self.column.dtype
+        if isinstance(self.feature, Moment):
+            return _decode_times(codes, self.feature, dtype)
+        if isinstance(self.feature, (Real, Integer)):
+            return self._decode_numbers(codes)
+        missing = np.isnan(codes)
+        positions = np.where(missing, -1, codes).astype(np.intp)
+        cells = self._level_cells
         if not missing.any():
-            return levels[positions]
-        return np.where(missing, np.nan, levels[positions])
-    level_array = pd.array(_objects(feature.levels), dtype=dtype)  # type: ignore[call-overload]  # any extension dtype
-    return level_array.take(positions, allow_fill=True)
+            return cells[positions] if isinstance(cells, np.ndarray) else cells.take(positions)
+        if isinstance(cells, np.ndarray):
+            return np.where(missing, np.nan, cells[positions])
+        return cells.take(positions, allow_fill=True)
 
-
-def own_cells(cells: Any, same: Mask, own: Any) -> Any:
-    """Return `cells` with the query's own cell where `same`; `own` is an array of length 1."""
-    if not same.any():
+    def _decode_numbers(self, codes: Array) -> Cells:
+        dtype = self.column.dtype
+        missing = np.isnan(codes)
+        if isinstance(dtype, np.dtype) and dtype != object:
+            return codes.astype(dtype)
+        whole = isinstance(self.feature, Integer) and not missing.any()
+        if isinstance(dtype, np.dtype):
+            return (codes.astype(np.int64) if whole else codes).astype(object)
+        filled = np.where(missing, 0.0, codes)
+        found = pd.Series(filled.astype(np.int64) if self.column.kind in "iu" else filled)
+        cells = found.astype(dtype).array
+        if missing.any():
+            cells[missing] = None
         return cells
-    cells = cells.copy()
-    cells[same] = own[0]
-    return cells
+
+    def own(self, codes: Array, own_code: float, own_cell: Cells) -> Cells:
+        """Return the cells for codes, with the query's own cell wherever the code is its own.
+
+        Parameters
+        ----------
+        own_code : float
+        own_cell : array of length 1
+        """
+        same = np.isnan(codes) if np.isnan(own_code) else codes == own_code
+        if same.all():
+            return own_cell.repeat(len(codes))
+        cells = self.decode(codes)
+        if self.exact or not same.any():
+            return cells
+        if isinstance(cells, np.ndarray) and cells.dtype != object:
+            return np.where(same, own_cell, cells)
+        cells = cells.copy()
+        cells[same] = own_cell[0]
+        return cells
 
 
-def _decode_numbers(codes: Array, missing: Mask, dtype: Dtype) -> Any:
-    if isinstance(dtype, np.dtype):
-        return codes.astype(dtype)
-    filled = np.where(missing, 0.0, codes)
-    kind = getattr(dtype, "kind", "f")
-    whole = filled.astype(np.int64) if kind in "iu" else filled
-    cells = pd.array(whole, dtype=dtype)  # type: ignore[call-overload]  # any extension dtype
-    if missing.any():
-        cells[missing] = pd.NA
-    return cells
-
-
-def _encode_times(cells: pd.Series[Any], feature: Moment) -> Array:
-    missing = cells.isna().to_numpy()
+def _encode_times(cells: Cells, feature: Moment) -> Array:
+    missing = np.asarray(pd.isna(cells))
     if feature.duration:
-        moments = cells.to_numpy("timedelta64[us]").astype(np.int64)
+        counts = np.asarray(cells).astype("timedelta64[us]").astype(np.int64)
     else:
-        zoned = isinstance(cells.dtype, pd.DatetimeTZDtype)
-        naive = cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells
-        moments = naive.to_numpy("datetime64[us]").astype(np.int64)
-    codes = (np.where(missing, 0, moments) - feature.origin_microseconds) / feature.microseconds
+        # a zoned array holds UTC inside
+        naive = pd.DatetimeIndex(cells)
+        naive = naive.tz_convert("UTC").tz_localize(None) if naive.tz is not None else naive
+        counts = naive.to_numpy().astype("datetime64[us]").astype(np.int64)
+    codes = (np.where(missing, 0, counts) - feature.origin_microseconds) / feature.microseconds
     return np.where(missing, np.nan, codes)
 
 
-def _decode_times(codes: Array, feature: Moment, dtype: Dtype) -> Any:
+def _decode_times(codes: Array, feature: Moment, dtype: Dtype) -> Cells:
     missing = np.isnan(codes)
     counts = np.rint(np.where(missing, 0.0, codes) * feature.microseconds).astype(np.int64)
     counts = counts + feature.origin_microseconds
     if feature.duration:
         spans = counts.astype("timedelta64[us]")
         spans[missing] = np.timedelta64("NaT")
-        return pd.TimedeltaIndex(spans).astype(dtype).array  # type: ignore[arg-type]  # timedelta64 of any unit
+        return spans.astype(dtype)
     moments = counts.astype("datetime64[us]")
     moments[missing] = np.datetime64("NaT")
-    found = pd.DatetimeIndex(moments)
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        found = found.tz_localize("UTC").tz_convert(dtype.tz)
-    return found.astype(dtype).array  # type: ignore[arg-type]  # datetime64 of any unit
+    if isinstance(dtype, np.dtype):
+        return moments.astype(dtype)
+    zone = getattr(dtype, "tz", None)
+    zoned = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone)
+    return pd.Series(zoned).astype(dtype).array
 
 
-def _lookup(levels: tuple[Hashable, ...], values: np.ndarray[Any, Any]) -> Array:
-    index = pd.Index(_objects(levels), dtype=object, tupleize_cols=False)
-    return index.get_indexer(pd.Index(values, dtype=object, tupleize_cols=False)).astype(np.float64)
-
-
-def _objects(levels: tuple[Hashable, ...]) -> np.ndarray[Any, Any]:
-    return np.fromiter(levels, dtype=object, count=len(levels))
-
-
-def _unchanged(before: pd.Series[Any], after: pd.Series[Any]) -> bool:
+def _unchanged(before: Any, after: Any, kind: str) -> bool:
     """Return whether a conversion kept every cell; floats may round to a narrower float."""
-    gone = before.isna().to_numpy()
-    if not np.array_equal(gone, after.isna().to_numpy()):
+    gone: Mask = np.asarray(pd.isna(before))
+    if not np.array_equal(gone, np.asarray(pd.isna(after))):
         return False
-    a, b = before[~gone], after[~gone]
-    if getattr(after.dtype, "kind", "O") == "f":
-        return all(not isinstance(v, (str, bytes)) for v in a) if a.dtype == object else True
-    if getattr(after.dtype, "kind", "O") in "mM":
+    if kind in "mM":
         return True
-    return all(x == y for x, y in zip(a.array, b.array, strict=True))
+    pairs = zip(np.asarray(before, dtype=object)[~gone], after[~gone], strict=True)
+    if kind == "f":
+        return not any(isinstance(a, (str, bytes)) for a, _ in pairs)
+    return all(_equal(a, b) for a, b in pairs)
 
 
-def _first_bad(cells: pd.Series[Any], dtype: Dtype) -> object:
-    for value in cells:
-        try:
-            one = pd.Series([value], dtype=object)
-            if not _unchanged(one, one.astype(dtype)):  # type: ignore[arg-type]  # any pandas dtype is accepted
-                return value
-        except (TypeError, ValueError, OverflowError):
-            return value
-    return cells.iloc[0]
+def _equal(a: object, b: object) -> bool:
+    return bool(a == b) and isinstance(a, (str, bytes)) == isinstance(b, (str, bytes))
 
 
 def _dtype_text(dtype: Dtype) -> str:

@@ -7,6 +7,7 @@ its levels; it does not know its name, its dtype or any rule.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
@@ -177,9 +178,7 @@ class Moment:
             raise SpaceError(
                 f"`unit` of Moment must be one of {', '.join(UNIT_MICROSECONDS)}; got {self.unit!r}."
             )
-        duration = isinstance(
-            pd.to_timedelta(self.low) if _is_delta(self.low) else None, pd.Timedelta
-        )
+        duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
         for name in ("low", "high", "origin"):
             value = self.low if name == "origin" and self.origin is None else getattr(self, name)
             object.__setattr__(self, name, _time(name, value, duration))
@@ -221,7 +220,16 @@ class Moment:
     def code(self, value: Any) -> float:
         """Return the code of one point in time."""
         moment = _time("value", value, self.duration)
+        zone = None if self.duration else self.origin.tzinfo
+        if zone is not None and moment.tzinfo is None:
+            moment = moment.tz_localize(zone)
         return (_microseconds(moment) - self.origin_microseconds) / self.microseconds
+
+    def time(self, code: float) -> Any:
+        """Return the point in time that a code stands for; infinities stay numbers."""
+        if not math.isfinite(code):
+            return code
+        return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
 
 
 Feature: TypeAlias = Real | Integer | Ordinal | Categorical | Moment
@@ -381,12 +389,6 @@ def _distinct(kind: str, levels: Iterable[Hashable]) -> tuple[Hashable, ...]:
     if len(set(found)) != len(found):
         raise SpaceError(f"`levels` of {kind} must be distinct; got {found!r}.")
     return found
-
-
-def _is_delta(value: object) -> bool:
-    return isinstance(value, (pd.Timedelta, np.timedelta64)) or (
-        type(value).__name__ == "timedelta"
-    )
 
 
 def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:

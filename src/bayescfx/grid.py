@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Axis:
     anchor: float = 0.0
     decimals: int | None = None
     unit: float = 0.0
-    narrow: type[np.floating] | None = None  # type: ignore[type-arg]  # float32 or float16
+    narrow: type[np.floating[Any]] | None = None
     unordered: bool = False
     period: float = 0.0
     movable: bool = True
@@ -327,7 +328,7 @@ class Grid:
 
     def changes(self, X: Array) -> Mask:
         """Return which features differ from the query, derived ones not counted; shape (n, d)."""
-        changed: Mask = X != self.query
+        changed: Mask = self.query != X
         if not self._counted.all():
             changed &= self._counted
         return changed

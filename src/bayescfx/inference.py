@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cells import Column, Dtype, encode_cells, level_positions
+from bayescfx.cells import UNKNOWN, Column, Dtype
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import (
     FEATURES,
@@ -54,6 +54,8 @@ def as_frame(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
         )
     if not len(frame) or not len(frame.columns):
         raise SpaceError(f"`X` must have at least one row and one column; got {frame.shape}.")
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise SpaceError("`X` must have one level of column names. Flatten the columns.")
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise SpaceError(f"`X` must have distinct columns; {twice!r} occurs twice.")
@@ -108,9 +110,10 @@ def scales(frame: pd.DataFrame, schema: Schema) -> Array:
     """Return one unit of change per feature, shape (d,); see :func:`robust_scale`."""
     some = frame.iloc[_spread(len(frame), SCALE_ROWS)]
     found = np.ones(len(schema.features))
-    for j, (name, feature) in enumerate(schema.features.items()):
-        if not isinstance(feature, Categorical):
-            found[j] = robust_scale(_known_codes(some[name], feature, name))
+    for j, (name, codec) in enumerate(schema.codecs.items()):
+        if not isinstance(codec.feature, Categorical):
+            codes = codec.encode(_cells(some[name]))
+            found[j] = robust_scale(codes[codes != UNKNOWN] if j in schema.levelled else codes)
     return found
 
 
@@ -147,22 +150,13 @@ def background(frame: pd.DataFrame, schema: Schema, most: int = BACKGROUND_ROWS)
     """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
     some = frame.iloc[_spread(len(frame), most)]
     codes = np.empty((len(some), len(schema.features)))
-    for j, (name, feature) in enumerate(schema.features.items()):
-        codes[:, j] = _known_codes(some[name], feature, name)
-    return codes[~(codes < 0)[:, _levelled(schema)].any(axis=1)]
+    for j, (name, codec) in enumerate(schema.codecs.items()):
+        codes[:, j] = codec.encode(_cells(some[name]))
+    return codes[~(codes[:, schema.levelled] == UNKNOWN).any(axis=1)]
 
 
-def _levelled(schema: Schema) -> list[int]:
-    return [
-        j for j, f in enumerate(schema.features.values()) if isinstance(f, (Ordinal, Categorical))
-    ]
-
-
-def _known_codes(cells: pd.Series[Any], feature: Feature, name: Hashable) -> Array:
-    if isinstance(feature, (Ordinal, Categorical)):
-        codes = level_positions(cells, feature.levels)
-        return np.where(cells.isna().to_numpy(), np.nan, codes)
-    return encode_cells(cells, feature, name, "X")
+def _cells(column: pd.Series[Any]) -> Any:
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _spread(n: int, most: int) -> Any:

@@ -5,19 +5,22 @@ Limits of one feature combine by intersection; seen from a query they become an 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cells import Dtype
+from bayescfx.cells import Column
 from bayescfx.errors import SpaceError
 from bayescfx.features import (
     Categorical,
     Feature,
     Integer,
     Moment,
+    Ordinal,
     Real,
     code_range,
     code_step,
@@ -26,7 +29,7 @@ from bayescfx.features import (
 )
 from bayescfx.grid import MOST_CHOICES, Axis
 
-_INFINITE = (-np.inf, np.inf)
+_EVERYWHERE = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +56,39 @@ class Limits:
     levels: tuple[float, ...] | None = None
     move: tuple[float, float] | None = None
 
-    @property
-    def said(self) -> bool:
-        """Whether anything was said."""
-        return self != Limits()
-
     def with_side(self, side: int) -> Limits:
         """Return the limits with a direction; both directions together mean fixed."""
         return replace(self, side=side, fixed=self.fixed or self.side == -side)
 
-    def with_between(self, low: float, high: float, name: Hashable) -> Limits:
-        """Return the limits cut down to ``low .. high``."""
-        pair = _intersection(self.between, (low, high), name, "between")
-        return replace(self, between=pair)
+    def with_between(self, name: Hashable, feature: Feature, wish: Any) -> Limits:
+        """Return the limits cut down to a pair ``(low, high)`` or to a list of levels."""
+        if isinstance(feature, (Ordinal, Categorical)):
+            codes = _level_codes(name, feature, wish)
+            kept = codes if self.levels is None else tuple(c for c in codes if c in self.levels)
+            if not kept:
+                raise SpaceError(f"`between` leaves no level of {name!r}. Allow at least one.")
+            return replace(self, levels=tuple(sorted(set(kept))))
+        low, high = _pair("between", name, wish)
+        pair = (
+            -np.inf if low is None else _code("between", name, feature, low),
+            np.inf if high is None else _code("between", name, feature, high),
+        )
+        return replace(self, between=_intersection(self.between, pair, name, "between"))
 
-    def with_move(self, low: float, high: float, name: Hashable) -> Limits:
-        """Return the limits with the relative limits cut down to ``low .. high``."""
-        return replace(self, move=_intersection(self.move, (low, high), name, "move"))
+    def with_move(self, name: Hashable, feature: Feature, wish: Any) -> Limits:
+        """Return the limits with the relative limits cut down to ``(low, high)``."""
+        if isinstance(feature, Categorical):
+            raise SpaceError(f"`move` needs an order, but {name!r} is Categorical. Use `between`.")
+        low, high = _pair("move", name, wish)
+        pair = (
+            -np.inf if low is None else _shift(name, feature, low),
+            np.inf if high is None else _shift(name, feature, high),
+        )
+        return replace(self, move=_intersection(self.move, pair, name, "move"))
 
-    def with_levels(self, codes: tuple[float, ...], name: Hashable) -> Limits:
-        """Return the limits cut down to the given levels."""
-        kept = codes if self.levels is None else tuple(c for c in codes if c in self.levels)
-        if not kept:
-            raise SpaceError(f"`between` leaves no level of {name!r}. Allow at least one.")
-        return replace(self, levels=tuple(sorted(kept)))
-
-    def interval(self, query: float, outer: tuple[float, float] = _INFINITE) -> tuple[float, float]:
+    def interval(
+        self, query: float, outer: tuple[float, float] = _EVERYWHERE
+    ) -> tuple[float, float]:
         """Return the lowest and highest code a move may lead to; empty if low > high."""
         low, high = outer
         if self.between is not None:
@@ -91,96 +101,110 @@ class Limits:
             high = min(high, query)
         return low, high
 
+    def allow(self, codes: Array, query: float) -> Array:
+        """Return which codes keep the limits, as a mask; for derived features."""
+        low, high = self.interval(query)
+        allowed = (codes >= low) & (codes <= high)
+        if self.levels is not None:
+            allowed &= np.isin(codes, self.levels)
+        return np.asarray(allowed)
 
-def axis(feature: Feature, limits: Limits, query: float, dtype: Dtype, *, inferred: bool) -> Axis:
+
+def make_axis(
+    feature: Feature, limits: Limits, query: float, column: Column | None, *, inferred: bool
+) -> Axis:
     """Return the allowed codes of a feature, seen from the query's code.
 
     Parameters
     ----------
+    column : Column, optional
+        The feature's column; None for one-hot groups.
     inferred : bool
         The feature's range came from data, so absolute limits of the user may exceed it.
     """
-    movable = not limits.fixed and not np.isnan(query)
-    narrow = _narrow(dtype) if isinstance(feature, (Real, Integer)) else None
-    traits = {
-        "unordered": isinstance(feature, Categorical),
-        "period": float(feature.period) if isinstance(feature, Integer) and feature.cyclic else 0.0,
-        "movable": movable,
-        "narrow": narrow,
-    }
-    if not movable:
-        return Axis(query, query, query, np.array([query]), step=code_step(feature), **traits)  # type: ignore[arg-type]  # fields of Axis
+    axis = Axis(
+        query,
+        query,
+        query,
+        np.array([query]),
+        step=code_step(feature),
+        unordered=isinstance(feature, Categorical),
+        period=float(feature.period) if isinstance(feature, Integer) and feature.cyclic else 0.0,
+        narrow=None if column is None else _narrow(column),
+    )
+    if limits.fixed or np.isnan(query):
+        return replace(axis, movable=False)
     outer = code_range(feature)
-    if inferred and limits.between is not None and isinstance(feature, (Real, Moment, Integer)):
-        outer = limits.between
+    if inferred and limits.between is not None:
+        outer = _open_ends(limits.between, outer)
+    if column is not None and column.kind in "iu" and isinstance(feature, (Integer, Real)):
+        info = np.iinfo(np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype)))
+        outer = max(outer[0], float(info.min)), min(outer[1], float(info.max))
     low, high = limits.interval(query, outer)
-    if is_cyclic(feature):
-        choices = _cyclic_choices(feature, limits, query)
-        return Axis(query, low, high, choices, step=code_step(feature), **traits)  # type: ignore[arg-type]  # fields of Axis
-    if narrow is not None:
-        low, high = _narrow_limits(low, high, narrow)
-    if code_step(feature) == 0:
-        choices = np.unique([query, low]) if low >= high else None
-        if low > high:
-            choices = np.array([query])
-        return Axis(query, low, high, choices, **traits)  # type: ignore[arg-type]  # fields of Axis
-    return _grid_axis(feature, limits, query, (low, high), traits)
+    if isinstance(feature, Integer) and feature.cyclic:
+        return replace(axis, choices=_cyclic_choices(feature, limits, query))
+    if axis.narrow is not None:
+        low, high = _narrow_limits(low, high, axis.narrow)
+    if low > high:
+        return axis
+    if code_step(feature) > 0:
+        return _grid_axis(axis, feature, limits, (low, high))
+    choices = np.unique([query, low]) if low == high else None
+    return replace(axis, low=low, high=high, choices=choices)
 
 
-def _grid_axis(
-    feature: Feature,
-    limits: Limits,
-    query: float,
-    ends: tuple[float, float],
-    traits: dict[str, object],
-) -> Axis:
-    step = code_step(feature)
+def _grid_axis(axis: Axis, feature: Feature, limits: Limits, ends: tuple[float, float]) -> Axis:
+    step, query = axis.step, axis.query
     anchor = query if isinstance(feature, Moment) else code_range(feature)[0]
-    # a relative slack of 1e-9 steps keeps grid points that rounding moved past a limit
+    # a slack of 1e-9 steps keeps grid points that rounding moved past a limit
     first = int(np.ceil((ends[0] - anchor) / step - 1e-9))
     last = int(np.floor((ends[1] - anchor) / step + 1e-9))
-    shape = {
-        "step": step,
-        "anchor": anchor,
-        "decimals": feature.grid_decimals if isinstance(feature, Real) else None,
-        "unit": float(feature.microseconds) if isinstance(feature, Moment) else 0.0,
-    }
-    if isinstance(feature, Integer) and feature.step != int(feature.step):
-        raise AssertionError("Integer steps are whole")
-    if limits.levels is not None:
-        allowed = [c for c in limits.levels if first <= c <= last]
-        choices = np.unique([*allowed, query])
-        return Axis(query, ends[0], ends[1], choices, **shape, **traits)  # type: ignore[arg-type]  # fields of Axis
+    axis = replace(
+        axis,
+        anchor=anchor,
+        decimals=feature.grid_decimals if isinstance(feature, Real) else None,
+        unit=float(feature.microseconds) if isinstance(feature, Moment) else 0.0,
+    )
     if last < first:
-        return Axis(query, ends[0], ends[1], np.array([query]), **shape, **traits)  # type: ignore[arg-type]  # fields of Axis
-    low, high = grid_codes(feature, np.array([first, last], dtype=np.float64), anchor)
-    low, high = max(float(low), ends[0]), min(float(high), ends[1])
-    if last - first >= MOST_CHOICES and not hasattr(feature, "levels"):
-        return Axis(query, low, high, None, **shape, **traits)  # type: ignore[arg-type]  # fields of Axis
+        return axis
+    low, high = np.clip(grid_codes(feature, np.array([first, last], np.float64), anchor), *ends)
+    axis = replace(axis, low=float(low), high=float(high))
+    if last - first >= MOST_CHOICES and not isinstance(feature, (Ordinal, Categorical)):
+        return replace(axis, choices=None)
     grid = grid_codes(feature, np.arange(first, last + 1, dtype=np.float64), anchor)
-    if traits["narrow"] is not None:
-        grid = grid.astype(traits["narrow"]).astype(np.float64)  # type: ignore[call-overload]  # a float type
+    if axis.narrow is not None:
+        grid = grid.astype(axis.narrow).astype(np.float64)
+    if limits.levels is not None:
+        grid = grid[np.isin(grid, limits.levels)]
     grid = grid[(grid >= ends[0]) & (grid <= ends[1])]
-    return Axis(query, low, high, np.unique(np.append(grid, query)), **shape, **traits)  # type: ignore[arg-type]  # fields of Axis
+    return replace(axis, choices=np.unique(np.append(grid, query)))
 
 
-def _cyclic_choices(feature: Feature, limits: Limits, query: float) -> Array:
+def _cyclic_choices(feature: Integer, limits: Limits, query: float) -> Array:
     """Return the allowed codes on a circle: relative limits wrap around."""
-    assert isinstance(feature, Integer)
     codes = np.arange(feature.low, feature.high + 1, feature.step, dtype=np.float64)
     if limits.move is not None:
         low, high = limits.move
         ahead = np.mod(codes - query, feature.period)
-        codes = codes[(ahead <= high) | (feature.period - ahead <= -low) | (ahead == 0)]
+        behind = feature.period - ahead
+        codes = codes[((ahead >= low) & (ahead <= high)) | ((-behind >= low) & (-behind <= high))]
     if limits.between is not None:
-        low, high = limits.between
-        codes = codes[(codes >= low) & (codes <= high)]
+        codes = codes[(codes >= limits.between[0]) & (codes <= limits.between[1])]
     return np.unique(np.append(codes, query))
+
+
+def _open_ends(pair: tuple[float, float], outer: tuple[float, float]) -> tuple[float, float]:
+    """Return the user's limits, with open ends closed by the data's."""
+    low = pair[0] if np.isfinite(pair[0]) else min(outer[0], pair[1])
+    high = pair[1] if np.isfinite(pair[1]) else max(outer[1], pair[0])
+    return low, high
 
 
 def _intersection(
     old: tuple[float, float] | None, new: tuple[float, float], name: Hashable, verb: str
 ) -> tuple[float, float]:
+    if new[0] > new[1]:
+        raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
     low, high = new if old is None else (max(old[0], new[0]), min(old[1], new[1]))
     if low > high:
         raise SpaceError(
@@ -189,18 +213,66 @@ def _intersection(
     return low, high
 
 
-def _narrow(dtype: Dtype) -> type | None:
-    kind = np.dtype(getattr(dtype, "numpy_dtype", dtype)) if _is_float(dtype) else None
-    return None if kind is None or kind.itemsize >= 8 else kind.type
+def _pair(verb: str, name: Hashable, pair: Any) -> tuple[Any, Any]:
+    if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {pair!r}.")
+    low, high = pair
+    return low, high
 
 
-def _is_float(dtype: Dtype) -> bool:
-    return getattr(dtype, "kind", "O") == "f"
+def _code(verb: str, name: Hashable, feature: Feature, value: Any) -> float:
+    if isinstance(feature, Moment):
+        return feature.code(value)
+    return _number(verb, name, value)
 
 
-def _narrow_limits(low: float, high: float, narrow: type) -> tuple[float, float]:
+def _shift(name: Hashable, feature: Feature, value: Any) -> float:
+    if isinstance(feature, Moment) and not isinstance(value, (int, float, np.number)):
+        try:
+            return float(pd.Timedelta(value) / pd.Timedelta(feature.microseconds, "us"))
+        except (ValueError, TypeError) as error:
+            raise SpaceError(
+                f"`move` for {name!r} must be durations or numbers; got {value!r}."
+            ) from error
+    return _number("move", name, value)
+
+
+def _number(verb: str, name: Hashable, value: Any) -> float:
+    if not isinstance(value, (int, float, np.integer, np.floating)) or value != value:
+        raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {value!r}.")
+    return float(value)
+
+
+def _level_codes(name: Hashable, feature: Ordinal | Categorical, levels: Any) -> tuple[float, ...]:
+    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
+        raise SpaceError(f"`between` for {name!r} must be a list of levels; got {levels!r}.")
+    positions = {level: float(c) for c, level in enumerate(feature.levels)}
+    codes = []
+    for level in levels:
+        if level not in positions:
+            shown = ", ".join(repr(v) for v in feature.levels[:10])
+            raise SpaceError(f"{name!r} has no level {level!r}. Levels: {shown}.")
+        codes.append(positions[level])
+    return tuple(codes)
+
+
+def is_ordered(feature: Feature) -> bool:
+    """Return whether up and down mean something for the feature."""
+    return not isinstance(feature, Categorical) and not is_cyclic(feature)
+
+
+def _narrow(column: Column) -> type[np.floating[Any]] | None:
+    """Return the float type of a column that holds fewer digits than a code."""
+    if column.kind != "f":
+        return None
+    dtype = np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
+    found: type[np.floating[Any]] = dtype.type
+    return found if dtype.itemsize < 8 else None
+
+
+def _narrow_limits(low: float, high: float, narrow: Any) -> tuple[float, float]:
     """Return the limits moved inwards to numbers the narrower float type holds."""
-    if not np.isfinite(low + high):
+    if not np.isfinite([low, high]).all():
         return low, high
     inner_low, inner_high = narrow(low), narrow(high)
     if float(inner_low) < low:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Indices, Mask
 
 
 def violation(X: Array, A: Array, b: Array) -> Array:
@@ -71,28 +71,43 @@ def project_linear(
     return Z
 
 
-def coordinate_corrections(x: Array, A: Array, b: Array, step: Array, moving: Mask) -> Array:
-    """Return variants of one row, each with one coordinate moved to satisfy the worst rule.
+def coordinate_corrections(
+    X: Array, A: Array, b: Array, step: Array, moving: Mask
+) -> tuple[Array, Indices]:
+    """Return variants of rows, each with one coordinate moved to satisfy the row's worst rule.
 
     On a grid the coordinate moves by whole steps, so that the rule holds with the least slack.
 
     Parameters
     ----------
-    x : ndarray of shape (d,)
+    X : ndarray of shape (n, d)
     step : ndarray of shape (d,)
         Grid step; 0 where continuous.
-    moving : ndarray of bool, shape (d,)
+    moving : ndarray of bool, shape (n, d)
+
+    Returns
+    -------
+    variants : ndarray of shape (m, d)
+    origin : ndarray of int, shape (m,)
+        The row each variant came from.
+
+    Examples
+    --------
+    >>> A, b = np.array([[1.0, 2.0]]), np.array([4.0])
+    >>> X, moving = np.array([[3.0, 3.0]]), np.ones((1, 2), dtype=bool)
+    >>> coordinate_corrections(X, A, b, np.ones(2), moving)[0]
+    array([[-2.,  3.],
+           [ 3.,  0.]])
     """
-    over = A @ x - b
-    worst = int(np.argmax(over))
+    over = X @ A.T - b
+    worst = over.argmax(axis=1)
+    most = over[np.arange(len(X)), worst]
     a = A[worst]
-    at = np.flatnonzero(moving & (a != 0))
-    if over[worst] <= 0 or not len(at):
-        return np.empty((0, len(x)))
-    shift = -over[worst] / a[at]
+    origin, at = np.nonzero(moving & (a != 0) & (most > 0)[:, None])
+    shift = -most[origin] / a[origin, at]
     on_grid = step[at] > 0
-    steps = np.where(on_grid, step[at], 1.0)
-    whole = np.sign(shift) * np.ceil(np.abs(shift) / steps - 1e-9) * steps
-    variants = np.repeat(x[None, :], len(at), axis=0)
+    size = np.where(on_grid, step[at], 1.0)
+    whole = np.sign(shift) * np.ceil(np.abs(shift) / size - 1e-9) * size
+    variants = X[origin]
     variants[np.arange(len(at)), at] += np.where(on_grid, whole, shift * (1 + 1e-12))
-    return variants
+    return variants, origin

@@ -6,20 +6,23 @@ limits and distance. Rules are checked on raw values, and only for rows that pas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 
 from bayescfx import sampling
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.errors import SpaceError
 from bayescfx.grid import Axis, Grid
+from bayescfx.limits import Limits
 from bayescfx.near import NearHere
+from bayescfx.repair import repair
 from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
 from bayescfx.schema import Own, Rows, Schema
+
+Test: TypeAlias = Callable[[Array], Mask]
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,30 @@ class Region:
         The user's table.
     own : Own
         The query's own cells.
+    data : ndarray of shape (m, d)
+        Background rows, as codes.
     cost : Cost
         What moving costs; its weight is not part of `distance`.
     rules : tuple of TextRule or FunctionRule
     derived : tuple of Derived
     blocks : tuple of tuple of int
         Features that move together.
-    bounds : tuple of (position, low, high)
-        Limits of derived features.
+    bounds : tuple of (position, Limits)
+        What the user said of derived features.
     near : NearHere, optional
         The data to stay close to.
-    data : ndarray of shape (m, d)
-        Background rows, as codes.
     """
 
     grid: Grid
     schema: Schema
     own: Own
+    data: Array
     cost: Cost
     rules: tuple[TextRule | FunctionRule, ...] = ()
     derived: tuple[Derived, ...] = ()
     blocks: tuple[tuple[int, ...], ...] = ()
-    bounds: tuple[tuple[int, float, float], ...] = ()
+    bounds: tuple[tuple[int, Limits], ...] = ()
     near: NearHere | None = None
-    data: Array | None = None
 
     # ── what the contract names ──
 
@@ -117,7 +120,7 @@ class Region:
         return self.grid.size
 
     @property
-    def names(self) -> tuple[Any, ...]:
+    def names(self) -> tuple[Hashable, ...]:
         """Feature names in the order of the codes."""
         return self.schema.names
 
@@ -159,52 +162,49 @@ class Region:
         ndarray of bool, shape (n,)
         """
         inside = self.grid.contains(X)
-        if not self.ruled:
-            return inside
-        for test in self._tests():
+        for _, test in self.tests:
             left = np.flatnonzero(inside)
             if not len(left):
                 break
             inside[left] = test(X[left])
         return inside
 
-    def _tests(self) -> list[Any]:
-        """Return the tests beyond the grid, cheap ones first; each maps codes to a mask."""
-        tests: list[Any] = [test for _, test in self.named_tests]
-        return tests
-
     @cached_property
-    def named_tests(self) -> tuple[tuple[str, Any], ...]:
+    def tests(self) -> tuple[tuple[str, Test], ...]:
         """Label and test of everything beyond the grid, cheap ones first."""
-        named: list[tuple[str, Any]] = []
+        found: list[tuple[str, Test]] = []
         for block in self.blocks:
-            label = "together(" + ", ".join(repr(self.names[j]) for j in block) + ")"
-            named.append((label, lambda X, block=block: self._moves_together(X, block)))
-        texts = [rule for rule in self.rules if isinstance(rule, TextRule)]
-        for rule in texts:
-            named.append((rule.label, lambda X, rule=rule: rule.holds(X, self.schema.features)))
-        for j, low, high in self.bounds:
-            label = f"the limits of {self.names[j]!r}"
-            named.append((label, lambda X, j=j, lo=low, hi=high: (X[:, j] >= lo) & (X[:, j] <= hi)))
+            named = ", ".join(repr(self.names[j]) for j in block)
+            found.append((f"together({named})", partial(self._moves_together, list(block))))
+        for rule in self.rules:
+            if isinstance(rule, TextRule):
+                found.append((rule.label, partial(rule.holds, features=self.schema.features)))
+        for j, limits in self.bounds:
+            found.append((f"the limits of {self.names[j]!r}", partial(self._bounded, j, limits)))
         if self.derived:
-            named.append(("derived columns up to date", self._up_to_date))
+            found.append(("derived columns up to date", self._up_to_date))
         for rule in self.rules:
             if isinstance(rule, FunctionRule):
-                named.append((rule.label, lambda X, rule=rule: rule.holds(self.rows(X))))
+                found.append((rule.label, partial(self._function_holds, rule)))
         if self.near is not None:
-            named.append((self.near.label, self.near.holds))
-        return tuple(named)
+            found.append((self.near.label, self.near.holds))
+        return tuple(found)
 
-    def _moves_together(self, X: Array, block: tuple[int, ...]) -> Mask:
-        direction = np.sign(X[:, block] - self.query[list(block)])
+    def _moves_together(self, block: list[int], X: Array) -> Mask:
+        direction = np.sign(X[:, block] - self.query[block])
         return np.asarray((direction == direction[:, :1]).all(axis=1))
 
+    def _bounded(self, j: int, limits: Limits, X: Array) -> Mask:
+        """Return where a derived feature keeps its limits, or is as in the query."""
+        return limits.allow(X[:, j], self.query[j]) | (X[:, j] == self.query[j])
+
+    def _function_holds(self, rule: FunctionRule, X: Array) -> Mask:
+        return rule.holds(self.rows(X))
+
     def _up_to_date(self, X: Array) -> Mask:
-        at = [self.schema.positions[rule.name] for rule in self.derived]
-        fresh = self.complete(X)[:, at]
-        return np.asarray(
-            ((fresh == X[:, at]) | (np.isnan(fresh) & np.isnan(X[:, at]))).all(axis=1)
-        )
+        at = np.flatnonzero(self.grid.derived)
+        fresh, held = self.complete(X)[:, at], X[:, at]
+        return np.asarray(((fresh == held) | (np.isnan(fresh) & np.isnan(held))).all(axis=1))
 
     def report(self, n: int, rng: np.random.Generator) -> dict[str, tuple[int, int]]:
         """Return, per rule, how many of `n` draws within the limits pass it.
@@ -214,7 +214,7 @@ class Region:
         dict of label to (passed, tried)
         """
         X = self.complete(sampling.draw(self, n, rng))
-        return {label: (int(test(X).sum()), len(X)) for label, test in self.named_tests}
+        return {label: (int(test(X).sum()), n) for label, test in self.tests}
 
     # ── moves ──
 
@@ -227,23 +227,18 @@ class Region:
         if not self.derived or not len(X):
             return X
         X = X.copy()
-        for place, rule in enumerate(self.derived):
+        for rule, base in zip(self.derived, self._derived_base, strict=True):
             j = self.schema.positions[rule.name]
             codes = self._derive(rule, X)
-            X[:, j] = np.where(codes == self._derived_base[place], self.query[j], codes)
+            same = (codes == base) | (np.isnan(codes) & np.isnan(base))
+            X[:, j] = np.where(same, self.query[j], codes)
         return X
 
     @cached_property
-    def _derived_base(self) -> list[float]:
-        """What each derived column would be for the query, recomputed in order."""
-        base = []
-        x = self.query[None, :].copy()
-        for rule in self.derived:
-            j = self.schema.positions[rule.name]
-            code = self._derive(rule, x)
-            base.append(float(code[0]))
-            # later functions see the query's own cell, as they do for untouched candidates
-        return base
+    def _derived_base(self) -> tuple[float, ...]:
+        """What each derived column would be for the query, recomputed."""
+        own = self.query[None, :]
+        return tuple(float(self._derive(rule, own)[0]) for rule in self.derived)
 
     def _derive(self, rule: Derived, X: Array) -> Array:
         return self.schema.encode_column(rule.name, rule.values(self.rows(X)))
@@ -304,7 +299,7 @@ class Region:
                 row[j] = _next_code(self.grid.axes[j], float(x[j]), side, self.scale[j])
             rows.append(row)
         X = np.array(rows)
-        return X[(X != x).any(axis=1)]
+        return X[(x != X).any(axis=1)]
 
     def sample(self, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
         """Return at most `n` allowed rows other than the query.
@@ -325,12 +320,12 @@ class Region:
 
     def project(self, X: Array) -> Array:
         """Return the nearest allowed rows; rows that can't be repaired are dropped."""
-        rows, kept = sampling.repair(self, X)
+        rows, kept = repair(self, X)
         return rows[kept]
 
     def repair(self, X: Array) -> tuple[Array, Mask]:
         """Return the nearest allowed rows and which of them are allowed; order is kept."""
-        return sampling.repair(self, X)
+        return repair(self, X)
 
     def background_rows(
         self, n: int, rng: np.random.Generator, changes: int | None = None
@@ -366,7 +361,7 @@ class Region:
         return self.schema.encode(rows)
 
 
-def _one_move(axis: Axis, code: float) -> Sequence[float]:
+def _one_move(axis: Axis, code: float) -> list[float]:
     """Return the codes one move from `code`: next steps, all other levels, the query's."""
     if axis.choices is None:
         found = {axis.query}

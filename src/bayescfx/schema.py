@@ -2,7 +2,7 @@
 
 ``codes`` are ``float64`` arrays of shape ``(n, d)``, one number per feature. ``rows`` are what the
 model takes: a DataFrame with exactly the columns, order, dtypes and categories of the data (or a
-2-D array of its dtype). A *table* is the DataFrame form of either.
+2-D array of its dtype). ``cells`` are one array per column, in the column's dtype.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cells import Column, decode_cells, encode_cells, own_cells, strict_cells
+from bayescfx.cells import UNKNOWN, Cells, Codec, Column
 from bayescfx.errors import QueryError, SpaceError, suggest
-from bayescfx.features import Categorical, Feature, Integer, Real, cover
+from bayescfx.features import (
+    Categorical,
+    Feature,
+    Integer,
+    Moment,
+    Ordinal,
+    Real,
+    code_range,
+    cover,
+    is_cyclic,
+)
 
 Rows: TypeAlias = "pd.DataFrame | np.ndarray[Any, Any]"
 
@@ -28,12 +38,12 @@ class Own:
     """The query's own cells: what decoding writes wherever a code equals the query's."""
 
     codes: Array  # (d,)
-    table: pd.DataFrame  # one row
+    cells: tuple[Cells, ...]  # one array of length 1 per column
 
     @cached_property
     def block(self) -> np.ndarray[Any, Any]:
-        """The cells as one array row of shape (1, columns)."""
-        return self.table.to_numpy()
+        """The cells as one array row of shape (1, columns); for tables of one dtype."""
+        return np.stack([np.asarray(cell) for cell in self.cells], axis=1)
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,12 @@ class Schema:
         Set if the model takes 2-D arrays of this dtype instead of frames.
     groups : dict of feature name to column names
         One-hot groups; the levels of such a feature are its column names.
+
+    Examples
+    --------
+    >>> schema = Schema({"a": Real(0, 1)}, (Column("a", np.dtype(float)),), None, {})
+    >>> schema.encode({"a": 0.5})
+    array([[0.5]])
     """
 
     features: Mapping[Hashable, Feature]
@@ -67,26 +83,32 @@ class Schema:
         return {name: j for j, name in enumerate(self.features)}
 
     @cached_property
-    def labels(self) -> tuple[Hashable, ...]:
-        """Column names in the user's order."""
-        return tuple(column.name for column in self.columns)
+    def places(self) -> dict[Hashable, int]:
+        """Position of each column in the user's table."""
+        return {column.name: c for c, column in enumerate(self.columns)}
 
     @cached_property
     def index(self) -> pd.Index[Any]:
         """Column names as a pandas index."""
-        return _object_index(self.labels)
+        return _column_index(tuple(self.places))
 
     @cached_property
-    def owners(self) -> tuple[tuple[int, int | None], ...]:
-        """Per column: position of its feature, and its place in a one-hot group or None."""
-        member = {
+    def codecs(self) -> dict[Hashable, Codec]:
+        """How each feature with a column of its own becomes codes; one-hot groups have none."""
+        return {
+            name: Codec(self.columns[self.places[name]], feature)
+            for name, feature in self.features.items()
+            if name not in self.groups
+        }
+
+    @cached_property
+    def _members(self) -> dict[Hashable, tuple[int, int]]:
+        """Per column of a one-hot group: position of the feature, and of the column in it."""
+        return {
             column: (self.positions[name], place)
             for name, columns in self.groups.items()
             for place, column in enumerate(columns)
         }
-        return tuple(
-            member.get(label, (self.positions.get(label, -1), None)) for label in self.labels
-        )
 
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
@@ -99,7 +121,7 @@ class Schema:
         return dtype
 
     def position(self, name: Hashable) -> int:
-        """Return the position of a feature; arrays also take column numbers.
+        """Return the position of a feature; spaces of arrays also take column numbers.
 
         Raises
         ------
@@ -115,8 +137,10 @@ class Schema:
             f"`space` has no feature {name!r}.{suggest(name, self.names)} Features: {known}."
         )
 
-    def table(self, rows: object, *, what: str = "query") -> pd.DataFrame:
-        """Return `rows` as a DataFrame of exactly this schema.
+    # ── rows to codes ──
+
+    def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
+        """Return `rows` as one array per column, in the column's dtype.
 
         Parameters
         ----------
@@ -131,31 +155,23 @@ class Schema:
         """
         if isinstance(rows, pd.DataFrame):
             self._check_columns(rows.columns, what)
-            parts: dict[Hashable, Any] = {label: rows[label] for label in self.labels}
-        elif isinstance(rows, (pd.Series, Mapping)):
-            self._check_columns(rows.keys(), what)
-            parts = {label: _single(rows[label]) for label in self.labels}
-        else:
-            parts = self._array_parts(rows, what)
-        cells = [strict_cells(parts[column.name], column, what) for column in self.columns]
-        frame = pd.DataFrame(dict(enumerate(cells)))
-        frame.columns = self.index
-        return frame
-
-    def _array_parts(self, rows: object, what: str) -> dict[Hashable, Any]:
+            return tuple(column.strict(rows[column.name], what) for column in self.columns)
+        if isinstance(rows, (pd.Series, Mapping)):
+            row: Mapping[Any, Any] = dict(rows.items())
+            self._check_columns(row, what)
+            return tuple(column.strict_one(row[column.name], what) for column in self.columns)
         block = np.asarray(rows)
         block = block.reshape(1, -1) if block.ndim == 1 else block
         if block.ndim != 2 or block.shape[1] != len(self.columns):
             raise QueryError(
-                f"`{what}` must have {len(self.columns)} columns; got shape {np.shape(block)}."
+                f"`{what}` must have {len(self.columns)} columns; got shape {block.shape}."
             )
-        return {label: pd.Series(block[:, c]) for c, label in enumerate(self.labels)}
+        return tuple(column.strict(block[:, c], what) for c, column in enumerate(self.columns))
 
-    def _check_columns(self, given: Iterable[Hashable], what: str) -> None:
-        given = list(given)
-        known = set(self.labels)
-        missing = [label for label in self.labels if label not in set(given)]
-        extra = [label for label in given if label not in known]
+    def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
+        given = list(labels)
+        missing = [label for label in self.places if label not in set(given)]
+        extra = [label for label in given if label not in self.places]
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
@@ -163,9 +179,9 @@ class Schema:
         if extra:
             raise QueryError(
                 f"`{what}` must have only the columns of the space; unknown: {_list(extra)}."
-                f"{suggest(extra[0], known)} Drop what the model does not take."
+                f"{suggest(extra[0], self.places)} Drop what the model does not take."
             )
-        if len(given) != len(known):
+        if len(given) != len(self.places):
             raise QueryError(f"`{what}` must not have a column twice; got {_list(given)}.")
 
     def encode(self, rows: object, *, what: str = "rows") -> Array:
@@ -176,37 +192,76 @@ class Schema:
         QueryError
             If a cell is not a level of its feature, or a group has not exactly one 1.
         """
-        table = self.table(rows, what=what)
-        codes = np.empty((len(table), len(self.features)))
-        for name, feature in self.features.items():
-            j = self.positions[name]
-            if name in self.groups:
-                codes[:, j] = self._encode_group(table, name, what)
-            else:
-                codes[:, j] = encode_cells(table[name], feature, name, what)
+        codes = self.encode_cells(self.cells(rows, what=what), what=what)
+        self._check_known(codes, what)
         return codes
 
+    def encode_cells(self, cells: tuple[Cells, ...], *, what: str = "rows") -> Array:
+        """Return the codes of cells, shape (n, d), with -1 for unknown levels."""
+        codes = np.empty((len(cells[0]), len(self.features)))
+        for j, name in enumerate(self.names):
+            if name in self.groups:
+                members = [np.asarray(cells[self.places[c]]) for c in self.groups[name]]
+                codes[:, j] = one_hot_codes(np.stack(members, axis=1), name, what)
+            else:
+                codes[:, j] = self.codecs[name].encode(cells[self.places[name]])
+        return codes
+
+    @cached_property
+    def levelled(self) -> Array:
+        """Positions of features with levels."""
+        found = [isinstance(f, (Ordinal, Categorical)) for f in self.features.values()]
+        return np.flatnonzero(found)
+
+    def _check_known(self, codes: Array, what: str) -> None:
+        unknown = (codes[:, self.levelled] == UNKNOWN).any(axis=0)
+        if unknown.any():
+            name = self.names[self.levelled[unknown][0]]
+            raise QueryError(
+                f"`{what}` must hold known levels, but {name!r} has others than "
+                f"{_list(list(getattr(self.features[name], 'levels', ())))}. "
+                "Use `space.including(rows)` to add them."
+            )
+
     def encode_column(self, name: Hashable, values: object) -> Array:
-        """Return the codes of computed values of one column, in its dtype; shape (n,).
+        """Return the codes of computed values of one column; shape (n,).
 
         Numbers are rounded to what the column's dtype holds.
         """
-        column = self.columns[self.labels.index(name)]
-        cells = pd.Series(values)
-        if getattr(column.dtype, "kind", "O") in "iu" and cells.dtype.kind == "f":
-            cells = cells.round()
-        table = pd.Series(strict_cells(cells, column, "derived column"))
-        return encode_cells(table, self.features[name], name, "derived column")
+        codec = self.codecs[name]
+        given = np.asarray(values)
+        if codec.column.kind in "iu" and given.dtype.kind == "f":
+            given = np.rint(given)
+        codes = codec.encode(codec.column.strict(given, f"derived column {name!r}"))
+        if isinstance(codec.feature, (Ordinal, Categorical)) and (codes == UNKNOWN).any():
+            bad = given[np.flatnonzero(codes == UNKNOWN)[0]]
+            raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
+        return codes
 
-    def _encode_group(self, table: pd.DataFrame, name: Hashable, what: str) -> Array:
-        block = table[list(self.groups[name])].to_numpy(np.float64)
-        bad = (block.sum(axis=1) != 1) | ((block != 0) & (block != 1)).any(axis=1)
-        if bad.any():
-            row = block[np.flatnonzero(bad)[0]]
-            raise QueryError(
-                f"`{what}` must have exactly one 1 in the group {name!r}; got {row.tolist()}."
-            )
-        return block.argmax(axis=1).astype(np.float64)
+    def covering(self, cells: tuple[Cells, ...], what: str = "query") -> tuple[Schema, list[str]]:
+        """Return the schema with features grown to include the cells, and which ones grew."""
+        grown = dict(self.features)
+        codes = self.encode_cells(cells, what=what)
+        notes = []
+        for j, (name, feature) in enumerate(self.features.items()):
+            low, high = code_range(feature)
+            outside = (codes[:, j] < low) | (codes[:, j] > high)
+            if name in self.groups or not outside.any():
+                continue
+            values = pd.Series(cells[self.places[name]])[outside]
+            if is_cyclic(feature):
+                raise QueryError(
+                    f"`{what}` must lie on the circle of {name!r}, {feature!r}; got "
+                    f"{values.iloc[0]!r}."
+                )
+            try:
+                grown[name] = cover(feature, values)
+            except SpaceError as error:
+                raise QueryError(f"`{what}` does not fit {name!r}: {error}") from error
+            notes.append(f"{name!r} by {_growth(feature, grown[name])}")
+        return (replace(self, features=grown) if notes else self), notes
+
+    # ── codes to rows ──
 
     def rows(self, codes: Array, own: Own | None = None) -> Rows:
         """Return the user's rows for `codes` of shape (n, d).
@@ -218,8 +273,10 @@ class Schema:
         """
         if self.plain is not None:
             return self._plain_rows(codes, own, self.plain)
-        table = self._mixed_table(codes, own)
-        return table if self.array is None else table.to_numpy(self.array)
+        cells = {c: self._column(column, codes, own) for c, column in enumerate(self.columns)}
+        frame = pd.DataFrame(cells, index=pd.RangeIndex(len(codes)), copy=False)
+        frame.columns = self.index
+        return frame if self.array is None else frame.to_numpy(self.array)
 
     def _plain_rows(self, codes: Array, own: Own | None, dtype: np.dtype[Any]) -> Rows:
         block: np.ndarray[Any, Any] = codes.astype(dtype)
@@ -229,57 +286,48 @@ class Schema:
             return block
         return pd.DataFrame(block, columns=self.index, copy=False)
 
-    def _mixed_table(self, codes: Array, own: Own | None) -> pd.DataFrame:
-        cells: dict[int, Any] = {}
-        for c, (column, (j, place)) in enumerate(zip(self.columns, self.owners, strict=True)):
-            code = codes[:, j]
-            mine = None if own is None else own.table.iloc[:, c].array
-            same = None if own is None else _same(code, own.codes[j])
-            if mine is not None and same is not None and same.all():
-                cells[c] = mine.repeat(len(code))
-                continue
-            if place is not None:
-                cells[c] = (code == place).astype(column.dtype)
-                continue
-            found = decode_cells(code, self.features[self.names[j]], column.dtype)
-            cells[c] = found if same is None else own_cells(found, same, mine)
-        frame = pd.DataFrame(cells, index=pd.RangeIndex(len(codes)))
-        frame.columns = self.index
-        return frame
-
-    def covering(self, table: pd.DataFrame) -> tuple[Schema, list[str]]:
-        """Return the schema with features grown to include `table`, and which ones grew."""
-        grown = dict(self.features)
-        notes = []
-        for name, feature in self.features.items():
-            if name in self.groups:
-                continue
-            try:
-                grown[name] = cover(feature, table[name])
-            except SpaceError as error:
-                raise QueryError(f"column {name!r}: {error}") from error
-            if grown[name] != feature:
-                notes.append(f"{name!r} to {_range_text(feature, grown[name])}")
-        return (replace(self, features=grown) if notes else self), notes
+    def _column(self, column: Column, codes: Array, own: Own | None) -> Cells:
+        if column.name in self._members:
+            j, place = self._members[column.name]
+            return pd.Series(codes[:, j] == place).astype(column.dtype).array
+        j = self.positions[column.name]
+        codec = self.codecs[column.name]
+        if own is None:
+            return codec.decode(codes[:, j])
+        return codec.own(codes[:, j], own.codes[j], own.cells[self.places[column.name]])
 
 
-def _range_text(before: Feature, after: Feature) -> str:
+def one_hot_codes(block: np.ndarray[Any, Any], name: Hashable, what: str) -> Array:
+    """Return which column of a one-hot block holds the 1, shape (n,).
+
+    Raises
+    ------
+    QueryError
+        If a row has not exactly one 1.
+
+    Examples
+    --------
+    >>> one_hot_codes(np.array([[0, 1], [1, 0]]), "colour", "rows")
+    array([1., 0.])
+    """
+    block = block.astype(np.float64)
+    good = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
+    if not good.all():
+        row = block[np.flatnonzero(~good)[0]]
+        raise QueryError(
+            f"`{what}` must have exactly one 1 in the group {name!r}; got {row.tolist()}."
+        )
+    return block.argmax(axis=1).astype(np.float64)
+
+
+def _growth(before: Feature, after: Feature) -> str:
     if isinstance(before, Categorical) and isinstance(after, Categorical):
         return "the level " + ", ".join(repr(v) for v in after.levels[len(before.levels) :])
-    return f"{getattr(after, 'low', None)!s} … {getattr(after, 'high', None)!s}"
+    assert isinstance(after, (Real, Integer, Moment))
+    return f"the range {after.low!s} … {after.high!s}"
 
 
-def _same(code: Array, own: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    return np.isnan(code) if np.isnan(own) else code == own
-
-
-def _single(value: object) -> pd.Series[Any]:
-    cell = np.empty(1, dtype=object)
-    cell[0] = value
-    return pd.Series(cell)
-
-
-def _object_index(labels: tuple[Hashable, ...]) -> pd.Index[Any]:
+def _column_index(labels: tuple[Hashable, ...]) -> pd.Index[Any]:
     if all(isinstance(label, str) for label in labels):
         return pd.Index(list(labels))
     items = np.fromiter(labels, dtype=object, count=len(labels))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx import inference
-from bayescfx.arrays import Array, Mask
+from bayescfx import inference, saved
+from bayescfx.arrays import Array
 from bayescfx.cells import Column
+from bayescfx.description import describe
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.features import (
     FEATURES,
@@ -21,15 +22,16 @@ from bayescfx.features import (
     Feature,
     Integer,
     Moment,
-    Ordinal,
     Real,
-    is_cyclic,
 )
-from bayescfx.grid import Grid
-from bayescfx.limits import Limits, axis
+from bayescfx.grid import Axis, Grid
+from bayescfx.groups import regroup
+from bayescfx.limits import Limits, is_ordered, make_axis
+from bayescfx.near import MOST_ROWS, NearData, NearHere
 from bayescfx.region import Region
 from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
 from bayescfx.schema import Own, Rows, Schema
+from bayescfx.values import Plain
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -58,6 +60,7 @@ class Space:
     blocks: tuple[tuple[Hashable, ...], ...]
     most_changes: int | None
     price: Cost
+    near: NearData | None
     inferred: frozenset[Hashable]
     unrestored: tuple[str, ...]
 
@@ -89,6 +92,7 @@ class Space:
             "blocks": (),
             "most_changes": None,
             "price": Cost(),
+            "near": None,
             "inferred": inferred,
             "unrestored": (),
         }
@@ -173,8 +177,8 @@ class Space:
 
     def _check_ordered(self, name: Hashable, verb: str) -> None:
         feature = self.features[name]
-        if isinstance(feature, Categorical) or is_cyclic(feature):
-            kind = "cyclic" if is_cyclic(feature) else "Categorical"
+        if not is_ordered(feature):
+            kind = "Categorical" if isinstance(feature, Categorical) else "cyclic"
             raise SpaceError(
                 f"`{verb}` needs an order, but {name!r} is {kind}. Use `between` or `move`, or "
                 "make it Ordinal."
@@ -186,23 +190,15 @@ class Space:
         Parameters
         ----------
         limits : dict of name to (low, high) or to a list of levels
-            ``None`` leaves an end open. A query beyond the limits may stay where it is.
+            ``None`` leaves an end open. Limits may exceed the data. A query beyond the limits
+            may stay where it is.
         """
-        changed: dict[Hashable, Limits] = {}
-        for given, pair in limits.items():
-            name = self._name(given)
-            feature = self.features[name]
-            old = changed.get(name, self._limits(name))
-            if isinstance(feature, (Ordinal, Categorical)):
-                changed[name] = old.with_levels(_level_codes(name, feature, pair), name)
-            else:
-                low, high = _pair("between", name, pair)
-                changed[name] = old.with_between(
-                    -np.inf if low is None else _code("between", name, feature, low),
-                    np.inf if high is None else _code("between", name, feature, high),
-                    name,
-                )
-        return self._limited(changed)
+        space = self
+        for name, wish in limits.items():
+            found = self._name(name)
+            new = space._limits(found).with_between(found, self.features[found], wish)
+            space = space._limited({found: new})
+        return space
 
     def move(self, limits: Mapping[Any, Any]) -> Space:
         """Return the space with limits relative to the query for the features named.
@@ -213,22 +209,12 @@ class Space:
             Changes in the feature's units: levels of an `Ordinal`, time units of a `Moment`
             (or durations such as ``"2D"``). ``None`` leaves an end open.
         """
-        changed: dict[Hashable, Limits] = {}
-        for given, pair in limits.items():
-            name = self._name(given)
-            feature = self.features[name]
-            if isinstance(feature, Categorical):
-                raise SpaceError(
-                    f"`move` needs an order, but {name!r} is Categorical. Use `between`."
-                )
-            low, high = _pair("move", name, pair)
-            old = changed.get(name, self._limits(name))
-            changed[name] = old.with_move(
-                -np.inf if low is None else _shift(name, feature, low),
-                np.inf if high is None else _shift(name, feature, high),
-                name,
-            )
-        return self._limited(changed)
+        space = self
+        for name, wish in limits.items():
+            found = self._name(name)
+            new = space._limits(found).with_move(found, self.features[found], wish)
+            space = space._limited({found: new})
+        return space
 
     # ── several features ──
 
@@ -312,6 +298,8 @@ class Space:
             Raw rows to the values of the column, shape (n,).
         """
         found = self._name(name)
+        if found in self.schema.groups:
+            raise SpaceError(f"{found!r} can't be derived: it stands for one-hot columns.")
         if not callable(function):
             raise SpaceError(f"`function` must be a function of rows; got {function!r}.")
         if any(found in block for block in self.blocks):
@@ -322,6 +310,46 @@ class Space:
     def _check_not_derived(self, name: Hashable, verb: str) -> None:
         if any(rule.name == name for rule in self.derived):
             raise SpaceError(f"`{verb}` can't name {name!r}: it is derived from other columns.")
+
+    def near_data(self, X: object, quantile: float = 0.95, neighbours: int = 5) -> Space:
+        """Return the space in which counterfactuals stay close to data.
+
+        Parameters
+        ----------
+        X : DataFrame or array
+            Rows of this space; at most 100,000 of them are kept.
+        quantile : float, default 0.95
+            Share of the data that is itself close enough.
+        neighbours : int, default 5
+            A row is as far from the data as from its `neighbours`-th nearest row.
+        """
+        frame, _ = inference.as_frame(X)
+        codes = inference.background(frame, self.schema, MOST_ROWS)
+        near = NearData.fit(codes, self.features, self.scale, quantile, neighbours)
+        return self._changed(near=near)
+
+    def group(self, name: Hashable, columns: Iterable[Hashable]) -> Space:
+        """Return the space in which one-hot columns are one feature with the columns as levels.
+
+        Group columns before saying anything else about them.
+
+        Parameters
+        ----------
+        name : hashable
+            Name of the new feature.
+        columns : iterable of column names
+        """
+        members = tuple(self._name(column) for column in columns)
+        self._check_groupable(name, members)
+        return self._changed(**regroup(self.schema, self.scale, self.background, name, members))
+
+    def _check_groupable(self, name: Hashable, members: tuple[Hashable, ...]) -> None:
+        if len(members) < 2 or len(set(members)) < len(members):
+            raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
+        if name in self.schema.names and name not in members:
+            raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
+        if self.rules or self.derived or self.blocks or self.near or self.limits:
+            raise SpaceError("`group` must come first. Group columns before stating any rule.")
 
     # ── rows and codes ──
 
@@ -335,7 +363,7 @@ class Space:
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
-        schema, _ = self.schema.covering(self.schema.table(rows, what="rows"))
+        schema, _ = self.schema.covering(self.schema.cells(rows), "rows")
         return self._changed(schema=schema)
 
     def around(self, query: object) -> Region:
@@ -351,74 +379,104 @@ class Space:
             If the query lies outside the ranges, which then grow for it, or has a missing value
             in a feature that may move, which then stays.
         """
-        table = self.schema.table(query)
-        if len(table) != 1:
-            raise QueryError(f"`query` must be one row; got {len(table)}.")
-        schema, notes = self.schema.covering(table)
+        cells = self.schema.cells(query, what="query")
+        if len(cells[0]) != 1:
+            raise QueryError(f"`query` must be one row; got {len(cells[0])}.")
+        schema, notes = self.schema.covering(cells)
         if notes:
-            warnings.warn(
-                f"the query lies outside the data; for it {'; '.join(notes)} was included.",
-                SpaceWarning,
-                stacklevel=2,
-            )
-        codes = schema.encode(table, what="query")[0]
-        return self._region(schema, Own(codes, table))
+            _warn(f"the query lies outside the space, which grew for it: {'; '.join(notes)}.")
+        own = Own(schema.encode_cells(cells)[0], cells)
+        missing = [
+            repr(name)
+            for j, name in enumerate(schema.names)
+            if np.isnan(own.codes[j]) and not self._is_fixed(name)
+        ]
+        if missing:
+            _warn(f"the query has no value for {', '.join(missing)}; treated as fixed.")
+        return self._region(schema, own)
+
+    def _is_fixed(self, name: Hashable) -> bool:
+        return self._limits(name).fixed or any(rule.name == name for rule in self.derived)
 
     def _region(self, schema: Schema, own: Own) -> Region:
-        derived = np.zeros(len(schema.names), dtype=np.bool_)
-        for rule in self.derived:
-            derived[schema.positions[rule.name]] = True
-        self._warn_missing(own.codes, derived)
-        axes = [self._axis(schema, name, own.codes, derived) for name in schema.names]
+        computed = {rule.name for rule in self.derived}
+        derived = np.array([name in computed for name in schema.names])
+        axes = [
+            self._axis(schema, name, float(own.codes[j])) for j, name in enumerate(schema.names)
+        ]
         blocks = tuple(tuple(schema.positions[n] for n in block) for block in self.blocks)
         for block in blocks:
-            stuck = not all(axes[j].free for j in block)
-            if stuck or not any(all(axes[j].room(s) for j in block) for s in (-1, 1)):
+            if not _can_move([axes[j] for j in block], self.most_changes):
                 for j in block:
                     axes[j] = replace(axes[j], movable=False)
         weight = np.array([float(self.price.per_feature.get(name, 1.0)) for name in schema.names])
-        grid = Grid(
-            tuple(axes), self.scale, weight, float(self.price.norm), self.most_changes, derived
-        )
-        bounds = [
-            (int(j), *self._limits(schema.names[j]).interval(own.codes[j]))
-            for j in np.flatnonzero(derived)
-            if self._limits(schema.names[j]).said
-        ]
+        norm = float(self.price.norm)
+        grid = Grid(tuple(axes), self.scale, weight, norm, self.most_changes, derived)
         return Region(
             grid,
             schema,
             own,
+            self.background,
             self.price,
             rules=self.rules,
             derived=self.derived,
             blocks=blocks,
-            bounds=tuple(bounds),
-            data=self.background,
+            bounds=tuple(
+                (schema.positions[name], self.limits[name]) for name in computed & set(self.limits)
+            ),
+            near=None if self.near is None else _near_here(self.near, grid),
         )
 
-    def _axis(self, schema: Schema, name: Hashable, codes: Array, derived: Mask) -> Any:
-        j = schema.positions[name]
-        limits = self._limits(name)
-        if derived[j]:
-            limits = Limits(fixed=True)
-        dtype = next((c.dtype for c in schema.columns if c.name == name), np.dtype(np.float64))
-        return axis(
-            schema.features[name], limits, float(codes[j]), dtype, inferred=name in self.inferred
+    def _axis(self, schema: Schema, name: Hashable, code: float) -> Axis:
+        limits = Limits(fixed=True) if self._is_fixed(name) else self._limits(name)
+        column = None if name in schema.groups else schema.columns[schema.places[name]]
+        return make_axis(
+            schema.features[name], limits, code, column, inferred=name in self.inferred
         )
 
-    def _warn_missing(self, codes: Array, derived: Mask) -> None:
-        missing = [
-            repr(name)
-            for j, name in enumerate(self.schema.names)
-            if np.isnan(codes[j]) and not derived[j] and not self._limits(name).fixed
-        ]
-        if missing:
-            warnings.warn(
-                f"the query has no value for {', '.join(missing)}; treated as fixed.",
-                SpaceWarning,
-                stacklevel=4,
-            )
+    # ── text and files ──
+
+    def __str__(self) -> str:
+        return describe(self)
+
+    def __repr__(self) -> str:
+        return f"Space({', '.join(str(name) for name in self.schema.names)})"
+
+    def to_dict(self) -> dict[str, Plain]:
+        """Return the space in JSON's own types, without background.
+
+        Functions and data can't be written: their labels are, and a space read back lists them
+        in `unrestored`.
+        """
+        return saved.write_space(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Space:
+        """Return the space that :meth:`to_dict` wrote."""
+        self = cls.__new__(cls)
+        for name, value in saved.read_space(plain).items():
+            object.__setattr__(self, name, value)
+        return self
+
+
+def _warn(message: str) -> None:
+    # the frames between the user and here: explain or around, and this function
+    warnings.warn(message, SpaceWarning, stacklevel=3)
+
+
+def _can_move(axes: list[Axis], bound: int | None) -> bool:
+    """Return whether features that move together can move at all."""
+    if not all(axis.free for axis in axes) or (bound is not None and len(axes) > bound):
+        return False
+    return any(all(axis.room(side) for axis in axes) for side in (-1, 1))
+
+
+def _near_here(near: NearData, grid: Grid) -> NearHere:
+    moving = grid.derived.copy()
+    moving[grid.free] = True
+    low = np.where(grid.derived, -np.inf, grid.low)
+    high = np.where(grid.derived, np.inf, grid.high)
+    return near.here(grid.query, moving, low, high)
 
 
 def _natural_dtype(feature: Feature) -> Any:
@@ -432,36 +490,3 @@ def _natural_dtype(feature: Feature) -> Any:
             return pd.Series([feature.low, feature.high]).dtype
         case _:
             return pd.Series(list(feature.levels)).dtype
-
-
-def _pair(verb: str, name: Hashable, pair: Any) -> tuple[Any, Any]:
-    if isinstance(pair, (str, bytes)) or not hasattr(pair, "__len__") or len(pair) != 2:
-        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {pair!r}.")
-    low, high = pair
-    return low, high
-
-
-def _code(verb: str, name: Hashable, feature: Feature, value: Any) -> float:
-    if isinstance(feature, Moment):
-        return feature.code(value)
-    if isinstance(value, (str, bytes)) or not np.isscalar(value) or value != value:
-        raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {value!r}.")
-    return float(value)  # type: ignore[arg-type]  # a scalar that is no text
-
-
-def _shift(name: Hashable, feature: Feature, value: Any) -> float:
-    if isinstance(feature, Moment) and not isinstance(value, (int, float, np.number)):
-        return float(pd.Timedelta(value) / pd.Timedelta(feature.microseconds, "us"))
-    return _code("move", name, feature if not isinstance(feature, Moment) else Real(0, 0), value)
-
-
-def _level_codes(name: Hashable, feature: Ordinal | Categorical, levels: Any) -> tuple[float, ...]:
-    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
-        raise SpaceError(f"`between` for {name!r} must be a list of levels; got {levels!r}.")
-    positions = {level: float(c) for c, level in enumerate(feature.levels)}
-    codes = []
-    for level in levels:
-        if level not in positions:
-            raise SpaceError(f"{name!r} has no level {level!r}. Levels: {feature.levels!r}.")
-        codes.append(positions[level])
-    return tuple(codes)
