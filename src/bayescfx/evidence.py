@@ -255,30 +255,26 @@ class LogPosterior:
         return total
 
 
-def _guesses(posterior: LogPosterior) -> list[Array]:
-    """Return the most plausible of some first guesses around the mode of the priors."""
-    few = len(posterior.z) <= 100
-    tries, climbs = (30, 3) if few else (10, 2)
-    mode, k = posterior.pack(posterior.mode()), len(posterior.active)
+def _guesses(posterior: LogPosterior) -> Array:
+    """Return first guesses: the mode of the priors, and places all around it."""
+    mode = posterior.pack(posterior.mode())
     low, high = posterior.bounds
-    spread = np.concatenate([np.full(k, 1.5), np.full(len(mode) - k, 2.5)])
+    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
+    others = 8 if len(posterior.z) <= 100 else 1
     # A fixed seed: the same data give the same fit.
-    steps = np.random.default_rng(0).standard_normal((tries, len(mode))) * spread
-    steps[0] = 0.0
-    return _highest(posterior, np.clip(mode + steps, low, high), climbs)
+    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
+    return np.concatenate([mode[None], np.clip(mode + steps, low, high)])
 
 
-def _leaps(posterior: LogPosterior, theta: Array) -> list[Array]:
+def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     """Return the most plausible places where one lengthscale is much shorter or longer."""
     k = len(posterior.active)
-    steps = np.concatenate([-LEAP * np.eye(k, len(theta)), LEAP * np.eye(k, len(theta))])
+    steps = np.concatenate([np.eye(k, len(theta)), -np.eye(k, len(theta))])
     low, high = posterior.bounds
-    return _highest(posterior, np.clip(theta + steps, low, high), 3)
-
-
-def _highest(posterior: LogPosterior, thetas: Array, count: int) -> list[Array]:
-    heights = np.array([posterior(theta)[0] for theta in thetas])
-    return list(thetas[np.argsort(-heights, kind="stable")[:count]])
+    places = np.clip(theta + LEAP * steps, low, high)
+    heights = np.array([posterior(place)[0] for place in places])
+    best: Array = places[np.argsort(-heights, kind="stable")[:6]]
+    return best
 
 
 def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[float, Array]:
@@ -323,7 +319,7 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
         _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), ROUGH)
         return posterior.unpack(theta)
     height, theta = _best_climb(posterior, _guesses(posterior))
-    # Optima differ in which features they blame: with few rows, leap along one axis at a time.
+    # Optima differ in which features they blame: try one feature at a time.
     leaps = MAX_LEAPS if len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
         higher, there = _best_climb(posterior, _leaps(posterior, theta))
@@ -333,6 +329,6 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     return posterior.unpack(_climb(posterior, theta, FINE)[1])
 
 
-def _best_climb(posterior: LogPosterior, starts: list[Array]) -> tuple[float, Array]:
+def _best_climb(posterior: LogPosterior, starts: Array) -> tuple[float, Array]:
     ends = [_climb(posterior, theta, ROUGH) for theta in starts]
     return max(ends, key=lambda end: end[0], default=(-math.inf, np.empty(0)))
