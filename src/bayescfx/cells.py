@@ -37,6 +37,13 @@ class Column:
         """NumPy's letter for the kind of dtype; "O" for objects, text and categories."""
         return str(getattr(self.dtype, "kind", "O"))
 
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of the numbers in the column, nullable ones included."""
+        inner: Any = getattr(self.dtype, "numpy_dtype", self.dtype)
+        found: np.dtype[Any] = np.dtype(inner)
+        return found
+
     def strict(self, given: Any, what: str) -> Cells:
         """Return the cells as an array of the column's dtype.
 
@@ -62,9 +69,15 @@ class Column:
 
     def strict_one(self, value: Any, what: str) -> Cells:
         """Return one cell as an array of length 1; see :meth:`strict`."""
-        number = isinstance(value, (int, float, np.integer, np.floating))
-        if isinstance(self.dtype, np.dtype) and number and self.kind == "f":
-            return np.array([value], dtype=self.dtype)
+        if isinstance(self.dtype, np.dtype):
+            if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
+                return np.array([value], dtype=self.dtype)
+            if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
+                info = np.iinfo(self.dtype)
+                if info.min <= value <= info.max:
+                    return np.array([value], dtype=self.dtype)
+        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+            return pd.array([value], dtype=self.dtype)
         cell = np.empty(1, dtype=object)
         cell[0] = value
         return self.strict(cell, what)
@@ -144,7 +157,7 @@ class Codec:
         if isinstance(cells.dtype, pd.CategoricalDtype):
             # one look-up per category, not per cell
             places = self._index.get_indexer(cells.categories.astype(object))
-            return np.append(places, np.nan)[cells.codes]
+            return np.asarray(np.append(places, np.nan)[cells.codes], dtype=np.float64)
         missing = np.asarray(pd.isna(cells))
         objects = pd.Index(np.asarray(cells, dtype=object), dtype=object, tupleize_cols=False)
         return np.where(missing, np.nan, self._index.get_indexer(objects))
@@ -173,11 +186,10 @@ class Codec:
     def _decode_numbers(self, codes: Array) -> Cells:
         dtype = self.column.dtype
         missing = np.isnan(codes)
-        if isinstance(dtype, np.dtype) and dtype != object:
-            return codes.astype(dtype)
-        whole = isinstance(self.feature, Integer) and not missing.any()
         if isinstance(dtype, np.dtype):
-            return (codes.astype(np.int64) if whole else codes).astype(object)
+            objects = self.column.kind == "O"
+            whole = objects and isinstance(self.feature, Integer) and not missing.any()
+            return (codes.astype(np.int64) if whole else codes).astype(dtype)
         filled = np.where(missing, 0.0, codes)
         found = pd.Series(filled.astype(np.int64) if self.column.kind in "iu" else filled)
         cells = found.astype(dtype).array

@@ -2,62 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
-
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
 from bayescfx.limits import Limits
-from bayescfx.rules import Cost
-from bayescfx.schema import Schema
+from bayescfx.terms import Terms
 
 MOST_LINES = 60
 
 
-class Described(Protocol):
-    """What a description needs to know of a space."""
-
-    @property
-    def schema(self) -> Schema:
-        """Features and columns."""
-
-    @property
-    def scale(self) -> Any:
-        """One unit of change per feature."""
-
-    @property
-    def limits(self) -> Mapping[Hashable, Limits]:
-        """What was said of single features."""
-
-    @property
-    def rules(self) -> Sequence[Any]:
-        """Requirements."""
-
-    @property
-    def derived(self) -> Sequence[Any]:
-        """Recomputed columns."""
-
-    @property
-    def blocks(self) -> Sequence[tuple[Hashable, ...]]:
-        """Features that move together."""
-
-    @property
-    def most_changes(self) -> int | None:
-        """The l0 bound."""
-
-    @property
-    def price(self) -> Cost:
-        """The cost of moving."""
-
-    @property
-    def near(self) -> Any:
-        """The data to stay close to."""
-
-    @property
-    def unrestored(self) -> tuple[str, ...]:
-        """Rules that were lost on the way through a file."""
-
-
-def describe(space: Described) -> str:
+def describe(space: Terms) -> str:
     """Return a table of features and a list of rules.
 
     Examples
@@ -65,16 +17,15 @@ def describe(space: Described) -> str:
     >>> from bayescfx.space import Space
     >>> print(Space({"age": Integer(17, 90), "sex": Categorical(["f", "m"])}).fix("sex"))
     Space of 2 features
-      feature  kind         values      unit of change  limits
-      age      integer      17 … 90     18.2
-      sex      categorical  'f', 'm'    1               fixed
+      feature  kind         values    unit of change  limits
+      age      integer      17 … 90   18.2
+      sex      categorical  'f', 'm'  1               fixed
     cost: 0.1 × l1 distance
     """
     lines = [("feature", "kind", "values", "unit of change", "limits")]
-    computed = {rule.name for rule in space.derived}
     for j, (name, feature) in enumerate(space.schema.features.items()):
-        said = _limits_text(space.limits.get(name, Limits()), feature)
-        said = ", ".join(filter(None, ["derived" if name in computed else "", said]))
+        said = _limits_text(space.limits_of(name), feature)
+        said = ", ".join(filter(None, ["derived" if space.is_derived(name) else "", said]))
         lines.append(
             (str(name), kind(feature), values_text(feature), f"{space.scale[j]:.3g}", said)
         )
@@ -134,7 +85,7 @@ def _pair(pair: tuple[float, float], feature: Feature) -> str:
     return f"{pair[0]:g} … {pair[1]:g}"
 
 
-def _rules_text(space: Described) -> list[str]:
+def _rules_text(space: Terms) -> list[str]:
     lines = [f"rule: {rule.label}" for rule in space.rules]
     lines += [f"together: {', '.join(str(name) for name in block)}" for block in space.blocks]
     if space.near is not None:

@@ -7,29 +7,33 @@ its levels; it does not know its name, its dtype or any rule.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
+from bayescfx.moments import Moment
 
-Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
+__all__ = [
+    "FEATURES",
+    "Categorical",
+    "Feature",
+    "Integer",
+    "Moment",
+    "Ordinal",
+    "Real",
+    "code_range",
+    "code_step",
+    "cover",
+    "grid_codes",
+    "is_cyclic",
+]
 
-# Times are counted in whole microseconds, which float64 holds exactly over 285 years.
-UNIT_MICROSECONDS: dict[str, int] = {
-    "W": 604_800_000_000,
-    "D": 86_400_000_000,
-    "h": 3_600_000_000,
-    "min": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1_000,
-}
 LARGEST_INTEGER = 2**53  # beyond it, neighbouring integers share one float64
 
 
@@ -151,87 +155,6 @@ class Categorical:
         object.__setattr__(self, "levels", _distinct("Categorical", levels))
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time (or a duration) that moves in whole units from where the query stands.
-
-    Parameters
-    ----------
-    low, high : timestamp or timedelta
-        Limits, both included; anything :class:`pandas.Timestamp` understands.
-    unit : {"W", "D", "h", "min", "s", "ms"}, default "D"
-        One step.
-
-    Examples
-    --------
-    >>> Moment("2016-01-01", "2016-01-31").span
-    30.0
-    """
-
-    low: Any
-    high: Any
-    unit: Unit = "D"
-    origin: Any = field(default=None, repr=False)  # where codes count from; the first `low`
-
-    def __post_init__(self) -> None:
-        if self.unit not in UNIT_MICROSECONDS:
-            raise SpaceError(
-                f"`unit` of Moment must be one of {', '.join(UNIT_MICROSECONDS)}; got {self.unit!r}."
-            )
-        duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
-        for name in ("low", "high", "origin"):
-            value = self.low if name == "origin" and self.origin is None else getattr(self, name)
-            object.__setattr__(self, name, _time(name, value, duration))
-        if self.low > self.high:
-            raise SpaceError(
-                f"`low <= high` must hold for Moment; got low={self.low!r}, high={self.high!r}."
-            )
-
-    @property
-    def duration(self) -> bool:
-        """Whether the values are durations instead of points in time."""
-        return isinstance(self.low, pd.Timedelta)
-
-    @property
-    def span(self) -> float:
-        """Units between the limits."""
-        return self.high_code - self.low_code
-
-    @property
-    def low_code(self) -> float:
-        """Code of the lower limit."""
-        return self.code(self.low)
-
-    @property
-    def high_code(self) -> float:
-        """Code of the upper limit."""
-        return self.code(self.high)
-
-    @property
-    def microseconds(self) -> int:
-        """Microseconds in one unit."""
-        return UNIT_MICROSECONDS[self.unit]
-
-    @property
-    def origin_microseconds(self) -> int:
-        """The origin, in microseconds since 1970 (or as a duration)."""
-        return _microseconds(self.origin)
-
-    def code(self, value: Any) -> float:
-        """Return the code of one point in time."""
-        moment = _time("value", value, self.duration)
-        zone = None if self.duration else self.origin.tzinfo
-        if zone is not None and moment.tzinfo is None:
-            moment = moment.tz_localize(zone)
-        return (_microseconds(moment) - self.origin_microseconds) / self.microseconds
-
-    def time(self, code: float) -> Any:
-        """Return the point in time that a code stands for; infinities stay numbers."""
-        if not math.isfinite(code):
-            return code
-        return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
-
-
 Feature: TypeAlias = Real | Integer | Ordinal | Categorical | Moment
 FEATURES: tuple[type[Feature], ...] = (Real, Integer, Ordinal, Categorical, Moment)
 
@@ -329,15 +252,15 @@ def cover(feature: Feature, values: pd.Series[Any]) -> Feature:
 
 
 def _widened(feature: Real | Integer, low: float, high: float) -> Real | Integer:
-    """Grow the limits by whole steps, so that the grid keeps its points."""
-    if feature.step is None:
-        return replace(feature, low=min(low, feature.low), high=max(high, feature.high))
-    down = max(0, math.ceil((feature.low - low) / feature.step))
-    return replace(
-        feature,
-        low=float(grid_codes(feature, np.array(-down), feature.low)) if down else feature.low,
-        high=max(feature.high, high),
-    )
+    """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
+    high = max(feature.high, high)
+    if isinstance(feature, Integer):
+        down = max(0, math.ceil((feature.low - low) / feature.step))
+        return replace(feature, low=feature.low - down * feature.step, high=math.ceil(high))
+    if feature.step is not None and low < feature.low:
+        down = math.ceil((feature.low - low) / feature.step)
+        low = float(grid_codes(feature, np.array(-down), feature.low))
+    return replace(feature, low=min(low, feature.low), high=high)
 
 
 def _with_levels(feature: Ordinal | Categorical, new: list[Any]) -> Feature:
@@ -389,21 +312,3 @@ def _distinct(kind: str, levels: Iterable[Hashable]) -> tuple[Hashable, ...]:
     if len(set(found)) != len(found):
         raise SpaceError(f"`levels` of {kind} must be distinct; got {found!r}.")
     return found
-
-
-def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
-    try:
-        moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
-    except (ValueError, TypeError) as error:
-        kind = "duration" if duration else "point in time"
-        raise SpaceError(f"`{name}` of Moment must be a {kind}; got {value!r}.") from error
-    if moment is pd.NaT:
-        raise SpaceError(f"`{name}` of Moment must not be missing.")
-    return moment
-
-
-def _microseconds(moment: pd.Timestamp | pd.Timedelta) -> int:
-    if isinstance(moment, pd.Timedelta):
-        return int(moment.to_timedelta64().astype("timedelta64[us]").astype(np.int64))
-    naive = moment.tz_convert("UTC").tz_localize(None) if moment.tzinfo else moment
-    return int(naive.to_datetime64().astype("datetime64[us]").astype(np.int64))

@@ -6,18 +6,18 @@ million rows cost little more memory than they have already.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
 from bayescfx.cells import UNKNOWN, Column, Dtype
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import (
     FEATURES,
-    UNIT_MICROSECONDS,
     Categorical,
     Feature,
     Integer,
@@ -26,6 +26,7 @@ from bayescfx.features import (
     Real,
     code_range,
 )
+from bayescfx.moments import UNIT_MICROSECONDS
 from bayescfx.schema import Schema
 
 BACKGROUND_ROWS = 5_000
@@ -152,7 +153,8 @@ def background(frame: pd.DataFrame, schema: Schema, most: int = BACKGROUND_ROWS)
     codes = np.empty((len(some), len(schema.features)))
     for j, (name, codec) in enumerate(schema.codecs.items()):
         codes[:, j] = codec.encode(_cells(some[name]))
-    return codes[~(codes[:, schema.levelled] == UNKNOWN).any(axis=1)]
+    unknown: Mask = (codes[:, schema.levelled] == UNKNOWN).any(axis=1)
+    return codes[~unknown]
 
 
 def _cells(column: pd.Series[Any]) -> Any:
@@ -177,8 +179,9 @@ def _feature(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None) 
             return Ordinal(_levels(name, cells, observed=False))
         case "categorical":
             return Categorical(_levels(name, cells, observed=True))
+    known = ", ".join(map(repr, KINDS))
     raise SpaceError(
-        f"`kinds[{name!r}]` must be one of {', '.join(map(repr, KINDS))} or a feature; got {wish!r}."
+        f"`kinds[{name!r}]` must be one of {known} or a feature; got {wish!r}."
         f"{suggest(wish, KINDS)}"
     )
 
@@ -226,21 +229,19 @@ def _finite_range(cells: pd.Series[Any]) -> tuple[float, float]:
 
 
 def _levels(name: Hashable, cells: pd.Series[Any], *, observed: bool) -> tuple[Hashable, ...]:
-    """Return the levels of a column: in the order of a category, else sorted if that is possible."""
+    """Return the levels of a column: in the order of a category, else sorted if possible."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         categories = cells.cat.categories
         used = np.unique(cells.cat.codes.to_numpy())
         kept = categories[used[used >= 0]] if observed else categories
         return tuple(kept.tolist()) or ("",)
     try:
-        found = [level for level in pd.unique(cells.dropna())]
+        found = list(pd.unique(cells.dropna()))
     except TypeError as error:
         raise SpaceError(f"column {name!r} must hold hashable values.") from error
     levels = [level.item() if isinstance(level, np.generic) else level for level in found]
-    try:
+    with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
         levels = sorted(levels)
-    except TypeError:  # mixed types have no order; first seen, first kept
-        pass
     return tuple(levels) or ("",)
 
 

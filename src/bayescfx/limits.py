@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Mask
+from bayescfx.axis import MOST_CHOICES, Axis
 from bayescfx.cells import Column
 from bayescfx.errors import SpaceError
 from bayescfx.features import (
@@ -27,7 +28,6 @@ from bayescfx.features import (
     grid_codes,
     is_cyclic,
 )
-from bayescfx.grid import MOST_CHOICES, Axis
 
 _EVERYWHERE = (-np.inf, np.inf)
 
@@ -101,7 +101,7 @@ class Limits:
             high = min(high, query)
         return low, high
 
-    def allow(self, codes: Array, query: float) -> Array:
+    def allow(self, codes: Array, query: float) -> Mask:
         """Return which codes keep the limits, as a mask; for derived features."""
         low, high = self.interval(query)
         allowed = (codes >= low) & (codes <= high)
@@ -138,7 +138,7 @@ def make_axis(
     if inferred and limits.between is not None:
         outer = _open_ends(limits.between, outer)
     if column is not None and column.kind in "iu" and isinstance(feature, (Integer, Real)):
-        info = np.iinfo(np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype)))
+        info = np.iinfo(column.numpy)
         outer = max(outer[0], float(info.min)), min(outer[1], float(info.max))
     low, high = limits.interval(query, outer)
     if isinstance(feature, Integer) and feature.cyclic:
@@ -265,9 +265,8 @@ def _narrow(column: Column) -> type[np.floating[Any]] | None:
     """Return the float type of a column that holds fewer digits than a code."""
     if column.kind != "f":
         return None
-    dtype = np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
-    found: type[np.floating[Any]] = dtype.type
-    return found if dtype.itemsize < 8 else None
+    found: type[np.floating[Any]] = column.numpy.type
+    return found if column.numpy.itemsize < 8 else None
 
 
 def _narrow_limits(low: float, high: float, narrow: Any) -> tuple[float, float]:

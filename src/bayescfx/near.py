@@ -173,11 +173,10 @@ class NearHere:
             return np.zeros(len(X), dtype=np.bool_)
         if self._tree is None:
             metric = self.rule.metric
-            part = Metric(
-                *(a[self.moving] for a in (metric.scale, metric.categorical, metric.period))
-            )
-            Y = self.data[:, self.moving]
-            return kth_distance(X[:, self.moving], Y, part, k, self.offset) <= limit
+            at = self.moving
+            part = Metric(metric.scale[at], metric.categorical[at], metric.period[at])
+            far = kth_distance(X[:, at], self.data[:, at], part, k, self.offset)
+            return np.asarray(far <= limit)
         points = self._embed(X, np.zeros(len(X)))
         found, _ = self._tree.query(points, k=[k], p=1, distance_upper_bound=limit * (1 + 1e-9))
         return np.asarray(found[:, 0] <= limit)
@@ -202,12 +201,12 @@ class NearHere:
         """Return coordinates in which l1 is the distance; a change of level is two halves."""
         metric = self.rule.metric
         straight = [j for j in self.moving if not metric.categorical[j]]
-        columns = [X[:, straight] / metric.scale[straight], offset[:, None]]
+        columns: list[Array] = [X[:, straight] / metric.scale[straight], offset[:, None]]
         columns += [0.5 * (X[:, [j]] == code) for j, code in self._levels]
         # a level that no data row has is half a unit nearer than it should be
         for j in {j for j, _ in self._levels}:
             known = np.isin(X[:, j], np.array([code for i, code in self._levels if i == j]))
-            columns.append(0.5 * ~known[:, None])
+            columns.append(np.where(known, 0.0, 0.5)[:, None])
         return np.concatenate(columns, axis=1)
 
 

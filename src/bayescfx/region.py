@@ -15,9 +15,10 @@ import numpy as np
 
 from bayescfx import sampling
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.grid import Axis, Grid
+from bayescfx.grid import Grid
 from bayescfx.limits import Limits
 from bayescfx.near import NearHere
+from bayescfx.neighbours import neighbours
 from bayescfx.repair import repair
 from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
 from bayescfx.schema import Own, Rows, Schema
@@ -196,7 +197,8 @@ class Region:
 
     def _bounded(self, j: int, limits: Limits, X: Array) -> Mask:
         """Return where a derived feature keeps its limits, or is as in the query."""
-        return limits.allow(X[:, j], self.query[j]) | (X[:, j] == self.query[j])
+        codes = X[:, j]
+        return np.asarray(limits.allow(codes, self.query[j]) | (codes == self.query[j]))
 
     def _function_holds(self, rule: FunctionRule, X: Array) -> Mask:
         return rule.holds(self.rows(X))
@@ -270,36 +272,7 @@ class Region:
         -------
         ndarray of shape (m, d)
         """
-        moves: list[Array] = []
-        grouped = {j for block in self.blocks for j in block}
-        for j in self.free:
-            if int(j) in grouped:
-                continue
-            codes = _one_move(self.grid.axes[j], float(x[j]))
-            rows = np.repeat(x[None, :], len(codes), axis=0)
-            rows[:, j] = codes
-            moves.append(rows)
-        for block in self.blocks:
-            moves.append(self._block_moves(x, block))
-        X = self.complete(np.concatenate(moves)) if moves else np.empty((0, len(x)))
-        return X[self.contains(X)]
-
-    def _block_moves(self, x: Array, block: tuple[int, ...]) -> Array:
-        """Return moves of features that move together: one member, all one step, all back."""
-        at = list(block)
-        rows = [np.where(np.isin(np.arange(len(x)), at), self.query, x)]
-        for j in at:
-            for code in _one_move(self.grid.axes[j], float(x[j])):
-                row = x.copy()
-                row[j] = code
-                rows.append(row)
-        for side in (-1, 1):
-            row = x.copy()
-            for j in at:
-                row[j] = _next_code(self.grid.axes[j], float(x[j]), side, self.scale[j])
-            rows.append(row)
-        X = np.array(rows)
-        return X[(x != X).any(axis=1)]
+        return neighbours(self, x)
 
     def sample(self, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
         """Return at most `n` allowed rows other than the query.
@@ -359,31 +332,3 @@ class Region:
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
-
-
-def _one_move(axis: Axis, code: float) -> list[float]:
-    """Return the codes one move from `code`: next steps, all other levels, the query's."""
-    if axis.choices is None:
-        found = {axis.query}
-        if axis.step:
-            at = np.array([code - axis.step, code + axis.step])
-            found |= set(axis.snap(at).tolist())
-    elif axis.unordered:
-        found = set(axis.choices.tolist())
-    else:
-        place = int(np.searchsorted(axis.choices, code))
-        last = len(axis.choices) - 1
-        around = {place - 1, place + 1, place}
-        if axis.period:
-            around = {p % (last + 1) for p in around}
-        found = {float(axis.choices[p]) for p in around if 0 <= p <= last} | {axis.query}
-    return sorted(found - {code})
-
-
-def _next_code(axis: Axis, code: float, side: int, scale: float) -> float:
-    if axis.choices is not None:
-        beyond = axis.choices[(axis.choices - code) * side > 0]
-        if not len(beyond):
-            return code
-        return float(beyond[0] if side > 0 else beyond[-1])
-    return float(axis.snap(np.array([code + side * (axis.step or scale)]))[0])

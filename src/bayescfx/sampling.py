@@ -295,8 +295,9 @@ def _descend(region: Landscape, rng: np.random.Generator) -> Array:
     X = region.complete(X)
     score = _broken(region, X)
     for _ in range(ROUNDS):
-        if (score == 0).any():
-            return X[score == 0]
+        done: Mask = score == 0
+        if done.any():
+            return X[done]
         Y = _step(region, X, rng)
         new = _broken(region, Y)
         better = new <= score

@@ -6,75 +6,27 @@ their labels are kept, so that a space read back can say what it can no longer c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
 from bayescfx.cells import Column, Dtype
 from bayescfx.errors import SpaceError
 from bayescfx.features import FEATURES, Feature
 from bayescfx.limits import Limits
 from bayescfx.rules import Cost, TextRule
 from bayescfx.schema import Schema
+from bayescfx.terms import Terms
 from bayescfx.values import Plain, from_plain, to_plain
 
 FORMAT = 1
 _KINDS = {kind.__name__: kind for kind in FEATURES}
 
 
-class Saved(Protocol):
-    """What is written of a space."""
-
-    @property
-    def schema(self) -> Schema:
-        """Features and columns."""
-
-    @property
-    def scale(self) -> Array:
-        """One unit of change per feature."""
-
-    @property
-    def limits(self) -> Mapping[Hashable, Limits]:
-        """What was said of single features."""
-
-    @property
-    def rules(self) -> Sequence[Any]:
-        """Requirements."""
-
-    @property
-    def derived(self) -> Sequence[Any]:
-        """Recomputed columns."""
-
-    @property
-    def blocks(self) -> Sequence[tuple[Hashable, ...]]:
-        """Features that move together."""
-
-    @property
-    def most_changes(self) -> int | None:
-        """The l0 bound."""
-
-    @property
-    def price(self) -> Cost:
-        """The cost of moving."""
-
-    @property
-    def near(self) -> Any:
-        """The data to stay close to."""
-
-    @property
-    def inferred(self) -> frozenset[Hashable]:
-        """Features whose range came from data."""
-
-    @property
-    def unrestored(self) -> tuple[str, ...]:
-        """Rules lost earlier."""
-
-
-def write_space(space: Saved) -> dict[str, Plain]:
+def write_space(space: Terms) -> dict[str, Plain]:
     """Return the space as a dict of JSON values; the inverse of :func:`read_space`."""
     schema = space.schema
     lost = [rule.label for rule in space.rules if not isinstance(rule, TextRule)]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.cells import UNKNOWN, Cells, Codec, Column
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import (
@@ -208,7 +208,7 @@ class Schema:
         return codes
 
     @cached_property
-    def levelled(self) -> Array:
+    def levelled(self) -> Indices:
         """Positions of features with levels."""
         found = [isinstance(f, (Ordinal, Categorical)) for f in self.features.values()]
         return np.flatnonzero(found)
@@ -238,8 +238,8 @@ class Schema:
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes
 
-    def covering(self, cells: tuple[Cells, ...], what: str = "query") -> tuple[Schema, list[str]]:
-        """Return the schema with features grown to include the cells, and which ones grew."""
+    def covering(self, cells: tuple[Cells, ...], what: str) -> tuple[Schema, Array, list[str]]:
+        """Return the schema with features grown to include the cells, their codes, what grew."""
         grown = dict(self.features)
         codes = self.encode_cells(cells, what=what)
         notes = []
@@ -259,7 +259,10 @@ class Schema:
             except SpaceError as error:
                 raise QueryError(f"`{what}` does not fit {name!r}: {error}") from error
             notes.append(f"{name!r} by {_growth(feature, grown[name])}")
-        return (replace(self, features=grown) if notes else self), notes
+        if not notes:
+            return self, codes, notes
+        schema = replace(self, features=grown)
+        return schema, schema.encode_cells(cells, what=what), notes
 
     # ── codes to rows ──
 
@@ -317,7 +320,7 @@ def one_hot_codes(block: np.ndarray[Any, Any], name: Hashable, what: str) -> Arr
         raise QueryError(
             f"`{what}` must have exactly one 1 in the group {name!r}; got {row.tolist()}."
         )
-    return block.argmax(axis=1).astype(np.float64)
+    return np.asarray(block.argmax(axis=1), dtype=np.float64)
 
 
 def _growth(before: Feature, after: Feature) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from bayescfx import inference, saved
 from bayescfx.arrays import Array
 from bayescfx.cells import Column
 from bayescfx.description import describe
-from bayescfx.errors import QueryError, SpaceError, SpaceWarning
+from bayescfx.errors import SpaceError
 from bayescfx.features import (
     FEATURES,
     Categorical,
@@ -24,18 +23,19 @@ from bayescfx.features import (
     Moment,
     Real,
 )
-from bayescfx.grid import Axis, Grid
 from bayescfx.groups import regroup
-from bayescfx.limits import Limits, is_ordered, make_axis
-from bayescfx.near import MOST_ROWS, NearData, NearHere
+from bayescfx.limits import Limits, is_ordered
+from bayescfx.near import MOST_ROWS, NearData
 from bayescfx.region import Region
 from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
-from bayescfx.schema import Own, Rows, Schema
+from bayescfx.schema import Rows, Schema
+from bayescfx.surroundings import make_region
+from bayescfx.terms import Terms
 from bayescfx.values import Plain
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Space:
+class Space(Terms):
     """Named features and the rules a counterfactual must keep.
 
     Parameters
@@ -51,21 +51,9 @@ class Space:
     (array([30.,  0.]), array([90.,  0.]))
     """
 
-    schema: Schema
-    scale: Array
-    background: Array
-    limits: Mapping[Hashable, Limits]
-    rules: tuple[TextRule | FunctionRule, ...]
-    derived: tuple[Derived, ...]
-    blocks: tuple[tuple[Hashable, ...], ...]
-    most_changes: int | None
-    price: Cost
-    near: NearData | None
-    inferred: frozenset[Hashable]
-    unrestored: tuple[str, ...]
-
     def __init__(self, features: Mapping[Any, Feature]) -> None:
-        if not isinstance(features, Mapping) or not features:
+        given: object = features
+        if not isinstance(given, Mapping) or not features:
             raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
         for name, feature in features.items():
             if not isinstance(feature, FEATURES):
@@ -128,11 +116,6 @@ class Space:
         )
         return self
 
-    @property
-    def features(self) -> Mapping[Hashable, Feature]:
-        """Features by name, in the order of the codes."""
-        return self.schema.features
-
     def _changed(self, **changes: Any) -> Space:
         other = copy.copy(self)
         for name, value in changes.items():
@@ -145,15 +128,12 @@ class Space:
     def _limited(self, changed: Mapping[Hashable, Limits]) -> Space:
         return self._changed(limits={**self.limits, **changed})
 
-    def _limits(self, name: Hashable) -> Limits:
-        return self.limits.get(name, Limits())
-
     # ── single features ──
 
     def fix(self, *names: Hashable) -> Space:
         """Return the space in which these features never move."""
         found = [self._name(name) for name in names]
-        return self._limited({n: replace(self._limits(n), fixed=True) for n in found})
+        return self._limited({n: replace(self.limits_of(n), fixed=True) for n in found})
 
     def allow(self, *names: Hashable) -> Space:
         """Return the space in which only these features may move."""
@@ -172,7 +152,7 @@ class Space:
         changed = {}
         for name in map(self._name, names):
             self._check_ordered(name, verb)
-            changed[name] = self._limits(name).with_side(side)
+            changed[name] = self.limits_of(name).with_side(side)
         return self._limited(changed)
 
     def _check_ordered(self, name: Hashable, verb: str) -> None:
@@ -196,7 +176,7 @@ class Space:
         space = self
         for name, wish in limits.items():
             found = self._name(name)
-            new = space._limits(found).with_between(found, self.features[found], wish)
+            new = space.limits_of(found).with_between(found, self.features[found], wish)
             space = space._limited({found: new})
         return space
 
@@ -212,7 +192,7 @@ class Space:
         space = self
         for name, wish in limits.items():
             found = self._name(name)
-            new = space._limits(found).with_move(found, self.features[found], wish)
+            new = space.limits_of(found).with_move(found, self.features[found], wish)
             space = space._limited({found: new})
         return space
 
@@ -233,7 +213,7 @@ class Space:
             return self._changed(rules=(*self.rules, TextRule.parse(rule, self.features, label)))
         if not callable(rule):
             raise SpaceError(f"`rule` must be text or a function of rows; got {rule!r}.")
-        name = label or getattr(rule, "__name__", repr(rule))
+        name = label or str(getattr(rule, "__name__", repr(rule)))
         return self._changed(rules=(*self.rules, FunctionRule(rule, name)))
 
     def together(self, *names: Hashable) -> Space:
@@ -256,7 +236,8 @@ class Space:
 
     def max_changes(self, k: int) -> Space:
         """Return the space in which at most `k` features change (the paper's l0 bound)."""
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        given: object = k
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
             raise SpaceError(f"`k` must be a whole number >= 1; got {k!r}.")
         bound = int(k) if self.most_changes is None else min(int(k), self.most_changes)
         return self._changed(most_changes=bound)
@@ -308,7 +289,7 @@ class Space:
         return self._changed(derived=(*kept, Derived(found, function)))
 
     def _check_not_derived(self, name: Hashable, verb: str) -> None:
-        if any(rule.name == name for rule in self.derived):
+        if self.is_derived(name):
             raise SpaceError(f"`{verb}` can't name {name!r}: it is derived from other columns.")
 
     def near_data(self, X: object, quantile: float = 0.95, neighbours: int = 5) -> Space:
@@ -363,7 +344,7 @@ class Space:
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
-        schema, _ = self.schema.covering(self.schema.cells(rows), "rows")
+        schema, _, _ = self.schema.covering(self.schema.cells(rows), "rows")
         return self._changed(schema=schema)
 
     def around(self, query: object) -> Region:
@@ -379,60 +360,7 @@ class Space:
             If the query lies outside the ranges, which then grow for it, or has a missing value
             in a feature that may move, which then stays.
         """
-        cells = self.schema.cells(query, what="query")
-        if len(cells[0]) != 1:
-            raise QueryError(f"`query` must be one row; got {len(cells[0])}.")
-        schema, notes = self.schema.covering(cells)
-        if notes:
-            _warn(f"the query lies outside the space, which grew for it: {'; '.join(notes)}.")
-        own = Own(schema.encode_cells(cells)[0], cells)
-        missing = [
-            repr(name)
-            for j, name in enumerate(schema.names)
-            if np.isnan(own.codes[j]) and not self._is_fixed(name)
-        ]
-        if missing:
-            _warn(f"the query has no value for {', '.join(missing)}; treated as fixed.")
-        return self._region(schema, own)
-
-    def _is_fixed(self, name: Hashable) -> bool:
-        return self._limits(name).fixed or any(rule.name == name for rule in self.derived)
-
-    def _region(self, schema: Schema, own: Own) -> Region:
-        computed = {rule.name for rule in self.derived}
-        derived = np.array([name in computed for name in schema.names])
-        axes = [
-            self._axis(schema, name, float(own.codes[j])) for j, name in enumerate(schema.names)
-        ]
-        blocks = tuple(tuple(schema.positions[n] for n in block) for block in self.blocks)
-        for block in blocks:
-            if not _can_move([axes[j] for j in block], self.most_changes):
-                for j in block:
-                    axes[j] = replace(axes[j], movable=False)
-        weight = np.array([float(self.price.per_feature.get(name, 1.0)) for name in schema.names])
-        norm = float(self.price.norm)
-        grid = Grid(tuple(axes), self.scale, weight, norm, self.most_changes, derived)
-        return Region(
-            grid,
-            schema,
-            own,
-            self.background,
-            self.price,
-            rules=self.rules,
-            derived=self.derived,
-            blocks=blocks,
-            bounds=tuple(
-                (schema.positions[name], self.limits[name]) for name in computed & set(self.limits)
-            ),
-            near=None if self.near is None else _near_here(self.near, grid),
-        )
-
-    def _axis(self, schema: Schema, name: Hashable, code: float) -> Axis:
-        limits = Limits(fixed=True) if self._is_fixed(name) else self._limits(name)
-        column = None if name in schema.groups else schema.columns[schema.places[name]]
-        return make_axis(
-            schema.features[name], limits, code, column, inferred=name in self.inferred
-        )
+        return make_region(self, query)
 
     # ── text and files ──
 
@@ -457,26 +385,6 @@ class Space:
         for name, value in saved.read_space(plain).items():
             object.__setattr__(self, name, value)
         return self
-
-
-def _warn(message: str) -> None:
-    # the frames between the user and here: explain or around, and this function
-    warnings.warn(message, SpaceWarning, stacklevel=3)
-
-
-def _can_move(axes: list[Axis], bound: int | None) -> bool:
-    """Return whether features that move together can move at all."""
-    if not all(axis.free for axis in axes) or (bound is not None and len(axes) > bound):
-        return False
-    return any(all(axis.room(side) for axis in axes) for side in (-1, 1))
-
-
-def _near_here(near: NearData, grid: Grid) -> NearHere:
-    moving = grid.derived.copy()
-    moving[grid.free] = True
-    low = np.where(grid.derived, -np.inf, grid.low)
-    high = np.where(grid.derived, np.inf, grid.high)
-    return near.here(grid.query, moving, low, high)
 
 
 def _natural_dtype(feature: Feature) -> Any:
