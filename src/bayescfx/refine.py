@@ -12,7 +12,8 @@ from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes, improve
 
 # Rows that are still in, and calls of their ascent, round by round; the last round is repeated.
-_ROUNDS = ((24, 5), (10, 6), (5, 8), (3, 12))
+_ROUNDS = ((16, 5), (6, 6), (3, 10))
+_SPARSE = ((24, 5), (12, 6), (5, 10))  # under an l0 bound, or with nothing to climb: more ends
 _LAST = 4  # most repetitions of the last round
 _SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
 _WIDE = 40  # with more continuous features than this, fewer rows climb
@@ -51,10 +52,12 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> Arra
         Where the last rows ended, best first.
     """
     shrink = min(1.0, _WIDE / max(1, len(axes.smooth) + len(axes.long)))
-    sizes = [max(3, 2 * k, round(rows * shrink)) for rows, _ in _ROUNDS]
+    sparse = ledger.region.max_changes is not None or not len(axes.smooth)
+    rounds = _SPARSE if sparse else _ROUNDS
+    sizes = [max(3, 2 * k, round(rows * shrink)) for rows, _ in rounds]
     X, value = ledger.tried(64 + 8 * sizes[0])
     field = _field(ledger, axes, X, value)
-    for at, (rows, (_, calls)) in enumerate(zip(sizes, _ROUNDS, strict=True)):
+    for at, (rows, (_, calls)) in enumerate(zip(sizes, rounds, strict=True)):
         field = field.take(different(axes, field.X, field.value, rows))
         if at:
             field = _moved(ledger, axes, field, rng)
@@ -65,12 +68,12 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> Arra
         risen = field.value > before + 1e-6
         if not risen.any():
             break
-        field = _climbed(ledger, axes, field, _ROUNDS[-1][1])
+        field = _climbed(ledger, axes, field, rounds[-1][1])
     return field.X[np.argsort(-field.value, kind="stable")]
 
 
 def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARATION) -> Indices:
-    """Indices of the best `n` rows that lie apart; filled up with close ones, best first.
+    """Indices of the best rows, at most `n`, that lie apart; best first.
 
     Parameters
     ----------
@@ -96,8 +99,7 @@ def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARA
         kept.append(at)
         blocked |= axes.separation(unit, unit[at]) < apart
         blocked[at] = True
-    rest = [at for at in range(len(order)) if at not in kept][: n - len(kept)]
-    return order[np.array(kept + rest, dtype=np.intp)]
+    return order[np.array(kept, dtype=np.intp)]
 
 
 def _field(ledger: Ledger, axes: Axes, X: Array, value: Array) -> _Field:
