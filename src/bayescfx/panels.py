@@ -7,6 +7,7 @@ to which it matters, and the panels are added up in log form.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -14,10 +15,18 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.potentials import PEAK, Interval, LevelPotential, Plateau, monotone_root
-from bayescfx.quadrature import DROP, HALF_WEIGHTS, NARROW, UNIT_NODES, LogIntegral, hull
+from bayescfx.quadrature import (
+    DROP,
+    LOG_ROOT_TWO_PI,
+    MOMENTS,
+    NARROW,
+    POWERS,
+    WEIGHTS,
+    Hull,
+    LogIntegral,
+    hull,
+)
 
-_MOMENTS = np.stack([HALF_WEIGHTS, HALF_WEIGHTS * UNIT_NODES, HALF_WEIGHTS * UNIT_NODES**2], axis=1)
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_PEAK = -1.0
 _IGNORED = 60.0  # nats below the largest panel where a panel no longer matters
 _RATIO = 4.0  # outer to inner end of a panel on the algebraic tail
@@ -36,39 +45,28 @@ class _Panel(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """Nodes of one panel for some points: deviations, and distances from the base end."""
+    """Nodes of one panel for some points, arrays of shape (NODES, n)."""
 
-    near: Array
-    start: Array
-    length: Array
-    from_low: Array  # base is the lower end (bool)
-    x: Array  # nodes as deviations from `near`
-    offset: Array  # nodes as deviations from the base end
+    hull: Hull
+    offset: Array  # nodes as signed deviations from the base end
     density: Array
 
 
 def _place(low: Array, high: Array, span: Array) -> _Placed:
     """Put the nodes of a panel, given by deviations of its ends, on its hull."""
     h = hull(low, high, span)
-    outside = h.near != 0.0
-    from_low = np.where(outside, h.near > 0.0, -low <= high)
-    base = np.where(from_low, low, high)
-    first = np.where(outside, np.where(from_low, 0.0, h.start), h.start - base)
-    run = h.length[:, None] * UNIT_NODES
-    x = h.start[:, None] + run
-    density = np.exp(-x * (0.5 * x + h.near[:, None]))
-    return _Placed(h.near, h.start, h.length, from_low, x, first[:, None] + run, density)
+    line = np.stack([h.turn * h.offset, h.turn * h.length])
+    return _Placed(h, POWERS[:, :2] @ line, np.exp(POWERS @ h.exponents()))
 
 
 def _reduce(placed: _Placed, gain: Array) -> tuple[Array, Array, Array, Array]:
     """Return the total, the log mass (up to g's scale), E[t] and E[t**2] - 1."""
-    total, first, second = ((placed.density * gain) @ _MOMENTS).T
+    total, first, second = MOMENTS[:3] @ (placed.density * gain)
     safe = np.where(total > 0.0, total, 1.0)
-    start, length, near = placed.start, placed.length, placed.near
-    mean_x = start + length * (first / safe)
-    square_x = start * start + length * (2.0 * start * first + length * second) / safe
-    log_total = np.log(np.where(total > 0.0, total * length, 1.0))
-    value = np.where(total > 0.0, log_total - 0.5 * near * near - _LOG_ROOT_TWO_PI, -np.inf)
+    near = placed.hull.near
+    mean_x, square_x = placed.hull.moments(safe, first, second)
+    log_total = np.log(safe * placed.hull.length)
+    value = np.where(total > 0.0, log_total - 0.5 * near * near - LOG_ROOT_TWO_PI, -np.inf)
     return safe, value, near + mean_x, near * (near + 2.0 * mean_x) + square_x - 1.0
 
 
@@ -168,13 +166,13 @@ def _tail(m: Array, s: Array, end: Array) -> list[tuple[float, float]]:
     ends = [0.0, 1.0]
     while ends[-1] < furthest:
         ends.append(ends[-1] * _RATIO)
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(itertools.pairwise(ends))
 
 
 def _flat(low: Array, high: Array, log_gain: Array) -> _Panel:
     """Integrate the flat part, whose improvement is constant."""
     placed = _place(low, high, high - low)
-    _, value, first, second = _reduce(placed, np.ones_like(placed.x))
+    _, value, first, second = _reduce(placed, np.ones_like(placed.density))
     none = np.zeros_like(value)
     return _Panel(value + log_gain, first, second, none, none)
 
@@ -183,18 +181,19 @@ def _tail_panel(a: float, c: Array, m: Array, s: Array, end: Array, sign: float)
     """Integrate one panel of a tail; `sign` turns the left tail's derivatives round."""
     low, high = (a - m) / s, (c - m) / s
     placed = _place(low, high, (c - a) / s)
-    base = np.where(placed.from_low, a, c)
-    x = s[:, None] * placed.offset
-    z = base[:, None] + x
+    base = np.where(placed.hull.turn > 0.0, a, c)
+    x = s * placed.offset
+    z = base + x
     fall = 1.0 / (1.0 + z * z)
-    rest = (end - base)[:, None] - x  # Z - z, exact when the base is Z
+    rest = (end - base) - x  # Z - z, exact when the base is Z
     whole = 1.0 + end * end
-    gain = np.maximum(rest * fall * (end[:, None] + z) / whole[:, None], 0.0)
+    gain = np.maximum(rest * fall * (end + z) / whole, 0.0)
     total, value, first, second = _reduce(placed, gain)
     weighted = placed.density * (fall * fall)
-    slope = (weighted * (-2.0 * z)) @ HALF_WEIGHTS
-    bend = (weighted * ((6.0 * z * z - 2.0) * fall)) @ HALF_WEIGHTS
-    kink = np.exp(-0.5 * (high - placed.near) * (high + placed.near)) / (s * placed.length)
+    slope = WEIGHTS @ (weighted * (-2.0 * z))
+    bend = WEIGHTS @ (weighted * ((6.0 * z * z - 2.0) * fall))
+    near = placed.hull.near
+    kink = np.exp(-0.5 * (high - near) * (high + near)) / (s * placed.hull.length)
     bend += np.where(c == end, 2.0 * end / whole / whole * kink, 0.0)
     return _Panel(value, sign * first, second, sign * slope / total, bend / total)
 
@@ -246,14 +245,14 @@ def _general_panel(
     """Integrate one panel through values and slopes alone."""
     low, high = ends
     placed = _place((low - m) / s, (high - m) / s, (high - low) / s)
-    base = np.where(placed.from_low, low, high)
-    y = base[:, None] + s[:, None] * placed.offset
-    gain = np.maximum(potential.value(y) - best[:, None], 0.0)
+    base = np.where(placed.hull.turn > 0.0, low, high)
+    y = base + s * placed.offset
+    gain = np.maximum(potential.value(y) - best, 0.0)
     total, value, first, second = _reduce(placed, gain)
     pull = placed.density * potential.slope(y)
-    slope = pull @ HALF_WEIGHTS
-    turn = (pull * (placed.near[:, None] + placed.x)) @ HALF_WEIGHTS  # E[t g'] = dEI/ds
-    return _Panel(value, first, second, slope / total, turn / (s * total))
+    slope = WEIGHTS @ pull
+    turn = WEIGHTS @ (pull * (y - m))  # std**2 E[t g'] / std = dEI/ds times std
+    return _Panel(value, first, second, slope / total, turn / (s * s * total))
 
 
 def _positive_part(
@@ -290,11 +289,11 @@ def log_normal_mass(low: Array, high: Array, mean: Array, std: Array) -> LogInte
     a = np.maximum((low - mean) / std, -_ENDLESS)
     c = np.minimum((high - mean) / std, _ENDLESS)
     placed = _place(a, c, np.minimum((high - low) / std, 2.0 * _ENDLESS))
-    _, value, first, second = _reduce(placed, np.ones_like(placed.x))
+    _, value, first, second = _reduce(placed, np.ones_like(placed.density))
     # where the mean is well inside: d = (phi(a) - phi(c)) / mass, which moments can't resolve
     inside = (a < -1.0) & (c > 1.0)
     near_a, near_c = np.maximum(a, -_BEYOND), np.minimum(c, _BEYOND)
-    scale = _LOG_ROOT_TWO_PI + value
+    scale = LOG_ROOT_TWO_PI + value
     at_a = np.exp(-0.5 * np.square(np.where(inside, near_a, 0.0)) - np.where(inside, scale, 0.0))
     at_c = np.exp(-0.5 * np.square(np.where(inside, near_c, 0.0)) - np.where(inside, scale, 0.0))
     d_mean = np.where(inside, at_a - at_c, first) / std

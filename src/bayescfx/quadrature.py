@@ -20,25 +20,25 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.potentials import Edges
 
-NODES = 36
-DROP = 33.0  # nats below the largest term where the integrand is cut off
+NODES = 32
+DROP = 29.0  # nats below the largest term where the integrand is cut off
 NARROW = 0.05  # a density narrower than this share of the interval uses the derivatives of g
 
 _X, _W = (np.asarray(a, dtype=float) for a in np.polynomial.legendre.leggauss(NODES))
-UNIT_NODES = 0.5 * (_X + 1.0)  # nodes on [0, 1]
-HALF_WEIGHTS = 0.5 * _W
-_MOMENTS = np.stack(
-    [HALF_WEIGHTS, HALF_WEIGHTS * UNIT_NODES, HALF_WEIGHTS * UNIT_NODES * UNIT_NODES], axis=1
-)
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_U = 0.5 * (_X + 1.0)  # nodes on [0, 1]
+WEIGHTS = 0.5 * _W
+POWERS = np.stack([_U**k for k in range(3)], axis=1)  # (NODES, 3): a parabola at every node
+MOMENTS = WEIGHTS * np.stack([_U**k for k in range(5)])  # (5, NODES): sums times powers of u
+LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _OPEN = 1e200  # stands for an edge at infinity: finite, so that no nan can arise
 _SPAN = 6.0  # the EP family has died out after as many widths
-_CHUNK = 512  # points per pass: the node arrays stay in the cache
-# (expm1(D) - D) / D**2 as a series; exact to 1e-16 for |D| < 0.1
-_SERIES = 0.05
+_CHUNK = 250  # points per pass: the node arrays stay in the cache
+_LARGEST = 700.0  # exp of more overflows
+_SERIES = 0.05  # edges closer to the peak than this (in z**2) need the series
+# (expm1(D) - D) / D**2, exact to 1e-16 for |D| < 2.1 * _SERIES
 _EXP2 = tuple(1.0 / math.factorial(k) for k in range(2, 11))
 
 
@@ -51,15 +51,29 @@ class LogIntegral(NamedTuple):
 
 
 class Hull(NamedTuple):
-    """Where an integrand ``g * N`` has mass, in units of the deviation.
+    """Where an integrand ``g * N`` has mass, in deviations from the mean.
 
-    ``near`` is the point of the interval closest to the mean; nodes are
-    ``near + start + length * u`` for ``u`` in [0, 1].
+    Nodes are ``first + turn * length * u`` for ``u`` in [0, 1], and ``offset + length * u`` away
+    from the end of the interval that they are counted from.
     """
 
-    near: Array
-    start: Array
+    near: Array  # the point of the interval closest to the mean
+    first: Array
+    turn: Array  # 1: counted upwards from the lower end, -1: downwards from the upper end
     length: Array
+    offset: Array
+
+    def exponents(self) -> Array:
+        """Return the parabola in ``u`` of the log density relative to `near`, (3, n)."""
+        top = np.where(self.near == 0.0, -0.5 * self.first * self.first, 0.0)
+        slant = -self.turn * self.first * self.length
+        return np.stack([top, slant, -0.5 * self.length * self.length])
+
+    def moments(self, total: Array, first: Array, second: Array) -> tuple[Array, Array]:
+        """Return mean and mean square of the deviation from `near`, from sums over u."""
+        start, run = self.first - self.near, self.turn * self.length
+        mean = start + run * (first / total)
+        return mean, start * (2.0 * mean - start) + run * run * (second / total)
 
 
 def hull(low: Array, high: Array, span: Array) -> Hull:
@@ -68,23 +82,30 @@ def hull(low: Array, high: Array, span: Array) -> Hull:
     Parameters
     ----------
     low, high : ndarray of shape (n,)
-        Ends of the interval, as deviations from the mean; may be infinite.
+        Ends of the interval, as deviations from the mean.
     span : ndarray of shape (n,)
         ``high - low``, which the caller may know more exactly.
 
     Returns
     -------
     Hull
-        Nearest point, start and length of the part that matters.
+        Arrays of shape (n,).
     """
     near = np.minimum(np.maximum(low, 0.0), high)
-    reach = np.sqrt(near * near + 2.0 * DROP)
+    inside = near == 0.0
     # solves x * |near| + x**2 / 2 = DROP without cancellation
-    fall = 2.0 * DROP / (np.abs(near) + reach)
-    below = np.where(near > 0.0, 0.0, np.minimum(fall, near - low))
-    above = np.where(near < 0.0, 0.0, np.minimum(fall, high - near))
-    length = np.minimum(below + above, span)
-    return Hull(near, np.where(near < 0.0, -length, -below), length)
+    fall = 2.0 * DROP / (np.abs(near) + np.sqrt(near * near + 2.0 * DROP))
+    below, above = np.minimum(fall, -low), np.minimum(fall, high)
+    up = np.where(inside, -low <= high, near > 0.0)
+    first = np.where(up, -below, above)
+    offset = np.where(up, -low - below, high - above)
+    return Hull(
+        near,
+        np.where(inside, first, near),
+        np.where(up, 1.0, -1.0),
+        np.minimum(np.where(inside, below + above, fall), span),
+        np.where(inside, offset, 0.0),
+    )
 
 
 class _Tilted(NamedTuple):
@@ -92,15 +113,19 @@ class _Tilted(NamedTuple):
 
     eta: Array
     hull: Hull
-    offset: Array  # hull start seen from the base edge, in eta
     z: Array  # base edge, its square, and the square minus 1
     t: Array
     v: Array
     deviation: Array  # (z - m) / s at the nearest point
     log_scale: Array  # log of the tilted density at the nearest point
-    low: Array  # both edges as deviations from gamma, in eta
-    high: Array
+    kinks: Array  # of rho - level at both edges, times the density there
     width: Array  # of the superlevel set, in z
+
+    def steps(self) -> Array:
+        """Return the parabola in ``u`` of ``D = z**2 - t``, (3, n)."""
+        x, h = self.eta * self.hull.offset, self.eta * self.hull.length
+        twice = 2.0 * self.hull.turn * self.z
+        return np.stack([x * (twice + x), h * (twice + 2.0 * x), h * h])
 
 
 def ep_log_integral(mean: Array, offset: Array, std: Array, edges: Edges) -> LogIntegral:
@@ -124,14 +149,23 @@ def ep_log_integral(mean: Array, offset: Array, std: Array, edges: Edges) -> Log
     LogIntegral
         Arrays of shape (n,).
     """
-    if len(mean) <= _CHUNK:
-        return _ep_chunk(mean, offset, std, edges)
-    parts = []
-    for i in range(0, len(mean), _CHUNK):
-        cut = slice(i, i + _CHUNK)
-        edge = Edges(*(e[cut] for e in edges))
-        parts.append(_ep_chunk(mean[cut], offset[cut], std[cut], edge))
-    return LogIntegral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    side = _tilt(mean, offset, std, edges)
+    steps = side.steps()
+    gains, densities = _ep_sums(side, steps)
+    total = np.where(gains[0] > 0.0, gains[0], 1.0)
+    value = np.log(total * side.hull.length) + side.log_scale
+    # moments of (z - m) / s = deviation + (eta / s) x
+    ratio = side.eta / std
+    mean_x, square_x = side.hull.moments(total, gains[1], gains[2])
+    mean_t = side.deviation + ratio * mean_x
+    square_t = side.deviation * (2.0 * mean_t - side.deviation) + ratio * ratio * square_x
+    d_mean, d_std = mean_t / std, (square_t - 1.0) / std
+    narrow = std < NARROW * np.minimum(side.width, _SPAN)
+    if narrow.any():
+        slope, bend = _ep_derivatives(side, steps, densities)
+        d_mean = np.where(narrow, slope / total, d_mean)
+        d_std = np.where(narrow, std * bend / total, d_std)
+    return LogIntegral(np.where(gains[0] > 0.0, value, -np.inf), d_mean, d_std)
 
 
 def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
@@ -139,10 +173,11 @@ def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
     open_end = np.isinf(edges.t_high)
     t1 = np.where(open_end, _OPEN, edges.t_high)
     v1 = np.where(open_end, _OPEN, edges.v_high)
+    v0 = edges.v_low
     z0, z1 = np.sqrt(edges.t_low), np.sqrt(t1)
     # beside the peak, distances are taken from the peak: no digits are lost
     close = np.abs(m1) < 0.5
-    gap0 = np.where(close, edges.v_low / (1.0 + z0) - m1, z0 - m)
+    gap0 = np.where(close, v0 / (1.0 + z0) - m1, z0 - m)
     gap1 = np.where(close, v1 / (1.0 + z1) - m1, z1 - m)
     spread = 2.0 * s * s
     kappa = 1.0 + spread
@@ -150,97 +185,79 @@ def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
     eta = s / root
     low = (gap0 + spread * z0) / (s * root)
     high = (gap1 + spread * z1) / (s * root)
-    width = (v1 - edges.v_low) / (z0 + z1)
+    width = (v1 - v0) / (z0 + z1)
     h = hull(low, high, width / eta)
-    outside = h.near != 0.0
-    left = np.where(outside, h.near > 0.0, -low <= high)
-    offset = np.where(outside, np.where(left, 0.0, h.start), h.start - np.where(left, low, high))
+    left, outside = h.turn > 0.0, h.near != 0.0
     t = np.where(left, edges.t_low, t1)
     deviation = np.where(left, gap0, gap1) / s
     # at gamma the exponent is -m**2 / kappa; at an edge it is taken there
     exponent = np.where(outside, -t - 0.5 * deviation * deviation, -m * (m / kappa))
+    kinks = -z0 * v0 * np.exp(-0.5 * (low - h.near) * (low + h.near))
+    kinks += z1 * v1 * np.exp(-0.5 * (high - h.near) * (high + h.near))
     return _Tilted(
         eta,
         h,
-        offset,
         np.where(left, z0, z1),
         t,
-        np.where(left, edges.v_low, v1),
+        np.where(left, v0, v1),
         np.where(outside, deviation, -2.0 * eta * m / root),
-        exponent - 0.5 * np.log(kappa) - _LOG_ROOT_TWO_PI,
-        low,
-        high,
+        exponent - 0.5 * np.log(kappa) - LOG_ROOT_TWO_PI,
+        kinks,
         width,
     )
 
 
-def _ep_chunk(m: Array, m1: Array, s: Array, edges: Edges) -> LogIntegral:
-    """Evaluate :func:`ep_log_integral` for as many points as fit the cache."""
-    side = _tilt(m, m1, s, edges)
-    near, start, length = side.hull
-    x = start[:, None] + length[:, None] * UNIT_NODES
-    density = np.exp(-x * (0.5 * x + near[:, None]))
-    x = (side.eta * side.offset)[:, None] + (side.eta * length)[:, None] * UNIT_NODES
-    step = x * (2.0 * side.z[:, None] + x)  # D
-    gain = density * _ep_gain(step, side.t, side.v)
-    total, first, second = (gain @ _MOMENTS).T
-    value = np.log(total * length) + side.log_scale
-    # moments of (z - m) / s = deviation + (eta / s) x
-    ratio = side.eta / s
-    mean_x = start + length * (first / total)
-    square_x = start * start + length * (2.0 * start * first + length * second) / total
-    mean_t = side.deviation + ratio * mean_x
-    square_t = side.deviation * (2.0 * mean_t - side.deviation) + ratio * ratio * square_x
-    d_mean, d_std = mean_t / s, (square_t - 1.0) / s
-    narrow = np.flatnonzero(s < NARROW * np.minimum(side.width, _SPAN))
-    if narrow.size:
-        d_mean[narrow], d_std[narrow] = _ep_narrow(
-            narrow, s, edges, side, density[narrow], x[narrow], step[narrow], total
-        )
-    return LogIntegral(value, d_mean, d_std)
+def _ep_sums(side: _Tilted, steps: Array) -> tuple[Array, Array]:
+    """Sum improvement and density over the nodes, times powers of u: (3, n) and (5, n)."""
+    n = len(side.eta)
+    exponents = side.hull.exponents()
+    gains, densities = np.empty((3, n)), np.empty((5, n))
+    for i in range(0, n, _CHUNK):
+        cut = slice(i, i + _CHUNK)
+        density = POWERS @ exponents[:, cut]
+        np.exp(density, out=density)
+        gain = _ep_gain(POWERS @ steps[:, cut], side.t[cut], side.v[cut])
+        gain *= density
+        gains[:, cut] = MOMENTS[:3] @ gain
+        densities[:, cut] = MOMENTS @ density
+    return gains, densities
 
 
 def _ep_gain(step: Array, t: Array, v: Array) -> Array:
-    """Return ``(rho - level) / rho * z**2`` at ``z**2 = t + step``, not below 0."""
+    """Return ``(rho - level) / rho * z**2`` at ``z**2 = t + step``."""
+    if not t.any():
+        return step
+    gain = np.expm1(np.minimum(step, _LARGEST) if step[-1].max() > _LARGEST else step)
+    gain *= -t
+    gain += step
     close = np.flatnonzero(np.abs(v) < _SERIES)
-    gain = step - t[:, None] * np.expm1(np.minimum(step, 700.0))
     if close.size:
         # so close to the peak that expm1 would lose the digits that matter
-        d = step[close]
+        d = step[:, close]
         rest = np.full_like(d, _EXP2[-1])
         for c in _EXP2[-2::-1]:
             rest *= d
             rest += c
-        gain[close] = -d * (v[close, None] + t[close, None] * d * rest)
-    return np.maximum(gain, 0.0, out=gain)
+        gain[:, close] = -d * (v[close] + t[close] * d * rest)
+    return gain
 
 
-def _ep_narrow(
-    rows: Indices,
-    s: Array,
-    edges: Edges,
-    side: _Tilted,
-    density: Array,
-    x: Array,
-    step: Array,
-    total: Array,
-) -> tuple[Array, Array]:
-    """Return the gradient from the derivatives of rho, for densities narrower than the set."""
-    near, _, length = (part[rows] for part in side.hull)
-    low, high = side.low[rows], side.high[rows]
-    v = side.v[rows, None] + step
-    z = side.z[rows, None] + x
-    slope = (density * (-2.0 * z * v)) @ HALF_WEIGHTS
-    bend = (density * (4.0 * v * v - 2.0 * v - 4.0)) @ HALF_WEIGHTS
-    # rho - level has a kink at each edge: its slope there times the density there
-    z0, v0 = np.sqrt(edges.t_low[rows]), edges.v_low[rows]
-    closed = np.isfinite(edges.t_high[rows])
-    z1 = np.sqrt(np.where(closed, edges.t_high[rows], 0.0))
-    v1 = np.where(closed, edges.v_high[rows], 0.0)
-    kinks = -z0 * v0 * np.exp(-0.5 * (low - near) * (low + near))
-    kinks += z1 * v1 * np.exp(-0.5 * (high - near) * (high + near))
-    bend += 2.0 * kinks / (side.eta[rows] * length)
-    return slope / total[rows], s[rows] * bend / total[rows]
+def _ep_derivatives(side: _Tilted, steps: Array, densities: Array) -> tuple[Array, Array]:
+    """Return the sums of ``rho' N`` and ``rho'' N``, kinks included.
+
+    ``rho' = -2 z v exp(-z**2)`` and ``rho'' = (4 v**2 - 2 v - 4) exp(-z**2)`` are polynomials
+    in ``u`` times the tilted density.
+    """
+    h = side.hull
+    d0, d1, d2 = steps
+    v, z = side.v + d0, side.z + h.turn * side.eta * h.offset
+    g = h.turn * side.eta * h.length
+    m0, m1, m2, m3, m4 = densities
+    slope = z * v * m0 + (z * d1 + g * v) * m1 + (z * d2 + g * d1) * m2 + g * d2 * m3
+    square = v * v * m0 + 2.0 * v * d1 * m1 + (2.0 * v * d2 + d1 * d1) * m2
+    square += 2.0 * d1 * d2 * m3 + d2 * d2 * m4
+    bend = 4.0 * square - 2.0 * (v * m0 + d1 * m1 + d2 * m2) - 4.0 * m0
+    return -2.0 * slope, bend + 2.0 * side.kinks / (side.eta * h.length)
 
 
 def mills_rest(x: Array) -> Array:
