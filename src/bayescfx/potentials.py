@@ -511,7 +511,7 @@ def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
     Examples
     --------
     >>> monotone_root(AEP(0.0, 1.0), (0.0, 1.0), np.array([0.2])).round(6).tolist()
-    [0.509088]
+    [0.509089]
     """
     a, c = max(ends[0], -1e100), min(ends[1], 1e100)
     rising = float(potential.value(c)) > float(potential.value(a))
