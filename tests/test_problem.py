@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -11,42 +11,16 @@ import pytest
 from bayescfx.features import Real
 from bayescfx.links import Logit
 from bayescfx.model import Link
-from bayescfx.potentials import AEP, Intervals, LevelPotential, Plateau
 from bayescfx.problem import Problem
 from bayescfx.space import Space
+from bayescfx.targets import at_least, decrease, increase
 
 REGION = Space({"a": Real(0.0, 1.0)}).around({"a": 0.5})
 
 
-@dataclass(frozen=True)
-class Shift:
-    """A wish: the output moved by a number."""
-
-    by: float
-
-    def potential(self, output: float) -> LevelPotential:
-        return AEP(output, abs(self.by), 1 if self.by > 0 else -1)
-
-    def acceptance(self, output: float, tolerance: float) -> Intervals:
-        miss = tolerance * abs(self.by)
-        return ((output + self.by - miss, output + self.by + miss),)
-
-
-@dataclass(frozen=True)
-class Above:
-    """A wish: at least some number."""
-
-    low: float
-
-    def potential(self, output: float) -> LevelPotential:
-        return Plateau(self.low, math.inf, width=self.low - output)
-
-    def acceptance(self, output: float, tolerance: float) -> Intervals:
-        return ((self.low, math.inf),)
-
-
 def problem(output: float, by: float, link: Link | None = None) -> Problem:
-    return Problem.of(REGION, output, Shift(by), tolerance=0.05, link=link)
+    target = increase(by=by) if by > 0 else decrease(by=-by)
+    return Problem.of(REGION, output, target, tolerance=0.05, link=link)
 
 
 def test_an_output_is_accepted_within_the_tolerance_of_the_wanted_change() -> None:
@@ -91,7 +65,7 @@ def test_certain_probabilities_stay_finite_for_the_surrogate() -> None:
 
 
 def test_accepted_probabilities_up_to_one_reach_to_infinity() -> None:
-    asked = Problem.of(REGION, 0.2, Above(0.7), link="logit")
+    asked = Problem.of(REGION, 0.2, at_least(0.7), link="logit")
     ((low, high),) = asked.surrogate_acceptance
     assert low == pytest.approx(math.log(0.7 / 0.3))
     assert high == math.inf

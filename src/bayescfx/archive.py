@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bayescfx.errors import BayesCFXError
+from bayescfx.errors import BayesCFXError, TargetError
 from bayescfx.evaluations import Evaluations
 from bayescfx.tables import Layout, Row, cells_of, row_of
+from bayescfx.targets import Target, target_from_dict
 from bayescfx.values import Plain, from_plain, to_plain
 from bayescfx.wording import Intervals
 
@@ -63,6 +65,38 @@ def loads(kind: str, text: str) -> dict[str, Any]:
             f"{content.get('version')}. Read it with that version."
         )
     return content
+
+
+@dataclass(frozen=True, repr=False)
+class Told:
+    """A target that only its text is left of: a potential of the user's own, after JSON."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def write_target(target: Target | Told) -> Plain:
+    """Return a target in JSON's own types; of a user's own potential, its text.
+
+    Examples
+    --------
+    >>> from bayescfx.targets import reach
+    >>> read_target(write_target(reach(150)))
+    Reach(value=150.0)
+    """
+    if not isinstance(target, Told):
+        try:
+            return target.to_dict()
+        except TargetError:
+            pass
+    return {"kind": "told", "text": repr(target)}
+
+
+def read_target(plain: Any) -> Target | Told:
+    """Return the target that :func:`write_target` wrote."""
+    return Told(plain["text"]) if plain["kind"] == "told" else target_from_dict(plain)
 
 
 def write_row(row: Row, layout: Layout) -> Plain:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -18,18 +17,7 @@ from bayescfx.links import Linked, Logit
 from bayescfx.model import Link
 from bayescfx.potentials import Intervals, LevelPotential, contains
 from bayescfx.region import Region
-
-
-class Wish(Protocol):
-    """What a problem needs to know about a target."""
-
-    def potential(self, output: float) -> LevelPotential:
-        """Return the potential once f(query) is known."""
-        ...
-
-    def acceptance(self, output: float, tolerance: float) -> Intervals:
-        """Return the outputs that count as reached."""
-        ...
+from bayescfx.targets import Target
 
 
 @dataclass(frozen=True)
@@ -54,7 +42,7 @@ class Problem:
 
     region: Region
     output: float
-    target: Wish
+    target: Target
     potential: LevelPotential
     tolerance: float
     link: Link | None = None
@@ -64,7 +52,7 @@ class Problem:
         cls,
         region: Region,
         output: float,
-        target: Wish,
+        target: Target,
         *,
         tolerance: float = 0.05,
         link: Link | None = None,
@@ -79,8 +67,8 @@ class Problem:
 
     @cached_property
     def wanted(self) -> Intervals:
-        """Outputs at the potential's peak: the wish without any tolerance."""
-        return self.potential.target_set(0.0)
+        """The outputs asked for, without any tolerance."""
+        return self.target.wanted(self.output)
 
     def accepted(self, y: Array) -> Mask:
         """Return which outputs ``(n,)`` reach the target; a fault does not."""

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx import archive, markup, wording
+from bayescfx.archive import Told
 from bayescfx.arrays import Array
 from bayescfx.counterfactual import Counterfactual
 from bayescfx.errors import SpaceError, SpaceWarning
@@ -22,6 +23,7 @@ from bayescfx.potentials import contains
 from bayescfx.region import Region
 from bayescfx.space import Space
 from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name, join
+from bayescfx.targets import Shift, Target
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
 from bayescfx.verification import broken_rules, wrong_changes, wrong_outputs
 from bayescfx.wording import Intervals
@@ -44,7 +46,7 @@ class Explanation:
         The row asked about.
     output : float
         The model's output for it.
-    target : object
+    target : Target
         The wish, as it was given.
     wanted : tuple of (low, high)
         The outputs wished for.
@@ -84,7 +86,7 @@ class Explanation:
 
     query: Row
     output: float
-    target: Any
+    target: Target | Told
     wanted: Intervals
     accepted: Intervals
     status: Status
@@ -281,8 +283,9 @@ class Explanation:
 
     def _accepted(self) -> Intervals:
         """Return the accepted outputs, from the target itself where it is one of ours."""
-        again = getattr(self.target, "acceptance", None)
-        return self.accepted if again is None else again(self.output, self.tolerance)
+        if isinstance(self.target, Told):
+            return self.accepted
+        return self.target.acceptance(self.output, self.tolerance)
 
     def _region(self, space: Space | None) -> Region:
         space = self.space if space is None else space
@@ -302,8 +305,10 @@ class Explanation:
     def _lines(self) -> list[str]:
         best = self.best
         sentence = wording.sentence(best.changes, self.output, best.output, self.wanted)
+        said = f"{self.target.describe()}; " if isinstance(self.target, Shift) else ""
+        now = f"({said}now {wording.number(self.output)})"
         lines = [
-            f"Wanted: prediction {wording.wish(self.wanted)} (now {wording.number(self.output)})",
+            f"Wanted: prediction {wording.wish(self.wanted)} {now}",
             f"{'Answer' if self.reached else 'Best guess'}: {sentence}",
         ]
         for k, other in enumerate(self.counterfactuals[1:], start=2):
