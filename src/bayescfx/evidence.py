@@ -29,7 +29,8 @@ OUTPUT_SCALES = (1e-2, 1e2)
 LEAST_FIXED_NOISE = 1e-8  # while learning: keeps K definite when the noise is fixed at zero
 MAX_STEPS = 60  # of one climb
 MAX_LEAPS, LEAP = 5, 2.0  # between optima, in log lengthscale
-ROUGH, FINE = 1e-5, 1e-9  # relative gain at which a climb ends; 1e-5 is below 0.01 nats in practice
+# Relative gain at which a climb ends: to choose between optima, to follow one, to settle.
+ROUGH, WARM, FINE = 1e-4, 1e-5, 1e-9
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -273,7 +274,7 @@ def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     low, high = posterior.bounds
     places = np.clip(theta + LEAP * steps, low, high)
     heights = np.array([posterior(place)[0] for place in places])
-    best: Array = places[np.argsort(-heights, kind="stable")[:6]]
+    best: Array = places[np.argsort(-heights, kind="stable")[:4]]
     return best
 
 
@@ -316,7 +317,7 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     if start is not None:
         # New data may have made the earlier optimum worse than no knowledge at all.
         guesses = [posterior.pack(start), posterior.pack(posterior.mode())]
-        _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), ROUGH)
+        _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), WARM)
         return posterior.unpack(theta)
     height, theta = _best_climb(posterior, _guesses(posterior))
     # Optima differ in which features they blame: try one feature at a time.

@@ -24,6 +24,43 @@ from bayescfx.kernels import Embedding, Kernel, squared_distances
 TINY_VARIANCE = 1e-14  # of the output scale: what cancellation leaves of a variance of zero
 
 
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The shift and the scale between the user's outputs and standardised ones.
+
+    Parameters
+    ----------
+    offset, scale : float
+        ``y = offset + scale * z``.
+
+    Examples
+    --------
+    >>> Units.of(np.array([1.0, 3.0]), centred=True)
+    Units(offset=2.0, scale=1.0)
+    """
+
+    offset: float
+    scale: float
+
+    @classmethod
+    def of(cls, y: Array, *, centred: bool) -> Units:
+        """Return the units in which outputs `y` have variance 1, about their average or zero."""
+        largest = float(np.max(np.abs(y)))
+        if largest == 0.0:
+            return cls(0.0, 1.0)
+        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
+        centre = float(u.mean()) if centred else 0.0
+        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
+        # Constant outputs say nothing about their scale; their own size is the only guess.
+        if spread < 1e-14:
+            spread = 1.0
+        return cls(centre * largest, spread * largest)
+
+    def standardise(self, y: Array) -> Array:
+        """Return outputs `y` in these units."""
+        return (y - self.offset) / self.scale
+
+
 def cholesky(K: Array) -> tuple[Array, float]:
     """Return the lower factor of K plus the least jitter, growing tenfold, that makes it definite.
 

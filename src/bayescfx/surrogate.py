@@ -8,7 +8,6 @@ of y. The covariances are in :mod:`bayescfx.kernels`, the hyperparameters in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,37 +18,13 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import suggest
 from bayescfx.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.kernels import KERNELS, Embedding, KernelName
-from bayescfx.posterior import Posterior, condition, extend
+from bayescfx.posterior import Posterior, Units, condition, extend
 
 __all__ = ["GaussianProcess", "Hyperparameters"]
 
 MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
 FIT_NUMBERS = 2e7  # and on fewer rows if n² d/2 would exceed this (160 MB)
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """The shift and the scale between the user's outputs and standardised ones."""
-
-    offset: float
-    scale: float
-
-    @classmethod
-    def of(cls, y: Array, mean: MeanName) -> _Units:
-        largest = float(np.max(np.abs(y)))
-        if largest == 0.0:
-            return cls(0.0, 1.0)
-        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
-        centre = float(u.mean()) if mean == "standard" else 0.0
-        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
-        # Constant outputs say nothing about their scale; their own size is the only guess.
-        if spread < 1e-14:
-            spread = 1.0
-        return cls(centre * largest, spread * largest)
-
-    def standardise(self, y: Array) -> Array:
-        return (y - self.offset) / self.scale
 
 
 class GaussianProcess:
@@ -109,7 +84,7 @@ class GaussianProcess:
         self.noise = noise
         self.output_scale = output_scale
         self.dimensions = dimensions
-        self._fitted: tuple[Posterior, _Units] | None = None
+        self._fitted: tuple[Posterior, Units] | None = None
 
     def __repr__(self) -> str:
         state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
@@ -217,7 +192,7 @@ class GaussianProcess:
         LogPosterior
         """
         rows, outputs = self._data(X, y)
-        z = _Units.of(outputs, self.mean).standardise(outputs)
+        z = Units.of(outputs, centred=self.mean == "standard").standardise(outputs)
         limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / max(rows.shape[1], 1)) ** 0.5))
         if len(rows) > limit:
             # A fixed choice: the same data give the same fit.
@@ -334,13 +309,13 @@ class GaussianProcess:
         residual, variance = posterior.leave_one_out()
         return units.scale * residual, units.scale * np.sqrt(variance)
 
-    def _known(self) -> tuple[Posterior, _Units]:
+    def _known(self) -> tuple[Posterior, Units]:
         if self._fitted is None:
             raise ValueError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
         return self._fitted
 
     def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
-        units = _Units.of(y, self.mean)
+        units = Units.of(y, centred=self.mean == "standard")
         embedding = Embedding.of(X, self.categorical)
         posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
         self._fitted = posterior, units
