@@ -78,7 +78,7 @@ def theirs(stored: dict[str, np.ndarray]) -> dict[str, float] | None:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
-        np.savez(path, **stored)
+        np.savez(path, X=stored["X"], y=stored["y"], T=stored["T"])
         script = Path(__file__).with_name("peer_surrogate.py")
         done = subprocess.run(
             [peer_python(), script, path],
