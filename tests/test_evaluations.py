@@ -244,6 +244,11 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     db.close()
 
 
+def test_a_file_needs_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationsError, match=r"a.db' must be a file that can be written; got"):
+        Evaluations.open(tmp_path / "missing" / "a.db")
+
+
 def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     Evaluations.open(tmp_path / "a.db").close()
     db = sqlite3.connect(tmp_path / "a.db")

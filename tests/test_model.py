@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import sys
 import types
 from decimal import Decimal
@@ -200,6 +201,12 @@ def test_probability_of_any_label_of_a_multiclass_pipeline() -> None:
         model = probability(clf, label)
         assert model.link == "logit"
         assert np.array_equal(model(X), clf.predict_proba(X)[:, column])
+
+
+def test_a_probability_can_be_sent_to_other_processes() -> None:
+    clf, X = three_classes()
+    again = pickle.loads(pickle.dumps(probability(clf, "dog")))
+    assert np.array_equal(again(X), clf.predict_proba(X)[:, 1])
 
 
 def test_probability_knows_what_it_is() -> None:

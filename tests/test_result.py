@@ -44,11 +44,14 @@ FRAME = pd.DataFrame(
 
 
 def model(rows: pd.DataFrame) -> Array:
-    return np.asarray(5.0 * rows["bmi"] + rows["age"] + 10.0 * (rows["grade"] == "hi"), dtype=float)
+    high = (rows["grade"] == "hi").to_numpy()
+    y: Array = 5.0 * rows["bmi"].to_numpy(float) + rows["age"].to_numpy(float) + 10.0 * high
+    return y
 
 
 def sums(rows: Any) -> Array:
-    return np.asarray(rows, dtype=float).sum(axis=1)
+    y: Array = np.asarray(rows, dtype=float).sum(axis=1)
+    return y
 
 
 def ask(
@@ -256,7 +259,7 @@ def test_missing_cells_and_infinite_wishes_survive_json() -> None:
     again = Explanation.from_json(answer.to_json())
     assert again.wanted == ((-math.inf, 3.0),)
     assert again.probability_reachable == 0.25
-    assert math.isnan(again.best.row["score"])  # type: ignore[call-overload]  # a Series here
+    assert math.isnan(again.best.row["score"])
     assert again.verify(model)
 
 
@@ -358,7 +361,7 @@ def test_forged_claims_are_found() -> None:
 def test_rows_that_break_limits_or_rules_are_found_by_name() -> None:
     answer = ask(n=1)
     row = answer.best.row.copy()
-    row["bmi"] = 500.0  # type: ignore[call-overload]  # a Series here
+    row["bmi"] = 500.0
     far = forge(answer, row=row)
     assert "a row breaks the limits of the features" in far.violations(model)
     ruled = replace(answer, space=answer.space.require("bmi <= 1", label="very thin"))
@@ -433,6 +436,12 @@ def test_no_change_is_called_that() -> None:
     assert repr(still) == "Counterfactual(no change: prediction 214, not valid, cost 1.25)"
 
 
+def test_many_changes_are_cut_in_words_only() -> None:
+    changes = {f"c{j}": (0, j + 1) for j in range(30)}
+    best = replace(plain_answer().best, changes=changes)
+    assert "c11 0 → 12 and 18 more: prediction" in repr(plain_answer(counterfactuals=(best,)))
+
+
 def test_every_ending_has_words() -> None:
     for stopped in ("budget", "timeout", "interrupted", "exhausted", "unreachable"):
         assert wording.ENDINGS[stopped] in repr(plain_answer(stopped=stopped))
@@ -445,7 +454,7 @@ def test_every_ending_has_words() -> None:
         (((-math.inf, 3.0),), "at most 3"),
         (((3.0, math.inf),), "at least 3"),
         (((1.0, 1.0), (2.0, 2.0)), "1 or 2"),
-        (((0.99991, 0.99999),), "0.99991 to 0.99999"),
+        (((0.99991, 0.99992),), "0.99991 to 0.99992"),
         (((-math.inf, math.inf),), "anything"),
     ],
 )
@@ -515,6 +524,22 @@ def test_frames_of_many_answers_are_put_together() -> None:
             assert short.loc[i, name] == (found.changes[name][1] if name in found.changes else "-")
 
 
+def test_many_answers_survive_json_and_share_their_evaluations() -> None:
+    first = ask(n=2)
+    second = replace(ask(query=FRAME.iloc[3], n=1), evaluations=first.evaluations)
+    third = ask(n=1)
+    many = Explanations([first, second, third])
+    text = many.to_json()
+    assert len(json.loads(text)["evaluations"]) == 2
+    again = Explanations.from_json(text)
+    assert again[0].evaluations is again[1].evaluations
+    assert again[2].evaluations is not again[0].evaluations
+    pd.testing.assert_frame_equal(again.to_frame(), many.to_frame(), check_exact=True)
+    assert [a.to_json() for a in again] == [a.to_json() for a in many]
+    with pytest.raises(ArchiveError, match="`text` must hold explanations; got 'explanation'"):
+        Explanations.from_json(first.to_json())
+
+
 def test_the_summary_has_one_line_per_query() -> None:
     many = Explanations([plain_answer(), plain_answer(status="unreachable")])
     frame = many.summary()
@@ -550,6 +575,6 @@ def test_a_one_hot_group_changes_as_one_feature() -> None:
     changed = [c for c in answer.counterfactuals if "colour" in c.changes]
     assert changed
     assert changed[0].changes["colour"] == ("red", "blue")
-    assert changed[0].row[["red", "blue"]].tolist() == [0, 1]  # type: ignore[index]  # a Series here
+    assert changed[0].row[["red", "blue"]].tolist() == [0, 1]
     assert answer.verify(f)
     assert Explanation.from_json(answer.to_json()).verify(f)

@@ -23,6 +23,7 @@ from bayescfx.values import Plain, from_plain, to_plain
 from bayescfx.wording import Intervals
 
 FORMAT = 1
+_ARTICLE = {"explanation": "an explanation", "explanations": "explanations"}
 
 
 class ArchiveError(BayesCFXError, ValueError):
@@ -57,7 +58,7 @@ def loads(kind: str, text: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("kind") != kind:
         found = content.get("kind") if isinstance(content, dict) else type(content).__name__
         raise ArchiveError(
-            f"`text` must hold an {kind}; got {found!r}. Pass what to_json returned."
+            f"`text` must hold {_ARTICLE[kind]}; got {found!r}. Pass what to_json returned."
         )
     if content.get("format") != FORMAT:
         raise ArchiveError(

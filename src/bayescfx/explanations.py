@@ -8,9 +8,10 @@ from typing import overload
 import numpy as np
 import pandas as pd
 
-from bayescfx import markup, wording
+from bayescfx import archive, markup, wording
 from bayescfx.result import N_META, Explanation
 from bayescfx.tables import free_name
+from bayescfx.values import Plain
 
 _SHOWN = 10
 
@@ -73,6 +74,29 @@ class Explanations(Sequence[Explanation]):
                 "stopped": [a.stopped for a in self],
             }
         )
+
+    def to_json(self) -> str:
+        """Return all answers as one JSON text, with evaluations that they share written once."""
+        stores = list({id(answer.evaluations): answer.evaluations for answer in self}.values())
+        place = {id(store): k for k, store in enumerate(stores)}
+        content: dict[str, Plain] = {
+            "answers": [answer.to_dict(place[id(answer.evaluations)]) for answer in self],
+            "evaluations": [archive.write_evaluations(store) for store in stores],
+        }
+        return archive.dumps("explanations", content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanations:
+        """Return the answers that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+        """
+        content = archive.loads("explanations", text)
+        stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
+        return cls([Explanation.from_dict(a, stores[a["evaluations"]]) for a in content["answers"]])
 
     def __repr__(self) -> str:
         reached = sum(a.reached for a in self)

@@ -218,18 +218,26 @@ def probability(clf: object, label: object = None) -> Model:
         return _callable_probability(clf, label)
     classes = _classes(clf)
     column = _column(classes, label)
-    predict_proba: Callable[[Any], Any] = clf.predict_proba
+    name = f"P({classes[column]!r}) by {_name(clf)}"
+    return Model(_Column(clf, column, len(classes)), link="logit", name=name)
 
-    def predict(rows: Any) -> object:
-        table = np.asarray(predict_proba(rows))
-        if table.shape != (len(rows), len(classes)):
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of a classifier's probabilities; a class, so that it can go to other processes."""
+
+    clf: Any
+    column: int
+    n_classes: int
+
+    def __call__(self, rows: Any) -> object:
+        table = np.asarray(self.clf.predict_proba(rows))
+        if table.shape != (len(rows), self.n_classes):
             raise ModelError(
                 f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
-                f"({len(rows)}, {len(classes)}), one column for each of `clf.classes_`."
+                f"({len(rows)}, {self.n_classes}), one column for each of `clf.classes_`."
             )
-        return table[:, column]
-
-    return Model(predict, link="logit", name=f"P({classes[column]!r}) by {_name(clf)}")
+        return table[:, self.column]
 
 
 def _callable_probability(clf: object, label: object) -> Model:
@@ -297,19 +305,20 @@ def _predict(model: object) -> Predict:
     )
 
 
-def _xgboost_booster(booster: Any) -> Predict:
-    """Adapt XGBoost's native model, which takes no frames but its own matrix."""
-    xgboost = importlib.import_module("xgboost")
+@dataclass(frozen=True, slots=True)
+class _XGBoost:
+    """XGBoost's native model, which takes no rows but its own matrix."""
 
-    def predict(rows: Rows) -> object:
-        return booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
+    booster: Any
 
-    return predict
+    def __call__(self, rows: Any) -> object:
+        xgboost = importlib.import_module("xgboost")
+        return self.booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
 
 
 #: Models whose ``predict`` does not take rows, by the full name of their class: nothing is imported
 #: for those who do not use them.
-ADAPTERS: dict[str, Callable[[Any], Predict]] = {"xgboost.core.Booster": _xgboost_booster}
+ADAPTERS: dict[str, Callable[[Any], Predict]] = {"xgboost.core.Booster": _XGBoost}
 
 
 def _array(raw: object) -> NDArray[Any]:

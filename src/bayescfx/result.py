@@ -6,6 +6,7 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -172,7 +173,13 @@ class Explanation:
         Cells come back exactly, whatever their type. Rules that are functions can't be written;
         their names are.
         """
-        content: dict[str, Plain] = {
+        return archive.dumps(
+            "explanation", self.to_dict(archive.write_evaluations(self.evaluations))
+        )
+
+    def to_dict(self, evaluations: Plain) -> dict[str, Plain]:
+        """Return the answer in JSON's own types, with whatever stands for its evaluations."""
+        return {
             "layout": self.layout.to_plain(),
             "query": archive.write_row(self.query, self.layout),
             "output": to_plain(self.output),
@@ -191,9 +198,8 @@ class Explanation:
             "method": self.method,
             "seed": self.seed,
             "space": self.space.to_dict(),
-            "evaluations": archive.write_evaluations(self.evaluations),
+            "evaluations": evaluations,
         }
-        return archive.dumps("explanation", content)
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
@@ -210,6 +216,11 @@ class Explanation:
             If the text is something else, or of a format that this version does not know.
         """
         content = archive.loads("explanation", text)
+        return cls.from_dict(content, archive.read_evaluations(content["evaluations"]))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
+        """Return the answer that :meth:`to_dict` wrote."""
         layout = Layout.from_plain(content["layout"])
         low, high = (from_plain(y) for y in content["reachable"])
         return cls(
@@ -225,7 +236,7 @@ class Explanation:
             stopped=content["stopped"],
             reachable=(low, high),
             trace=np.array([from_plain(p) for p in content["trace"]], dtype=np.float64),
-            evaluations=archive.read_evaluations(content["evaluations"]),
+            evaluations=evaluations,
             n_evaluations=content["n_evaluations"],
             space=Space.from_dict(content["space"]),
             layout=layout,

@@ -43,7 +43,13 @@ class File:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        try:
+            self._db = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise EvaluationsError(
+                f"{str(path)!r} must be a file that can be written; got {error}. "
+                "Make its folder, or choose another path."
+            ) from error
         try:
             self._prepare()
         except sqlite3.DatabaseError as error:

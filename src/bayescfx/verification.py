@@ -71,7 +71,7 @@ def broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:
     except QueryError as error:
         return (str(error),)
     named = [] if region.grid.contains(X).all() else ["the limits of the features"]
-    return (*named, *(label for label, holds in region.named_tests if not holds(X).all()))
+    return (*named, *(label for label, holds in region.tests if not holds(X).all()))
 
 
 def wrong_changes(region: Region, rows: Rows, claimed: Sequence[Iterable[Any]]) -> Indices:

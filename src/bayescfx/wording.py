@@ -12,6 +12,8 @@ import pandas as pd
 Intervals: TypeAlias = tuple[tuple[float, float], ...]
 Changes: TypeAlias = Mapping[Any, tuple[Any, Any]]
 
+_SHOWN = 12
+
 ENDINGS = {
     "nothing nearer expected": "nothing nearer is expected",
     "budget": "the budget is spent",
@@ -30,6 +32,7 @@ def number(value: float, digits: int = 4) -> str:
     >>> number(214.3721), number(46500.0), number(1234567.8), number(3e-7), number(2.0)
     ('214.4', '46500', '1234568', '3e-07', '2')
     """
+    value += 0.0  # no negative zero
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "nan")
     if 10**digits <= abs(value) < 1e15:
@@ -78,7 +81,9 @@ def moves(changes: Changes) -> str:
     >>> moves({})
     'no change'
     """
-    return ", ".join(f"{name} {move(*pair)}" for name, pair in changes.items()) or "no change"
+    shown = [f"{name} {move(*pair)}" for name, pair in changes.items()]
+    rest = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + rest if shown else "no change"
 
 
 def wish(wanted: Intervals) -> str:
