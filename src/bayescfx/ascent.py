@@ -9,7 +9,7 @@ them. Three things differ from a textbook L-BFGS-B:
   (as in OWL-QN), and it leaves only towards a side where the function rises.
 * *Linear rules.* With ``A x <= b`` the direction is projected on the active rules in the metric of
   the inverse Hessian, and the step is cut where the next rule begins.
-* *Holes.* A trial of value ``-inf`` (outside a rule, or no chance of improvement) shortens the step.
+* *Holes.* A trial of value ``-inf`` (outside a rule, or no chance to improve) shortens the step.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class _Rules:
     def shortened(
         self, rows: Indices, X: Array, x: Array, p: Array, span: Array, low: Array, high: Array
     ) -> Array:
-        """Steps `p` cut where a rule begins, after clipping to the box where that leaves room."""
+        """Cut steps `p` where a rule begins, after clipping to the box where that leaves room."""
         slack = np.maximum(self.slack(rows, X), 0.0)
         A = self.A[rows]
         clipped = (np.minimum(np.maximum(x + p * span, low), high) - x) / span
@@ -340,7 +340,7 @@ class _Rules:
 
 
 def _products(A: Array, X: Array) -> Array:
-    """``A x`` of each row; missing cells, which no rule uses, count as 0."""
+    """Return ``A x`` of each row; missing cells, which no rule uses, count as 0."""
     return np.asarray((A @ np.nan_to_num(X)[:, :, None])[:, :, 0])
 
 

@@ -54,6 +54,16 @@ class Ledger:
         self._rows: list[Array] = []
         self._values: list[Array] = []
 
+    @property
+    def empty(self) -> bool:
+        """Whether no allowed, new row has been scored yet."""
+        return not self._rows
+
+    @property
+    def n_avoided(self) -> int:
+        """How many different rows are to be avoided."""
+        return len(self._known)
+
     def keys(self, X: Array) -> list[bytes]:
         """Return one hashable key per row; rows with equal free codes have equal keys."""
         codes = np.ascontiguousarray(X[:, self.region.free]) + 0.0  # -0.0 becomes 0.0
@@ -146,7 +156,7 @@ class Ledger:
         return out
 
     def tried(self, most: int | None = None) -> tuple[Array, Array]:
-        """The best allowed, new rows so far, each once, with their values; best first."""
+        """Return the best allowed, new rows so far, each once, with their values; best first."""
         if not self._rows:
             return np.empty((0, len(self.region.query))), np.empty(0)
         X, value = np.concatenate(self._rows), np.concatenate(self._values)

@@ -59,6 +59,11 @@ class Axes:
         parts = [np.array(part, dtype=np.intp) for part in (smooth, listed, long)]
         return cls(region, *parts, np.where(width > 0, width, 1.0), np.array(free, dtype=np.intp))
 
+    @property
+    def sloped(self) -> Indices:
+        """Features that a gradient moves."""
+        return np.sort(np.concatenate([self.smooth, self.long]))
+
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Draw rows ``(n, d)``, every free feature uniform over its own values."""
         region = self.region
@@ -126,7 +131,8 @@ class Axes:
             count = max(2, round(self.span[j] / self.region.step[j]))
             stride = self.region.step[j] * 2.0 ** np.arange(int(np.ceil(np.log2(count))))
             V = X[:, j, None] + np.concatenate([stride, -stride])
-            keep = (V >= self.region.low[j]) & (V <= self.region.high[j])
+            low, high = self.region.low[j], self.region.high[j]
+            keep = (low <= V) & (high >= V)
             at = np.nonzero(keep)[0]
             rows.append(at)
             features.append(np.full(len(at), j, dtype=np.intp))
@@ -159,7 +165,7 @@ def improve(
     rng : numpy.random.Generator
         Places along continuous coordinates; a random part of the moves when there are too many.
     pairs : bool
-        Also try two moves at once, improving or not.
+        Try two moves at once instead, improving or not, and every level of long lists.
 
     Returns
     -------
@@ -168,14 +174,20 @@ def improve(
     """
     region = ledger.region
     moves = _single_moves(axes, X, rng)
+    if pairs:
+        rows, candidates = _pairs(axes, X, *moves, rng)
+        best = int(np.argmax(value))
+        whole = _whole_lines(axes, X[best])
+        rows = np.append(rows, np.full(len(whole), best))
+        candidates = region.snap(np.concatenate([candidates, whole]))
+        X, value = X.copy(), value.copy()
+        _take_best(X, value, rows, candidates, ledger.value(candidates))
+        return X, value
     rows, features, targets = _thin(rng, _BUDGET, *moves)
     candidates = X[rows]
     candidates[np.arange(len(rows)), features] = targets
     rows, features, candidates = _within_bound(region, X, rows, features, candidates, rng)
     extra_rows, extra = _joint(axes, X, rng)
-    if pairs:
-        pair_rows, pair = _pairs(axes, X, *moves, rng)
-        extra_rows, extra = np.concatenate([extra_rows, pair_rows]), np.concatenate([extra, pair])
     rows = np.concatenate([rows, extra_rows])
     features = np.concatenate([features, np.full(len(extra), -1)])
     candidates = region.snap(np.concatenate([candidates, extra]))
@@ -221,8 +233,20 @@ def _pairs(
     return rows, points
 
 
+def _whole_lines(axes: Axes, x: Array) -> Array:
+    """Every level of the features that have too many to be tried in every row."""
+    out = []
+    for j in axes.listed.tolist():
+        values = axes.region.choices[j]
+        if values is not None and len(values) > _LISTED:
+            line = np.tile(x, (len(values), 1))
+            line[:, j] = values
+            out.append(line)
+    return np.concatenate(out) if out else np.empty((0, len(x)))
+
+
 def _joint(axes: Axes, X: Array, rng: np.random.Generator) -> tuple[Indices, Array]:
-    """Moves of features that must move together: all back, or all to one side of the query."""
+    """Move features that belong together: all back, or all to one side of the query."""
     region = axes.region
     out = []
     for block in region.blocks:
@@ -239,10 +263,8 @@ def _joint(axes: Axes, X: Array, rng: np.random.Generator) -> tuple[Indices, Arr
     return rows, np.concatenate(out) if out else np.empty((0, X.shape[1]))
 
 
-def _single_moves(
-    axes: Axes, X: Array, rng: np.random.Generator
-) -> tuple[Indices, Indices, Array]:
-    """Moves along one axis of every row that change something."""
+def _single_moves(axes: Axes, X: Array, rng: np.random.Generator) -> tuple[Indices, Indices, Array]:
+    """List the moves along one axis of every row that change something."""
     features, targets = axes.lines(rng)
     m, t = len(X), len(features)
     far, far_features, far_targets = axes.strides(X)

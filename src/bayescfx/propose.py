@@ -18,11 +18,14 @@ from bayescfx.ledger import Acquisition, Ledger
 from bayescfx.moves import Axes
 from bayescfx.refine import different, refine
 from bayescfx.region import Region
-from bayescfx.supports import screen
+from bayescfx.supports import sampled, screen
 
 __all__ = ["Acquisition", "Proposal", "propose"]
 
-_EXACT = 4096  # regions with at most this many points are enumerated
+_EXACT = 8192  # regions with at most this many points are enumerated
+_SAMPLE = 4096  # rows drawn before a region that can't be enumerated is called exhausted
+_MANY = 512  # best rows among which several points are chosen
+_APART = (0.2, 0.05, 0.01)  # distances between several points, in units of the ranges
 
 
 @dataclass(frozen=True)
@@ -87,20 +90,38 @@ def propose(
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
     ledger = Ledger(acquisition, region, avoid, deadline)
-    if region.size <= _EXACT:
-        ledger.value(region.enumerate(_EXACT), allowed=True)
-        return _chosen(ledger, Axes.of(region), np.empty((0, len(region.query))), k)
     axes = Axes.of(region)
+    everything = region.enumerate(_EXACT)
+    if everything is not None:
+        ledger.value(everything, allowed=True)
+        return _chosen(ledger, axes, k)
     given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, axes, given, rng)
-    maxima = refine(ledger, axes, k, rng)
-    return _chosen(ledger, axes, maxima, k)
+    screen(ledger, axes, np.concatenate([given, region.query[None]]), rng)
+    if ledger.empty:
+        _last_resort(ledger, rng)
+    refine(ledger, axes, k, rng)
+    return _chosen(ledger, axes, k)
 
 
-def _chosen(ledger: Ledger, axes: Axes, maxima: Array, k: int) -> Proposal:
-    """The best `k` rows tried: the best first, then different local maxima, then the rest."""
-    X, value = ledger.tried(256 + 16 * k if k > 1 else 1)
+def _last_resort(ledger: Ledger, rng: np.random.Generator) -> None:
+    """Nothing new was found: look at every point if they can be listed, else at many."""
+    everything = ledger.region.enumerate(_EXACT + 4 * ledger.n_avoided)
+    if everything is not None:
+        ledger.value(everything, allowed=True)
+    else:
+        ledger.value(sampled(ledger.region, _SAMPLE, rng), allowed=True)
+
+
+def _chosen(ledger: Ledger, axes: Axes, k: int) -> Proposal:
+    """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
+    X, value = ledger.tried(_MANY + 16 * k if k > 1 else 1)
     if not len(X):
         return Proposal(X, value, exhausted=True)
-    index = different(axes, X, value, k)
-    return Proposal(X[index], value[index])
+    chosen = np.empty(0, dtype=np.intp)
+    for apart in (*_APART, 0.0):
+        more = different(axes, X, value, k, apart)
+        chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
+        if len(chosen) == k:
+            break
+    order = np.argsort(-value[chosen], kind="stable")
+    return Proposal(X[chosen[order]], value[chosen[order]])

@@ -12,9 +12,11 @@ from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes, improve
 
 # Rows that are still in, and calls of their ascent, round by round; the last round is repeated.
-_ROUNDS = ((16, 5), (6, 6), (3, 10))
-_SPARSE = ((24, 5), (12, 6), (5, 10))  # under an l0 bound, or with nothing to climb: more ends
-_LAST = 4  # most repetitions of the last round
+_ROUNDS = ((16, 5), (6, 6), (2, 12))
+_SPARSE = ((24, 5), (12, 6), (4, 12))  # under an l0 bound: more ends
+_FLAT = ((32, 0), (16, 0), (8, 0))  # nothing to climb: moves only
+_LAST = 6  # most repetitions of the last round
+_RISE = 1e-6  # an increase that is worth another round
 _SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
 _WIDE = 40  # with more continuous features than this, fewer rows climb
 
@@ -32,7 +34,7 @@ class _Field:
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
 
 
-def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> Array:
+def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None:
     """Improve the best different rows that the ledger knows.
 
     Parameters
@@ -45,35 +47,35 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> Arra
         How many different maxima are wanted.
     rng : numpy.random.Generator
         Source of moves.
-
-    Returns
-    -------
-    Array of shape (n, d)
-        Where the last rows ended, best first.
     """
-    shrink = min(1.0, _WIDE / max(1, len(axes.smooth) + len(axes.long)))
-    sparse = ledger.region.max_changes is not None or not len(axes.smooth)
-    rounds = _SPARSE if sparse else _ROUNDS
-    sizes = [max(3, 2 * k, round(rows * shrink)) for rows, _ in rounds]
+    shrink = min(1.0, _WIDE / max(1, len(axes.sloped)))
+    rounds = _ROUNDS if ledger.region.max_changes is None else _SPARSE
+    if not axes.sloped.size:
+        rounds = _FLAT
+    sizes = [max(2, k, round(rows * shrink)) for rows, _ in rounds]
     X, value = ledger.tried(64 + 8 * sizes[0])
+    if not len(X):
+        return
     field = _field(ledger, axes, X, value)
     for at, (rows, (_, calls)) in enumerate(zip(sizes, rounds, strict=True)):
         field = field.take(different(axes, field.X, field.value, rows))
         if at:
             field = _moved(ledger, axes, field, rng)
         field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
+    pairs = False
     for _ in range(_LAST):
         before = field.value
-        field = _moved(ledger, axes, field, rng, pairs=True)
-        risen = field.value > before + 1e-6
-        if not risen.any():
+        field = _moved(ledger, axes, field, rng, pairs=pairs)
+        if (field.value > before + _RISE).any():
+            field = _climbed(ledger, axes, field, rounds[-1][1])
+        elif pairs:
             break
-        field = _climbed(ledger, axes, field, rounds[-1][1])
-    return field.X[np.argsort(-field.value, kind="stable")]
+        else:
+            pairs = True  # two moves at once only where one is not enough
 
 
 def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARATION) -> Indices:
-    """Indices of the best rows, at most `n`, that lie apart; best first.
+    """Return indices of the best rows, at most `n`, that lie apart; best first.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def _field(ledger: Ledger, axes: Axes, X: Array, value: Array) -> _Field:
 def _columns(ledger: Ledger, axes: Axes, X: Array) -> Indices:
     """Columns that each row may climb in: all with a slope, or those changed under an l0 bound."""
     region = ledger.region
-    sloped = np.sort(np.concatenate([axes.smooth, axes.long]))
+    sloped = axes.sloped
     bound = region.max_changes
     if bound is None or bound >= len(axes.free):
         return np.tile(sloped, (len(X), 1))

@@ -8,11 +8,14 @@ from math import comb
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.errors import InfeasibleError
 from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes
+from bayescfx.region import Region
 
 _FEW = 300  # at most this many sets of features are explored one by one
 _POOL = 512  # candidates of a screening
+_FLAT_POOL = 1280  # the same where no gradient helps afterwards
 _WIDTH = 12  # sets of features that a beam carries on
 _BEAM_ROWS = 3072  # most candidates per level of a beam
 _NEAREST = 0.02  # shortest contraction towards the query
@@ -35,22 +38,31 @@ def screen(ledger: Ledger, axes: Axes, starts: Array, rng: np.random.Generator) 
     region = ledger.region
     bound = region.max_changes
     free = len(axes.free)
+    size = _POOL if axes.sloped.size else _FLAT_POOL
     if bound is None or bound >= free:
-        pool = _changed(axes, _sizes(rng, _POOL, free), starts, rng)
+        pool = _changed(axes, _sizes(rng, size, free), starts, rng)
     else:
         sets = every_support(free, bound)
         if sets is None:
             beam(ledger, axes, bound, rng)
-            pool = _changed(axes, rng.integers(1, bound + 1, size=_POOL // 2), starts, rng)
+            pool = _changed(axes, rng.integers(1, bound + 1, size=size // 2), starts, rng)
         else:
-            each = max(3, -(-2 * _POOL // len(sets)))
+            each = max(3, -(-2 * size // len(sets)))
             pool = _on_supports(axes, np.repeat(sets, each, axis=0), rng)
     pool = region.snap(np.concatenate([starts, pool]))
     allowed = ledger.allowed(pool)
     if allowed.mean() < 0.5:
-        pool = np.concatenate([pool[allowed], region.sample(_POOL // 2, rng)])
+        pool = np.concatenate([pool[allowed], sampled(region, size // 2, rng)])
         allowed = np.ones(len(pool), dtype=bool)
     ledger.value(pool[allowed], allowed=True)
+
+
+def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
+    """Return at most `n` rows of the region; none where nothing but the query is allowed."""
+    try:
+        return region.sample(n, rng)
+    except InfeasibleError:
+        return np.empty((0, len(region.query)))
 
 
 def every_support(free: int, bound: int) -> Mask | None:
@@ -110,7 +122,7 @@ def beam(ledger: Ledger, axes: Axes, bound: int, rng: np.random.Generator) -> No
 
 
 def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
-    """A smaller set may break a rule that a larger one keeps: rank such rows below all others."""
+    """Rank rows that break a rule below all others: a larger set may keep the rule."""
     floor = value[np.isfinite(value)].min(initial=0.0)
     missing = ~np.isfinite(value)
     guess = np.full(len(value), -np.inf)
@@ -121,7 +133,7 @@ def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
 
 
 def _best_sets(changed: Mask, X: Array, value: Array) -> Array:
-    """The best row of each of the best sets of changed features."""
+    """Return the best row of each of the best sets of changed features."""
     order = np.argsort(-value, kind="stable")
     kept: dict[bytes, int] = {}
     for index in order.tolist():
