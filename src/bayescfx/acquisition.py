@@ -11,30 +11,42 @@ The paper's misprints, corrected here: the limits of integration need Lambert's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.closed_form import ep_closed_form
+from bayescfx.levels import Edges, ep_edges, excess
 from bayescfx.links import Sampled
-from bayescfx.panels import general_log_integral, log_normal_mass, plateau_log_integral
-from bayescfx.potentials import (
-    AEP,
-    SEP,
-    Edges,
-    Interval,
-    LevelPotential,
-    Plateau,
-    Potential,
-    contains,
-    ep_edges,
-    excess,
+from bayescfx.normal import (
+    expected_improvement,
+    expected_improvement_gradient,
+    log_expected_improvement,
+    log_expected_improvement_gradient,
+    log_probability_in,
+    log_probability_in_with_gradient,
 )
-from bayescfx.quadrature import LogIntegral, ep_log_integral, mills_rest
+from bayescfx.panels import general_log_integral, plateau_log_integral
+from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau, Potential
+from bayescfx.quadrature import LogIntegral, added, ep_log_integral
+
+__all__ = [
+    "LogEI",
+    "LogIntegral",
+    "ei_cfx",
+    "ei_cfx_gradient",
+    "expected_improvement",
+    "expected_improvement_gradient",
+    "log_ei_cfx",
+    "log_ei_cfx_gradient",
+    "log_ei_cfx_with_gradient",
+    "log_expected_improvement",
+    "log_expected_improvement_gradient",
+    "log_probability_in",
+    "log_probability_in_with_gradient",
+]
 
 _TINY = 1e-80  # deviations below this many widths count as zero
 _HUGE = 1e60
@@ -104,20 +116,12 @@ class LogEI:
         """Evaluate the EP family: one side, or the sum of both."""
         assert self._edges is not None  # set in __post_init__ for these families
         assert isinstance(self.potential, AEP | SEP)
-        n = mean.shape
-        edges = Edges(
-            *(
-                np.broadcast_to(e, n)
-                if e.ndim == 0
-                else e.ravel()
-                if live is None
-                else e.ravel()[live]
-                for e in self._edges
-            )
-        )
+        shared = self._edges.t_low.ndim == 0
+        keep = slice(None) if live is None or shared else live
+        edges = Edges(*(np.atleast_1d(e).ravel()[keep] for e in self._edges))
         if isinstance(self.potential, AEP):
             return _one_side(mean, std, self.potential, edges)
-        return _added(*(_one_side(mean, std, side, edges) for side in self.potential.sides))
+        return added(*(_one_side(mean, std, side, edges) for side in self.potential.sides))
 
 
 def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
@@ -128,13 +132,6 @@ def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
     s = np.minimum(std / side.width, _HUGE)
     value, d_mean, d_std = ep_log_integral(m, m1, s, edges)
     return LogIntegral(value, side.side * d_mean / side.width, d_std / side.width)
-
-
-def _added(a: LogIntegral, b: LogIntegral) -> LogIntegral:
-    """Return the logarithm of the sum of two integrals."""
-    value = np.logaddexp(a.value, b.value)
-    p, q = np.exp(a.value - value), np.exp(b.value - value)
-    return LogIntegral(value, p * a.d_mean + q * b.d_mean, p * a.d_std + q * b.d_std)
 
 
 def _raised(inner: LogIntegral, best: Array) -> LogIntegral:
@@ -325,197 +322,3 @@ def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) 
         parts.append((value, side.side * d_mean / side.width, d_std / side.width))
     totals = (sum(part[k] for part in parts) for k in range(3))
     return LogIntegral(*(np.where(inside, t, o) for t, o in zip(totals, out, strict=True)))
-
-
-def expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Array:
-    """Return the classic expected improvement over `best`, for maximisation.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the objective; `std` may be zero.
-    best : float or ndarray of shape (n,)
-        The best value so far.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        ``E[max(0, y - best)]``.
-
-    Examples
-    --------
-    >>> expected_improvement([1.0, 0.0], [0.0, 1.0], 0.0).round(6).tolist()
-    [1.0, 0.398942]
-    """
-    return np.exp(_classic(mean, std, best).value)
-
-
-def expected_improvement_gradient(
-    mean: ArrayLike, std: ArrayLike, best: ArrayLike
-) -> tuple[Array, Array]:
-    """Return the derivatives of :func:`expected_improvement`: ``Phi(u)`` and ``phi(u)``.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the objective.
-    best : float or ndarray of shape (n,)
-        The best value so far.
-
-    Returns
-    -------
-    d_mean, d_std : ndarray of shape (n,)
-        The derivatives by mean and deviation.
-
-    Examples
-    --------
-    >>> d_mean, d_std = expected_improvement_gradient([0.0], [1.0], 0.0)
-    >>> float(d_mean[0])
-    0.5
-    """
-    out = _classic(mean, std, best)
-    value = np.exp(out.value)
-    return value * out.d_mean, value * out.d_std
-
-
-def log_expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Array:
-    """Return the logarithm of :func:`expected_improvement`, stable everywhere.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the objective; `std` may be zero.
-    best : float or ndarray of shape (n,)
-        The best value so far.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        ``-inf`` where no improvement is possible.
-
-    Examples
-    --------
-    >>> log_expected_improvement([-1000.0], [1.0], 0.0).round(4).tolist()
-    [-500014.7345]
-    """
-    return _classic(mean, std, best).value
-
-
-def log_expected_improvement_gradient(
-    mean: ArrayLike, std: ArrayLike, best: ArrayLike
-) -> tuple[Array, Array]:
-    """Return the derivatives of :func:`log_expected_improvement` by mean and deviation.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the objective.
-    best : float or ndarray of shape (n,)
-        The best value so far.
-
-    Returns
-    -------
-    d_mean, d_std : ndarray of shape (n,)
-        Finite everywhere.
-
-    Examples
-    --------
-    >>> d_mean, d_std = log_expected_improvement_gradient([-50.0], [1.0], 0.0)
-    >>> bool(d_mean[0] > 49)
-    True
-    """
-    out = _classic(mean, std, best)
-    return out.d_mean, out.d_std
-
-
-def _classic(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
-    """Return log EI and its gradient through the scaled complementary error function."""
-    mean, std, best = np.broadcast_arrays(*(np.asarray(a, float) for a in (mean, std, best)))
-    gain = mean - best
-    alive = std > 0.0
-    s = np.where(alive, std, 1.0)
-    u = np.clip(gain / s, -1e100, 1e100)
-    # EI = s (u Phi(u) + phi(u)); below -1 as phi(u) (1 - |u| Mills(|u|)), without cancellation
-    low = np.minimum(u, -1.0)
-    high = np.maximum(u, -1.0)
-    tail = mills_rest(-low)
-    log_phi = -0.5 * np.square(u) - 0.5 * np.log(2.0 * np.pi)
-    body = high * special.ndtr(high) + np.exp(-0.5 * high * high) / np.sqrt(2.0 * np.pi)
-    value = np.where(u < -1.0, log_phi + np.log(tail), np.log(body)) + np.log(s)
-    mills = np.sqrt(0.5 * np.pi) * special.erfcx(-low / np.sqrt(2.0))
-    d_mean = np.where(u < -1.0, mills / tail, special.ndtr(high) / body) / s
-    phi_high = np.exp(-0.5 * high * high) / np.sqrt(2.0 * np.pi)
-    d_std = np.where(u < -1.0, 1.0 / tail, phi_high / body) / s
-    positive = gain > 0.0
-    safe = np.where(positive, gain, 1.0)
-    return LogIntegral(
-        np.where(alive, value, np.where(positive, np.log(safe), -np.inf)),
-        np.where(alive, d_mean, np.where(positive, 1.0 / safe, 0.0)),
-        np.where(alive, d_std, 0.0),
-    )
-
-
-def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]) -> Array:
-    """Return the logarithm of the probability that the output lies in a union of intervals.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    intervals : sequence of (low, high)
-        Disjoint intervals, ends possibly infinite.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        At most 0; ``-inf`` where the probability is exactly 0.
-
-    Examples
-    --------
-    >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).round(6).tolist()
-    [-0.693147]
-    """
-    return log_probability_in_with_gradient(mean, std, intervals).value
-
-
-def log_probability_in_with_gradient(
-    mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]
-) -> LogIntegral:
-    """Return :func:`log_probability_in` and its gradient in one pass.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    intervals : sequence of (low, high)
-        Disjoint intervals, ends possibly infinite.
-
-    Returns
-    -------
-    LogIntegral
-        ``value``, ``d_mean`` and ``d_std``, each of shape (n,).
-
-    Examples
-    --------
-    >>> out = log_probability_in_with_gradient([0.0], [1.0], ((-1.0, 1.0),))
-    >>> round(float(out.value[0]), 6), bool(abs(out.d_mean[0]) < 1e-12)
-    (-0.381715, True)
-    """
-    mean, std = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
-    shape, mean, std = mean.shape, mean.ravel(), std.ravel()
-    alive = std > _TINY
-    hit = contains(intervals, mean)
-    zero = np.zeros(mean.shape)
-    at_zero = LogIntegral(np.where(hit, 0.0, -np.inf), zero, zero)
-    s = np.where(alive, std, 1.0)
-    total: LogIntegral | None = None
-    for low, high in intervals:
-        if low < high:
-            ends = (np.full(mean.shape, low), np.full(mean.shape, high))
-            part = log_normal_mass(*ends, mean, s)
-            total = part if total is None else _added(total, part)
-    if total is None:
-        total = LogIntegral(np.full(mean.shape, -np.inf), zero, zero)
-    return LogIntegral(
-        *(np.where(alive, t, z).reshape(shape) for t, z in zip(total, at_zero, strict=True))
-    )

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.potentials import Edges
+from bayescfx.levels import Edges
 
 _SOUND = 1e-3  # share of its largest term that the value must keep to be trusted
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -98,4 +98,4 @@ def _normal_moments(low: Array, high: Array) -> list[Array]:
 def _raw_moment(k: int, gamma: Array, eta: Array, moments: list[Array]) -> Array:
     """Return the integral of ``(gamma + eta zeta)**k phi``."""
     terms = [math.comb(k, j) * gamma ** (k - j) * eta**j * moments[j] for j in range(k + 1)]
-    return np.sum(terms, axis=0)
+    return np.asarray(np.sum(terms, axis=0))

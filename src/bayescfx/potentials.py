@@ -17,24 +17,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import TargetError
+from bayescfx.levels import PEAK, Interval, Intervals, ep_edges, excess
 
-Interval: TypeAlias = tuple[float, float]
-Intervals: TypeAlias = tuple[Interval, ...]
+__all__ = [
+    "AEP",
+    "PEAK",
+    "SEP",
+    "Interval",
+    "Intervals",
+    "LevelPotential",
+    "Plateau",
+    "Potential",
+    "checked_epsilon",
+    "contains",
+    "monotone_root",
+]
 
-PEAK = math.exp(-1.0)
-
-_E_LOW = 1.4456468917292502e-16  # e minus its nearest double
-_SPLIT = 134217729.0  # 2**27 + 1, Dekker's constant
 _FAR = 30.0  # exp(-z**2) is 0 in double precision from here on
-# v(s) with v - log(1 + v) = s**2 / 2, the expansion of Lambert's W around its branch point
-_BRANCH = (1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120)
 
 
 @runtime_checkable
@@ -66,127 +72,6 @@ class LevelPotential(Potential, Protocol):
         """Return points between which the potential is smooth and monotone."""
 
 
-class Edges(NamedTuple):
-    """The two roots of ``t * exp(1 - t) = 1 - epsilon``, with ``v = t - 1`` kept exactly."""
-
-    t_low: Array
-    v_low: Array
-    t_high: Array
-    v_high: Array
-
-
-def shortfall(level: ArrayLike) -> Array:
-    """Return ``1 - e * level`` without losing the digits near the peak ``1/e``.
-
-    Parameters
-    ----------
-    level : array_like
-        Values of a potential with peak ``1/e``.
-
-    Returns
-    -------
-    ndarray
-        The relative distance of each level to the peak.
-
-    Examples
-    --------
-    >>> float(shortfall(0.0))
-    1.0
-    """
-    level = np.asarray(level, dtype=float)
-    product = math.e * level
-    # Dekker's product: product + rest == math.e * level exactly
-    big = _SPLIT * level
-    high = big - (big - level)
-    low = level - high
-    e_big = _SPLIT * math.e
-    e_high = e_big - (e_big - math.e)
-    e_low = math.e - e_high
-    rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
-    return np.asarray((1.0 - product) - rest - _E_LOW * level)
-
-
-def excess(level: ArrayLike) -> Array:
-    """Return ``-log(e * level)``, the depth of a level below the peak in nats.
-
-    Parameters
-    ----------
-    level : array_like
-        Levels; 0 and below give ``inf``, the peak and above give 0.
-
-    Returns
-    -------
-    ndarray
-        The depth of each level.
-
-    Examples
-    --------
-    >>> float(excess(0.0)), float(excess(1.0))
-    (inf, 0.0)
-    """
-    level = np.asarray(level, dtype=float)
-    positive = level > 0.0
-    safe = np.where(positive, level, 1.0)
-    near = -np.log1p(-np.clip(shortfall(safe), 0.0, 0.5))
-    depth = np.where(safe < 0.25, -1.0 - np.log(safe), near)
-    return np.where(positive, depth, np.inf)
-
-
-def ep_edges(depth: ArrayLike) -> Edges:
-    """Return where the exponential-polynomial family crosses a level (Lemma B.1).
-
-    The roots in ``t = z**2`` are ``-W0(-level)`` and ``-W-1(-level)``, solved here in
-    ``log t`` because Lambert's W in double precision is wrong near its branch point.
-
-    Parameters
-    ----------
-    depth : array_like
-        ``-log(e * level)``, see :func:`excess`.
-
-    Returns
-    -------
-    Edges
-        Roots below and above 1, and their distances to 1.
-
-    Examples
-    --------
-    >>> edges = ep_edges(excess(0.2))
-    >>> [round(float(t), 6) for t in (edges.t_low, edges.t_high)]
-    [0.259171, 2.542641]
-    """
-    depth = np.asarray(depth, dtype=float)
-    finite = np.where(np.isfinite(depth), depth, 1.0)
-    t_low, v_low = _root(finite, -1.0)
-    t_high, v_high = _root(finite, 1.0)
-    inside = np.isfinite(depth)
-    return Edges(
-        np.where(inside, t_low, 0.0),
-        np.where(inside, v_low, -1.0),
-        np.where(inside, t_high, np.inf),
-        np.where(inside, v_high, np.inf),
-    )
-
-
-def _root(depth: Array, sign: float) -> tuple[Array, Array]:
-    """Solve ``v - log(1 + v) = depth`` on one side of 0; return ``t = 1 + v`` and ``v``."""
-    s = sign * np.sqrt(2.0 * depth)
-    small = np.clip(s, -1.0, 1.0)
-    series = small * np.polynomial.polynomial.polyval(small, _BRANCH)
-    if sign > 0:
-        start = np.log(1.0 + depth + np.log1p(s + depth))
-    else:
-        start = np.where(depth > 0.5, -1.0 - depth + np.exp(-1.0 - depth), 0.0)
-    log_t = np.where(depth < 0.5, np.log1p(series), start)
-    for _ in range(6):
-        gradient = np.expm1(log_t)
-        safe = np.where(gradient == 0.0, 1.0, gradient)
-        log_t = log_t - np.where(gradient == 0.0, 0.0, (gradient - log_t - depth) / safe)
-    # for small depth the series is exact and Newton's residual has lost its digits
-    v = np.where(np.abs(s) < 0.1, series, np.expm1(log_t))
-    t = np.where(np.abs(s) < 0.1, 1.0 + series, np.exp(log_t))
-    return t, v
-
-
 def _radii(depth: float) -> tuple[float, float, float, float]:
     """Return both radii ``z`` of a superlevel set, and their distances to 1."""
     edges = ep_edges(depth)
@@ -208,7 +93,8 @@ def _ep_interval(origin: float, width: float, side: int, depth: float) -> Interv
     return (inner, outer) if side > 0 else (outer, inner)
 
 
-def _checked_epsilon(epsilon: float) -> float:
+def checked_epsilon(epsilon: float) -> float:
+    """Return `epsilon` as a float if it is in [0, 1), else explain."""
     if not 0.0 <= epsilon < 1.0:
         raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
     return float(epsilon)
@@ -290,7 +176,7 @@ class AEP:
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
-        depth = -math.log1p(-_checked_epsilon(epsilon))
+        depth = -math.log1p(-checked_epsilon(epsilon))
         return (_ep_interval(self.origin, self.width, self.side, depth),)
 
     def knots(self) -> Array:
@@ -436,7 +322,7 @@ class Plateau:
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
-        epsilon = _checked_epsilon(epsilon)
+        epsilon = checked_epsilon(epsilon)
         return self._widened(math.sqrt(epsilon / (1.0 - epsilon)))
 
     def knots(self) -> Array:
@@ -454,41 +340,6 @@ class Plateau:
         y = np.asarray(y, dtype=float)
         outside = np.maximum(y - self.high, 0.0) - np.maximum(self.low - y, 0.0)
         return np.asarray(np.clip(outside / self.width, -1e100, 1e100))
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdSet:
-    """Outputs that differ from the query's by at least `epsilon`: the brittle alternative.
-
-    Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
-    as good as any other, and the nearest one jumps with `epsilon`.
-
-    Parameters
-    ----------
-    origin : float
-        The query's output.
-    epsilon : float
-        The smallest change that counts.
-
-    Examples
-    --------
-    >>> ThresholdSet(1.0, 0.5).contains([1.2, 1.5, 0.0]).tolist()
-    [False, True, True]
-    """
-
-    origin: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.origin) and self.epsilon > 0.0):
-            raise TargetError(
-                "ThresholdSet: `origin` must be finite and `epsilon` positive; "
-                f"got {self.origin!r} and {self.epsilon!r}."
-            )
-
-    def contains(self, outputs: ArrayLike) -> Mask:
-        """Return which outputs are in the set."""
-        return np.asarray(np.abs(np.asarray(outputs, dtype=float) - self.origin) >= self.epsilon)
 
 
 def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
@@ -529,7 +380,7 @@ def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
         y = step
         if done.all():
             break
-    return y
+    return np.asarray(y)
 
 
 def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
@@ -557,58 +408,3 @@ def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
     for low, high in intervals:
         found |= (outputs >= low) & (outputs <= high)
     return found
-
-
-def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> bool:
-    """Tell whether a potential is not maximal at the query (Definition "Potential").
-
-    Parameters
-    ----------
-    potential : Potential
-        The potential in question.
-    output : float
-        f(query).
-    outputs : array_like
-        Outputs of the model, as many as are known.
-
-    Returns
-    -------
-    bool
-        True if some output has a larger potential than the query's.
-
-    Examples
-    --------
-    >>> is_potential(AEP(0.0, 1.0), 0.0, [0.5, 2.0]), is_potential(AEP(0.0, 1.0), 1.0, [0.5, 2.0])
-    (True, False)
-    """
-    outputs = np.asarray(outputs, dtype=float)
-    if outputs.size == 0:
-        return False
-    return bool(np.max(potential.value(outputs)) > float(potential.value(output)))
-
-
-def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
-    """Return which outputs are epsilon-optimal (Definition "Potential Duality").
-
-    Parameters
-    ----------
-    potential : Potential
-        The potential.
-    outputs : array_like
-        The outputs to test.
-    epsilon : float
-        How much of the optimum may be missed, in [0, 1).
-    best : float
-        The optimum ``rho*`` that the model can reach; `potential.peak` if it can reach the peak.
-
-    Returns
-    -------
-    ndarray of bool
-        True where ``rho(y) >= (1 - epsilon) * best``.
-
-    Examples
-    --------
-    >>> in_target_set(AEP(0.0, 1.0), [0.5, 1.0, 1.1], 0.05, AEP(0.0, 1.0).peak).tolist()
-    [False, True, True]
-    """
-    return np.asarray(potential.value(outputs) >= (1.0 - _checked_epsilon(epsilon)) * best)

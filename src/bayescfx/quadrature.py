@@ -18,10 +18,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from bayescfx.arrays import Array
-from bayescfx.potentials import Edges
+from bayescfx.levels import Edges
 
 NODES = 32
 DROP = 29.0  # nats below the largest term where the integrand is cut off
@@ -35,11 +34,11 @@ MOMENTS = WEIGHTS * np.stack([_U**k for k in range(5)])  # (5, NODES): sums time
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _OPEN = 1e200  # stands for an edge at infinity: finite, so that no nan can arise
 _SPAN = 6.0  # the EP family has died out after as many widths
-_CHUNK = 250  # points per pass: the node arrays stay in the cache
+_CHUNK = 500  # points per pass: the node arrays stay in the cache
 _LARGEST = 700.0  # exp of more overflows
-_SERIES = 0.05  # edges closer to the peak than this (in z**2) need the series
+_SERIES = 0.004  # edges closer to the peak than this (in z**2) need the series
 # (expm1(D) - D) / D**2, exact to 1e-16 for |D| < 2.1 * _SERIES
-_EXP2 = tuple(1.0 / math.factorial(k) for k in range(2, 11))
+_EXP2 = tuple(1.0 / math.factorial(k) for k in range(2, 8))
 
 
 class LogIntegral(NamedTuple):
@@ -48,6 +47,13 @@ class LogIntegral(NamedTuple):
     value: Array
     d_mean: Array
     d_std: Array
+
+
+def added(a: LogIntegral, b: LogIntegral) -> LogIntegral:
+    """Return the logarithm of the sum of two integrals, with its gradient."""
+    value = np.logaddexp(a.value, b.value)
+    p, q = np.exp(a.value - value), np.exp(b.value - value)
+    return LogIntegral(value, p * a.d_mean + q * b.d_mean, p * a.d_std + q * b.d_std)
 
 
 class Hull(NamedTuple):
@@ -108,6 +114,31 @@ def hull(low: Array, high: Array, span: Array) -> Hull:
     )
 
 
+class Placed(NamedTuple):
+    """A hull, and the density at its nodes relative to `near`, of shape (NODES, n)."""
+
+    hull: Hull
+    density: Array
+
+
+def place(low: Array, high: Array, span: Array) -> Placed:
+    """Put nodes on the hull of an interval, given as deviations from the mean."""
+    h = hull(low, high, span)
+    density = POWERS @ h.exponents()
+    return Placed(h, np.exp(density, out=density))
+
+
+def reduce_nodes(placed: Placed, gain: Array) -> tuple[Array, Array, Array, Array]:
+    """Return sum, log mass, E[t] and E[t**2] - 1 of a gain (density included) at the nodes."""
+    total, first, second = MOMENTS[:3] @ gain
+    safe = np.where(total > 0.0, total, 1.0)
+    near = placed.hull.near
+    mean_x, square_x = placed.hull.moments(safe, first, second)
+    log_total = np.log(safe * placed.hull.length)
+    value = np.where(total > 0.0, log_total - 0.5 * near * near - LOG_ROOT_TWO_PI, -np.inf)
+    return safe, value, near + mean_x, near * (near + 2.0 * mean_x) + square_x - 1.0
+
+
 class _Tilted(NamedTuple):
     """One side of the EP family times the density, in widths, seen from the nearest edge."""
 
@@ -118,7 +149,8 @@ class _Tilted(NamedTuple):
     v: Array
     deviation: Array  # (z - m) / s at the nearest point
     log_scale: Array  # log of the tilted density at the nearest point
-    kinks: Array  # of rho - level at both edges, times the density there
+    low: Array  # both edges as deviations from gamma, in eta
+    high: Array
     width: Array  # of the superlevel set, in z
 
     def steps(self) -> Array:
@@ -142,7 +174,7 @@ def ep_log_integral(mean: Array, offset: Array, std: Array, edges: Edges) -> Log
     mean, offset, std : ndarray of shape (n,)
         Mean, mean minus 1 (exactly) and deviation, in widths; `std` positive.
     edges : Edges
-        Superlevel set from `ep_edges`, with entries of shape (n,).
+        Superlevel set from `ep_edges`, with entries of shape (n,), or (1,) if all share it.
 
     Returns
     -------
@@ -163,6 +195,7 @@ def ep_log_integral(mean: Array, offset: Array, std: Array, edges: Edges) -> Log
     narrow = std < NARROW * np.minimum(side.width, _SPAN)
     if narrow.any():
         slope, bend = _ep_derivatives(side, steps, densities)
+        bend += _ep_kinks(side, edges)
         d_mean = np.where(narrow, slope / total, d_mean)
         d_std = np.where(narrow, std * bend / total, d_std)
     return LogIntegral(np.where(gains[0] > 0.0, value, -np.inf), d_mean, d_std)
@@ -192,8 +225,6 @@ def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
     deviation = np.where(left, gap0, gap1) / s
     # at gamma the exponent is -m**2 / kappa; at an edge it is taken there
     exponent = np.where(outside, -t - 0.5 * deviation * deviation, -m * (m / kappa))
-    kinks = -z0 * v0 * np.exp(-0.5 * (low - h.near) * (low + h.near))
-    kinks += z1 * v1 * np.exp(-0.5 * (high - h.near) * (high + h.near))
     return _Tilted(
         eta,
         h,
@@ -202,7 +233,8 @@ def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
         np.where(left, v0, v1),
         np.where(outside, deviation, -2.0 * eta * m / root),
         exponent - 0.5 * np.log(kappa) - LOG_ROOT_TWO_PI,
-        kinks,
+        low,
+        high,
         width,
     )
 
@@ -227,23 +259,32 @@ def _ep_gain(step: Array, t: Array, v: Array) -> Array:
     """Return ``(rho - level) / rho * z**2`` at ``z**2 = t + step``."""
     if not t.any():
         return step
+    close = np.abs(v) < _SERIES
+    if close.all():
+        return _ep_gain_close(step, t, v)
     gain = np.expm1(np.minimum(step, _LARGEST) if step[-1].max() > _LARGEST else step)
     gain *= -t
     gain += step
-    close = np.flatnonzero(np.abs(v) < _SERIES)
-    if close.size:
-        # so close to the peak that expm1 would lose the digits that matter
-        d = step[:, close]
-        rest = np.full_like(d, _EXP2[-1])
-        for c in _EXP2[-2::-1]:
-            rest *= d
-            rest += c
-        gain[:, close] = -d * (v[close] + t[close] * d * rest)
+    if close.any():
+        gain[:, close] = _ep_gain_close(step[:, close], t[close], v[close])
     return gain
 
 
+def _ep_gain_close(step: Array, t: Array, v: Array) -> Array:
+    """Return the same so close to the peak that expm1 would lose the digits that matter."""
+    rest = np.full_like(step, _EXP2[-1])
+    for c in _EXP2[-2::-1]:
+        rest *= step
+        rest += c
+    rest *= t
+    rest *= step
+    rest += v
+    rest *= step
+    return np.negative(rest, out=rest)
+
+
 def _ep_derivatives(side: _Tilted, steps: Array, densities: Array) -> tuple[Array, Array]:
-    """Return the sums of ``rho' N`` and ``rho'' N``, kinks included.
+    """Return the sums of ``rho' N`` and ``rho'' N`` inside the interval.
 
     ``rho' = -2 z v exp(-z**2)`` and ``rho'' = (4 v**2 - 2 v - 4) exp(-z**2)`` are polynomials
     in ``u`` times the tilted density.
@@ -257,31 +298,15 @@ def _ep_derivatives(side: _Tilted, steps: Array, densities: Array) -> tuple[Arra
     square = v * v * m0 + 2.0 * v * d1 * m1 + (2.0 * v * d2 + d1 * d1) * m2
     square += 2.0 * d1 * d2 * m3 + d2 * d2 * m4
     bend = 4.0 * square - 2.0 * (v * m0 + d1 * m1 + d2 * m2) - 4.0 * m0
-    return -2.0 * slope, bend + 2.0 * side.kinks / (side.eta * h.length)
+    return -2.0 * slope, bend
 
 
-def mills_rest(x: Array) -> Array:
-    """Return ``1 - x * (1 - Phi(x)) / phi(x)`` for x >= 1, without cancellation.
-
-    Parameters
-    ----------
-    x : ndarray
-        Arguments, at least 1.
-
-    Returns
-    -------
-    ndarray
-        Close to ``1 / x**2`` for large arguments.
-
-    Examples
-    --------
-    >>> bool(np.isclose(mills_rest(np.array([1e8]))[0] * 1e16, 1.0))
-    True
-    """
-    near = np.minimum(x, 30.0)
-    direct = 1.0 - near * math.sqrt(0.5 * math.pi) * special.erfcx(near / math.sqrt(2.0))
-    w = np.square(1.0 / np.maximum(x, 30.0))
-    series = np.ones_like(w)
-    for odd in (13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
-        series = 1.0 - odd * w * series
-    return np.where(x > 30.0, w * series, direct)
+def _ep_kinks(side: _Tilted, edges: Edges) -> Array:
+    """Return what the kinks of ``rho - level`` at both edges add to the sum of ``rho'' N``."""
+    near, low, high = side.hull.near, side.low, side.high
+    slope_low = -np.sqrt(edges.t_low) * edges.v_low
+    closed = np.isfinite(edges.t_high)
+    slope_high = np.sqrt(np.where(closed, edges.t_high, 0.0)) * np.where(closed, edges.v_high, 0.0)
+    kinks = slope_low * np.exp(-0.5 * (low - near) * (low + near))
+    kinks += slope_high * np.exp(-0.5 * (high - near) * (high + near))
+    return np.asarray(2.0 * kinks / (side.eta * side.hull.length))
