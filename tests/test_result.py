@@ -22,6 +22,7 @@ from bayescfx.errors import SpaceError
 from bayescfx.evaluations import Evaluations
 from bayescfx.evaluator import Evaluator
 from bayescfx.explanations import Explanations
+from bayescfx.levels import Intervals
 from bayescfx.model import as_model
 from bayescfx.potentials import AEP
 from bayescfx.problem import Problem
@@ -458,7 +459,7 @@ def test_every_ending_has_words() -> None:
         (((-math.inf, math.inf),), "anything"),
     ],
 )
-def test_wishes_of_every_kind_have_words(wanted: wording.Intervals, words: str) -> None:
+def test_wishes_of_every_kind_have_words(wanted: Intervals, words: str) -> None:
     assert f"Wanted: prediction {words} (-43; now 214)" in repr(plain_answer(wanted=wanted))
 
 

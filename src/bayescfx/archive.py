@@ -17,10 +17,11 @@ import numpy as np
 
 from bayescfx.errors import BayesCFXError, TargetError
 from bayescfx.evaluations import Evaluations
+from bayescfx.levels import Intervals
 from bayescfx.tables import Layout, Row, cells_of, row_of
-from bayescfx.targets import Target, target_from_dict
+from bayescfx.targets import target_from_dict
 from bayescfx.values import Plain, from_plain, to_plain
-from bayescfx.wording import Intervals
+from bayescfx.wishes import Target
 
 FORMAT = 1
 _ARTICLE = {"explanation": "an explanation", "explanations": "explanations"}

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
-from bayescfx.errors import ModelError, suggest
+from bayescfx.errors import ModelError
 from bayescfx.schema import Schema
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -101,7 +101,7 @@ class Model:
         else:
             names = self.names if self.names is not None else range(rows.shape[1])
             cells = dict(zip(names, rows[i], strict=True))
-        shown = [f"{name!r}: {_plain(cell)!r}" for name, cell in cells.items()]
+        shown = [f"{name!r}: {plain(cell)!r}" for name, cell in cells.items()]
         rest = ", …" if len(shown) > _SHOWN_CELLS else ""
         return "{" + ", ".join(shown[:_SHOWN_CELLS]) + rest + "}"
 
@@ -132,7 +132,7 @@ class Model:
             # Text is refused although NumPy would parse "1.0": it is a label, not an output.
             if not isinstance(value, numbers.Real | np.bool_):
                 raise ModelError(
-                    f"`model` must return numbers; got {_plain(value)!r} for "
+                    f"`model` must return numbers; got {plain(value)!r} for "
                     f"{self.describe(rows, i)}. For a classifier pass "
                     f"bayescfx.probability(model, label)."
                 )
@@ -181,111 +181,7 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(_predict(model), name=_name(model), names=names)
-
-
-def probability(clf: object, label: object = None) -> Model:
-    """Return a classifier's probability of one label as a model.
-
-    The outputs are probabilities, and so are targets on them; a surrogate works on log-odds, where
-    a logistic model is a plane.
-
-    Parameters
-    ----------
-    clf : object
-        A fitted classifier with ``predict_proba`` and ``classes_``, or a callable that returns the
-        probability for each row.
-    label : object, optional
-        One of ``clf.classes_``. ``None`` means the second class of a binary classifier.
-
-    Returns
-    -------
-    Model
-        The probability of `label`, with ``link = "logit"``.
-
-    Raises
-    ------
-    ModelError
-        If `label` is not a class of `clf`, or `clf` gives no probabilities.
-
-    Examples
-    --------
-    >>> half = probability(lambda X: [0.5 for _ in X])
-    >>> half(np.zeros((2, 1))), half.link
-    (array([0.5, 0.5]), 'logit')
-    """
-    if not hasattr(clf, "predict_proba"):
-        return _callable_probability(clf, label)
-    classes = _classes(clf)
-    column = _column(classes, label)
-    name = f"P({classes[column]!r}) by {_name(clf)}"
-    return Model(_Column(clf, column, len(classes)), link="logit", name=name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of a classifier's probabilities; a class, so that it can go to other processes."""
-
-    clf: Any
-    column: int
-    n_classes: int
-
-    def __call__(self, rows: Any) -> object:
-        table = np.asarray(self.clf.predict_proba(rows))
-        if table.shape != (len(rows), self.n_classes):
-            raise ModelError(
-                f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
-                f"({len(rows)}, {self.n_classes}), one column for each of `clf.classes_`."
-            )
-        return table[:, self.column]
-
-
-def _callable_probability(clf: object, label: object) -> Model:
-    if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
-        raise ModelError(
-            f"`clf` must have `predict_proba` or be a callable; got {_kind(clf)}. For a classifier "
-            "without probabilities pass clf.decision_function as the model, and e.g. at_least(0)."
-        )
-    if label is not None:
-        raise ModelError(
-            f"`label` must be None for a callable; got {label!r}. Let the callable return the "
-            "probability of that label."
-        )
-    return Model(clf, link="logit")
-
-
-def _classes(clf: object) -> list[object]:
-    """Return the classes as plain values."""
-    classes = getattr(clf, "classes_", None)
-    if classes is None:
-        raise ModelError(
-            f"`clf` must have `classes_`; got {_kind(clf)} without. Fit it first, or pass a "
-            "callable, e.g. lambda X: clf.predict_proba(X)[:, 1]."
-        )
-    table = np.asarray(classes, dtype=object)
-    if table.ndim != 1:
-        raise ModelError(
-            "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
-            "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
-        )
-    return [_plain(c) for c in table]
-
-
-def _column(classes: list[object], label: object) -> int:
-    """Return which column of ``predict_proba`` belongs to `label`."""
-    if label is None:
-        if len(classes) == 2:
-            return 1
-        raise ModelError(
-            f"`label` must be one of {_listed(classes)}; got None, which only a binary classifier "
-            "allows."
-        )
-    for column, known in enumerate(classes):
-        if known == _plain(label):
-            return column
-    raise ModelError(
-        f"`label` must be one of {_listed(classes)}; got {label!r}.{suggest(label, classes)}"
-    )
+    return Model(_predict(model), name=name_of(model), names=names)
 
 
 def _predict(model: object) -> Predict:
@@ -300,7 +196,7 @@ def _predict(model: object) -> Predict:
     if callable(model):
         return model
     raise ModelError(
-        f"`model` must be callable or have `predict`; got {_kind(model)}. Pass the fitted "
+        f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
         "model, or a function of rows."
     )
 
@@ -332,26 +228,23 @@ def _array(raw: object) -> NDArray[Any]:
         table = np.asarray(raw)
     except Exception as error:
         raise ModelError(
-            f"`model` must return an array of numbers; got {_kind(raw)}: {error}. "
+            f"`model` must return an array of numbers; got {kind_of(raw)}: {error}. "
             "Convert what it returns, e.g. with numpy.asarray."
         ) from error
     return table
 
 
-def _name(model: object) -> str | None:
+def name_of(model: object) -> str | None:
     """Return the class of an estimator; functions have no name that would tell two models apart."""
     owner = getattr(model, "__self__", model)
     return type(owner).__qualname__ if hasattr(owner, "predict") else None
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what a value is, for messages."""
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _listed(values: list[object]) -> str:
-    shown = ", ".join(repr(v) for v in values[:_SHOWN_CELLS])
-    return shown + (", …" if len(values) > _SHOWN_CELLS else "")

@@ -13,11 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.levels import Intervals
 from bayescfx.links import Linked, Logit
 from bayescfx.model import Link
-from bayescfx.potentials import Intervals, LevelPotential, contains
+from bayescfx.potentials import LevelPotential, contains
 from bayescfx.region import Region
-from bayescfx.targets import Target
+from bayescfx.wishes import Target
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ from bayescfx.arrays import Array
 from bayescfx.counterfactual import Counterfactual
 from bayescfx.errors import SpaceError, SpaceWarning
 from bayescfx.evaluations import Evaluations
+from bayescfx.levels import Intervals
 from bayescfx.model import as_model
 from bayescfx.potentials import contains
 from bayescfx.region import Region
 from bayescfx.space import Space
 from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name, join
-from bayescfx.targets import Shift, Target
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
 from bayescfx.verification import broken_rules, wrong_changes, wrong_outputs
-from bayescfx.wording import Intervals
+from bayescfx.wishes import Shift, Target
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
 Stopped: TypeAlias = Literal[

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-Intervals: TypeAlias = tuple[tuple[float, float], ...]
+from bayescfx.levels import Intervals
+
 Changes: TypeAlias = Mapping[Any, tuple[Any, Any]]
 
 _SHOWN = 12
