@@ -553,6 +553,19 @@ def test_a_row_promised_to_another_question_is_not_lost_when_the_call_is_cut() -
     assert (poor.spent, rich.spent) == (0, 1)
 
 
+def test_who_can_pay_goes_on_where_the_first_to_ask_cannot() -> None:
+    model = Counting(fail={2})
+    evaluator = Evaluator(as_model(model), SCHEMA, Evaluations(), on_fault="skip")
+    poor, rich = evaluator.account(Below(), 2), evaluator.account(Below(), 5)
+    first, second = evaluator.evaluate_many([(poor, codes(2, 1)), (rich, codes(1))])
+    assert model.calls == [[2, 1], [1]]
+    assert (poor.spent, rich.spent) == (2, 1)
+    assert second.y.tolist() == [1.25]
+    assert second.stopped is None
+    assert first.stopped == "budget"
+    assert first.y[1] == 1.25
+
+
 def test_the_store_grows_past_its_first_size() -> None:
     account = start(Counting(), budget=1000)
     for k in range(10):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from bayescfx.model import as_model
 from bayescfx.potentials import AEP
 from bayescfx.problem import Problem
 from bayescfx.report import counterfactuals, query_row
-from bayescfx.result import Explanation
+from bayescfx.result import Explanation, Stopped
 from bayescfx.space import Space
 from bayescfx.targets import as_target, decrease
 
@@ -444,7 +444,7 @@ def test_many_changes_are_cut_in_words_only() -> None:
 
 
 def test_every_ending_has_words() -> None:
-    for stopped in ("budget", "timeout", "interrupted", "exhausted", "unreachable"):
+    for stopped in get_args(Stopped):
         assert wording.ENDINGS[stopped] in repr(plain_answer(stopped=stopped))
 
 

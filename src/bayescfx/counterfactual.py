@@ -29,6 +29,12 @@ class Counterfactual:
         The distance from the query.
     valid : bool
         Whether the output is accepted as reaching the target.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> Counterfactual(pd.Series({"bmi": 27.4}), 171.0, 1.0, {"bmi": (32.1, 27.4)}, 1.2, True)
+    Counterfactual(bmi 32.1 → 27.4: prediction 171, valid, cost 1.2)
     """
 
     row: Row

@@ -110,6 +110,16 @@ class Evaluator:
     on_fault : {"raise", "skip"}, default "raise"
         What to do with rows for which the model fails: raise, with ``.evaluations`` attached to
         the error, or give them the output nan, and never ask for them again.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
+    >>> model = Model(lambda rows: 2 * rows["a"])
+    >>> account = Evaluator(model, region.schema, Evaluations()).account(region, budget=10)
+    >>> account.evaluate(np.array([[0.5], [0.25], [0.5]])), account.spent
+    (array([1. , 0.5, 1. ]), 2)
     """
 
     def __init__(
@@ -180,12 +190,10 @@ class Evaluator:
             One per request, in order.
         """
         asked = [(account, X, keys(X)) for account, X in requests]
-        late = self.deadline.passed
-        if not late:
-            batch = self._unknown(asked)
-            if batch is not None:
-                self._score(batch)
-        return [account.receive(row_keys, late=late) for account, _, row_keys in asked]
+        # Once is enough unless a batch failed and its owner could not pay for a second look.
+        while not self.deadline.passed and (batch := self._unknown(asked)) is not None:
+            self._score(batch)
+        return [account.receive(row_keys) for account, _, row_keys in asked]
 
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
@@ -319,14 +327,14 @@ class Account:
             raise Stop(scores.stopped, scores.y)
         return scores.y
 
-    def receive(self, row_keys: Sequence[bytes], *, late: bool) -> Scores:
+    def receive(self, row_keys: Sequence[bytes]) -> Scores:
         """Return what is known of the rows asked for."""
         known = self.evaluator.known
         found = [known.find(key) for key in row_keys]
         y = np.array([np.nan if i is None else known.outputs[i] for i in found])
         if None not in found:
             return Scores(y, None)
-        return Scores(y, "timeout" if late or self.left > 0 else "budget")
+        return Scores(y, "timeout" if self.left > 0 else "budget")
 
     def inside(self) -> Mask:
         """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""

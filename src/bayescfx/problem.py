@@ -39,6 +39,16 @@ class Problem:
         How much of the wanted change may be missed.
     link : {"logit"}, optional
         The scale on which the surrogate sees outputs.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Real
+    >>> from bayescfx.space import Space
+    >>> from bayescfx.targets import increase
+    >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
+    >>> problem = Problem.of(region, 100.0, increase(by=20), tolerance=0.05)
+    >>> problem.acceptance, problem.score(np.array([100.0, 120.0]))
+    (((119.0, 121.0),), array([0., 1.]))
     """
 
     region: Region

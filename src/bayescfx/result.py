@@ -31,7 +31,13 @@ from bayescfx.wishes import Shift, Target
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
 Stopped: TypeAlias = Literal[
-    "nothing nearer expected", "budget", "timeout", "interrupted", "exhausted", "unreachable"
+    "nothing nearer expected",
+    "budget",
+    "timeout",
+    "interrupted",
+    "converged",
+    "exhausted",
+    "unreachable",
 ]
 
 N_META = 5  # columns that `to_frame` adds
@@ -60,7 +66,7 @@ class Explanation:
         Distinct, best first; at least one.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"exhausted"`` or ``"unreachable"``.
+        ``"interrupted"``, ``"converged"``, ``"exhausted"`` or ``"unreachable"``.
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     trace : ndarray of shape (n_evaluations,)
