@@ -21,12 +21,11 @@ from bayescfx.errors import SpaceError, SpaceWarning
 from bayescfx.evaluations import Evaluations
 from bayescfx.levels import Intervals
 from bayescfx.model import as_model
-from bayescfx.potentials import contains
 from bayescfx.region import Region
 from bayescfx.space import Space
-from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name, join
+from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
-from bayescfx.verification import broken_rules, wrong_changes, wrong_outputs
+from bayescfx.verification import Claim, violations
 from bayescfx.wishes import Shift, Target
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
@@ -277,26 +276,17 @@ class Explanation:
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
         """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
         region = self._region(space)
-        query = self.layout.table([list(self.query)])
-        f = as_model(model, region.schema)
-        outputs = np.array([self.output, *(c.output for c in self.counterfactuals)])
-        wrong = wrong_outputs(f, join([query, self.rows]), outputs)
-        found = ["the model has another output for the query"] if wrong[0] else []
-        found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
-        found += [f"a row breaks {label}" for label in broken_rules(region, self.rows)]
-        accepted = contains(self._accepted(), outputs[1:])
-        for k, answer in enumerate(self.counterfactuals):
-            if answer.valid != accepted[k]:
-                word = "misses" if answer.valid else "reaches"
-                found.append(f"answer {k} {word} the target")
-        if self.reached != bool(self.best.valid):
-            found.append(f"the status is {self.status!r}")
-        if not found:
-            claimed = [list(c.changes) for c in self.counterfactuals]
-            found += [
-                f"answer {k} has other changes" for k in wrong_changes(region, self.rows, claimed)
-            ]
-        return tuple(found)
+        answers = self.counterfactuals
+        claim = Claim(
+            query=self.layout.table([list(self.query)]),
+            output=self.output,
+            rows=self.rows,
+            outputs=np.array([c.output for c in answers]),
+            valid=np.array([c.valid for c in answers]),
+            changes=tuple(tuple(c.changes) for c in answers),
+            reached=self.reached,
+        )
+        return violations(as_model(model, region.schema), region, self._accepted(), claim)
 
     def _accepted(self) -> Intervals:
         """Return the accepted outputs, from the target itself where it is one of ours."""

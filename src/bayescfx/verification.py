@@ -7,18 +7,87 @@ of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import QueryError
+from bayescfx.levels import Intervals
 from bayescfx.model import Model
+from bayescfx.potentials import contains
 from bayescfx.region import Region
-from bayescfx.tables import Rows
+from bayescfx.tables import Rows, join
 
 _RELATIVE = 1e-9  # what another order of summation may do in double precision
 _RELATIVE_SINGLE = 1e-5  # and in single precision, for models that return float32 numbers
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an answer says about its rows.
+
+    Parameters
+    ----------
+    query : DataFrame or ndarray of shape (1, k)
+        The query.
+    output : float
+        f(query).
+    rows : DataFrame or ndarray of shape (n, k)
+        The counterfactuals.
+    outputs : ndarray of shape (n,)
+        The model's outputs for them.
+    valid : ndarray of bool, shape (n,)
+        Which of them reach the target.
+    changes : tuple of tuple
+        The names of the features each has changed.
+    reached : bool
+        Whether the first, the best, reaches the target.
+    """
+
+    query: Rows
+    output: float
+    rows: Rows
+    outputs: Array
+    valid: Mask
+    changes: tuple[tuple[Any, ...], ...]
+    reached: bool
+
+
+def violations(model: Model, region: Region, accepted: Intervals, claim: Claim) -> tuple[str, ...]:
+    """Return what of a claim is not true, in words.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    region : Region
+        What is allowed.
+    accepted : tuple of (low, high)
+        The outputs that reach the target.
+    claim : Claim
+        What is claimed.
+
+    Returns
+    -------
+    tuple of str
+        One sentence each; none if all is true.
+    """
+    outputs = np.array([claim.output, *claim.outputs])
+    wrong = wrong_outputs(model, join([claim.query, claim.rows]), outputs)
+    found = ["the model has another output for the query"] if wrong[0] else []
+    found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
+    found += [f"a row breaks {label}" for label in broken_rules(region, claim.rows)]
+    reaches = contains(accepted, claim.outputs)
+    for k in np.flatnonzero(reaches != claim.valid):
+        found.append(f"answer {k} {'reaches' if reaches[k] else 'misses'} the target")
+    if claim.reached != bool(claim.valid[0]):
+        found.append(f"the target is {'not ' if claim.reached else ''}reached")
+    if not found:
+        other = wrong_changes(region, claim.rows, claim.changes)
+        found += [f"answer {k} has other changes" for k in other]
+    return tuple(found)
 
 
 def wrong_outputs(model: Model, rows: Rows, outputs: Array) -> Mask:
