@@ -126,9 +126,9 @@ class _Climb:
         self.x = X[everyone[:, None], box.columns]
         self.nudge = np.maximum(_NUDGE * box.span, 8 * np.finfo(float).eps * np.abs(self.x))
         self.H = np.tile(np.eye(c), (m, 1, 1))
-        self.first = np.ones(m, dtype=bool)  # nothing is known of the curvature
+        self.first: Mask = np.ones(m, dtype=bool)  # nothing is known of the curvature
         if H is not None:
-            self.first = ~H.any(axis=(1, 2))
+            self.first = np.asarray(~H.any(axis=(1, 2)))
             self.H[~self.first] = H[~self.first]
         self.rules = _Rules.of(box, X) if len(box.A) else None
         self.alive = np.ones(m, dtype=bool)
@@ -360,4 +360,4 @@ def _share(slack: Array, rise: Array) -> Array:
     """Largest share of a step, at most 1, whose `rise` stays within `slack`."""
     rising = rise > 1e-13
     share = np.where(rising, slack / np.where(rising, rise, 1.0), np.inf)
-    return np.minimum(1.0, share.min(axis=1, initial=np.inf))
+    return np.asarray(np.minimum(1.0, share.min(axis=1, initial=np.inf)))

@@ -37,7 +37,7 @@ class Ledger:
     region : Region
         Rows outside of it score ``-inf``.
     avoid : Array of shape (n, d), optional
-        Rows that score ``-inf`` as well: they have been evaluated before.
+        Rows that were evaluated before: they are scored, but not remembered.
     deadline : Deadline
         Checked before every call of the function.
     """
@@ -88,19 +88,24 @@ class Ledger:
         return np.asarray(self.region.changes(X).sum(axis=1) <= bound)
 
     def value(self, X: Array, *, allowed: bool = False) -> Array:
-        """Return the values of snapped rows ``(n, d)``; ``-inf`` where not allowed or not new.
+        """Return the values of snapped rows ``(n, d)``; ``-inf`` where not allowed.
 
-        `allowed` says that all rows are known to lie in the region.
+        Rows to avoid have their value too, since the way to the best new row may lead over them;
+        they are not remembered. `allowed` says that all rows are known to lie in the region.
         """
-        out = np.full(len(X), -np.inf)
-        usable = self.new(X) if allowed else self.new(X) & self.allowed(X)
-        index = np.flatnonzero(usable)
-        if index.size:
-            rows = X if index.size == len(X) else X[index]
-            out[index] = self._score(rows)
-            self._rows.append(rows)
-            self._values.append(out[index])
-        return out
+        if not allowed:
+            inside = self.allowed(X)
+            if not inside.all():
+                out = np.full(len(X), -np.inf)
+                if inside.any():
+                    out[inside] = self.value(X[inside], allowed=True)
+                return out
+        value = self._score(X)
+        new = self.new(X)
+        if new.any():
+            self._rows.append(X if new.all() else X[new])
+            self._values.append(value if new.all() else value[new])
+        return value
 
     def peek(self, X: Array) -> Array:
         """Values of rows that need not lie in the region; they are not remembered."""
@@ -156,7 +161,10 @@ class Ledger:
         return out
 
     def tried(self, most: int | None = None) -> tuple[Array, Array]:
-        """Return the best allowed, new rows so far, each once, with their values; best first."""
+        """Return the best allowed, new rows so far, each once, with their values; best first.
+
+        `most` limits how many.
+        """
         if not self._rows:
             return np.empty((0, len(self.region.query))), np.empty(0)
         X, value = np.concatenate(self._rows), np.concatenate(self._values)

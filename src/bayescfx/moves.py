@@ -50,14 +50,21 @@ class Axes:
         width = region.high - region.low
         free = [j for j in region.free.tolist() if width[j] > 0]
         smooth = [j for j in free if region.step[j] == 0 and not region.categorical[j]]
-        listed, long = [], []
+        listed: list[int] = []
+        long: list[int] = []
         for j in sorted(set(free) - set(smooth)):
             values = region.choices[j]
             ordered = not (region.categorical[j] or region.cyclic[j])
             short = values is not None and (len(values) <= _LISTED or not ordered)
             (listed if short else long).append(j)
-        parts = [np.array(part, dtype=np.intp) for part in (smooth, listed, long)]
-        return cls(region, *parts, np.where(width > 0, width, 1.0), np.array(free, dtype=np.intp))
+        return cls(
+            region=region,
+            smooth=np.array(smooth, dtype=np.intp),
+            listed=np.array(listed, dtype=np.intp),
+            long=np.array(long, dtype=np.intp),
+            span=np.where(width > 0, width, 1.0),
+            free=np.array(free, dtype=np.intp),
+        )
 
     @property
     def sloped(self) -> Indices:
@@ -95,7 +102,7 @@ class Axes:
         """Euclidean distances ``(n,)`` of rows of :meth:`unit` from `one`; levels differ or not."""
         gap = np.abs(unit - one)
         gap = np.where(self.region.categorical[self.free], gap > 0, gap)
-        return np.sqrt((gap * gap).sum(axis=1))
+        return np.asarray(np.sqrt((gap * gap).sum(axis=1)))
 
     def lines(self, rng: np.random.Generator) -> tuple[Indices, Array]:
         """Features and values ``(t,)`` of the moves along one axis, the same for every row."""
@@ -314,6 +321,8 @@ def _within_bound(
 
 def _take_best(X: Array, value: Array, rows: Indices, candidates: Array, scores: Array) -> None:
     """Put the best candidate of each row into `X` and `value` where it is better."""
+    if not len(scores):
+        return
     order = np.argsort(scores, kind="stable")
     best = np.full(len(X), -1, dtype=np.intp)
     best[rows[order]] = order  # the last writer, the best, stays
@@ -326,10 +335,10 @@ def _combinations(
 ) -> tuple[Indices, Array]:
     """Several improving moves of a row at once, the best of each feature first."""
     out_rows, out = [], []
-    gain = scores - before[rows]
-    for row in np.unique(rows[gain > 0]).tolist():
-        mine = np.flatnonzero((rows == row) & (gain > 0))
-        mine = mine[np.argsort(-gain[mine], kind="stable")]
+    better = scores > before[rows]
+    for row in np.unique(rows[better]).tolist():
+        mine = np.flatnonzero((rows == row) & better)
+        mine = mine[np.argsort(-scores[mine], kind="stable")]
         _, first = np.unique(features[mine], return_index=True)
         ranked = mine[np.sort(first)]
         point = X[row].copy()

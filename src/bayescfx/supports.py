@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError
 from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes
@@ -143,9 +143,9 @@ def _best_sets(changed: Mask, X: Array, value: Array) -> Array:
     return X[list(kept.values())]
 
 
-def _sizes(rng: np.random.Generator, n: int, free: int) -> Array:
+def _sizes(rng: np.random.Generator, n: int, free: int) -> Indices:
     """Numbers of changed features: few ones as often as many."""
-    return np.ceil(free ** rng.random(n))
+    return np.ceil(free ** rng.random(n)).astype(np.intp)
 
 
 def _on_supports(axes: Axes, masks: Mask, rng: np.random.Generator) -> Array:
@@ -157,14 +157,14 @@ def _on_supports(axes: Axes, masks: Mask, rng: np.random.Generator) -> Array:
     return X
 
 
-def _changed(axes: Axes, sizes: Array, starts: Array, rng: np.random.Generator) -> Array:
+def _changed(axes: Axes, sizes: Indices, starts: Array, rng: np.random.Generator) -> Array:
     """Random changes of the query and, for a third of the rows, of the first starts.
 
     `sizes` are the numbers of features changed in each row.
     """
     free, n = axes.free, len(sizes)
     rank = rng.random((n, len(free))).argsort(axis=1)
-    mask = rank < np.asarray(sizes)[:, None]
+    mask = rank < sizes[:, None]
     origin = np.tile(axes.region.query, (n, 1))
     if len(starts):
         origin[: n // 3] = starts[np.arange(n // 3) % min(len(starts), 8)]
