@@ -56,15 +56,30 @@ class Column:
             given = given.array if isinstance(given.dtype, ExtensionDtype) else given.to_numpy()
         if given.dtype == self.dtype:
             return given
+        if given.dtype == object and self.kind == "f":  # any kind of missing is nan
+            given = np.where(pd.isna(given), np.nan, given)
+        found = self._converted(given)
+        if found is None:
+            bad = next(v for v in given if self._converted(_object_cell(v)) is None)
+            raise QueryError(
+                f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
+                f"{self.name!r} of dtype {_dtype_text(self.dtype)}."
+            )
+        return found
+
+    def _converted(self, given: Any) -> Cells | None:
+        """Return the cells in the column's dtype; None if one of them can't be held."""
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            cells = pd.Index(np.asarray(given, dtype=object), dtype=object, tupleize_cols=False)
+            codes = self.dtype.categories.astype(object).get_indexer(cells)
+            known = (codes >= 0) | np.asarray(pd.isna(given))
+            return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
         try:
             found = pd.Series(given).astype(self.dtype).array
         except (TypeError, ValueError, OverflowError):
-            found = None
-        if found is None or not _unchanged(given, found, self.kind):
-            raise QueryError(
-                f"`{what}` must fit the dtypes of the space; got {self._first_bad(given)!r} in "
-                f"column {self.name!r} of dtype {_dtype_text(self.dtype)}."
-            )
+            return None
+        if not _unchanged(given, found, self.kind):
+            return None
         return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
 
     def strict_one(self, value: Any, what: str) -> Cells:
@@ -78,20 +93,7 @@ class Column:
                     return np.array([value], dtype=self.dtype)
         if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
-        cell = np.empty(1, dtype=object)
-        cell[0] = value
-        return self.strict(cell, what)
-
-    def _first_bad(self, given: Any) -> object:
-        for value in given:
-            one = np.empty(1, dtype=object)
-            one[0] = value
-            try:
-                if not _unchanged(one, pd.Series(one).astype(self.dtype).array, self.kind):
-                    return value
-            except (TypeError, ValueError, OverflowError):
-                return value
-        return given[0]
+        return self.strict(_object_cell(value), what)
 
 
 @dataclass(frozen=True)
@@ -214,8 +216,15 @@ class Codec:
         if isinstance(cells, np.ndarray) and cells.dtype != object:
             return np.where(same, own_cell, cells)
         cells = cells.copy()
-        cells[same] = own_cell[0]
+        # an object cell may be a tuple, which must not be spread over the cells
+        cells[same] = own_cell if isinstance(cells, np.ndarray) else own_cell[0]
         return cells
+
+
+def _object_cell(value: Any) -> np.ndarray[Any, Any]:
+    cell = np.empty(1, dtype=object)
+    cell[0] = value
+    return cell
 
 
 def _encode_times(cells: Cells, feature: Moment) -> Array:

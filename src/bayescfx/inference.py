@@ -141,9 +141,13 @@ def robust_scale(codes: Array) -> float:
     codes = codes[np.isfinite(codes)]
     if not len(codes):
         return 1.0
-    median = np.median(codes)
-    quarter, three = np.percentile(codes, [25, 75])
-    spreads = (np.median(np.abs(codes - median)), three - quarter, np.std(codes), np.ptp(codes))
+    with np.errstate(over="ignore"):  # of numbers near the largest; then a later spread serves
+        spreads = (
+            np.median(np.abs(codes - np.median(codes))),
+            np.subtract(*np.percentile(codes, [75, 25])),
+            np.std(codes),
+            np.ptp(codes),
+        )
     return next((float(s) for s in spreads if np.isfinite(s) and s > 0), 1.0)
 
 

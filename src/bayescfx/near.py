@@ -22,8 +22,9 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature, Integer, is_cyclic
 
 MOST_ROWS = 100_000
-THRESHOLD_WORK = 1e9  # cell comparisons spent on the radius
+THRESHOLD_WORK = 5e8  # cell comparisons spent on the radius
 BLOCK_CELLS = 2_000_000  # distances held at once
+COARSE = 16  # every so many data rows go into the first, small tree
 MOST_LEVELS = 64  # one-hot coordinates of the tree
 
 
@@ -171,25 +172,34 @@ class NearHere:
         limit = self.rule.radius * (1 + 1e-9)
         if len(self.data) < k:
             return np.zeros(len(X), dtype=np.bool_)
-        if self._tree is None:
+        if self._trees is None:
             metric = self.rule.metric
             at = self.moving
             part = Metric(metric.scale[at], metric.categorical[at], metric.period[at])
             far = kth_distance(X[:, at], self.data[:, at], part, k, self.offset)
             return np.asarray(far <= limit)
         points = self._embed(X, np.zeros(len(X)))
-        found, _ = self._tree.query(points, k=[k], p=1, distance_upper_bound=limit * (1 + 1e-9))
-        return np.asarray(found[:, 0] <= limit)
+        inside = np.zeros(len(X), dtype=np.bool_)
+        for tree in self._trees:
+            left = np.flatnonzero(~inside)
+            found, _ = tree.query(points[left], k=[k], p=1, distance_upper_bound=limit * (1 + 1e-9))
+            inside[left] = found[:, 0] <= limit
+        return inside
 
     @cached_property
-    def _tree(self) -> Any:
-        """A k-d tree over the moving features and the offset; None where it can't be built."""
+    def _trees(self) -> tuple[Any, ...] | None:
+        """k-d trees over the moving features and the offset, some rows first and then all.
+
+        Enough neighbours among some rows are enough; only the others need the large tree. None
+        where the metric has no l1 coordinates or too many.
+        """
         levels = self._levels
         if len(levels) > MOST_LEVELS or np.isnan(self.data[:, self.moving]).any():
             return None
         if (self.rule.metric.period[self.moving] > 0).any():
             return None
-        return cKDTree(self._embed(self.data, self.offset))
+        points = self._embed(self.data, self.offset)
+        return tuple(cKDTree(points[::every], leafsize=64) for every in (COARSE, 1))
 
     @cached_property
     def _levels(self) -> list[tuple[int, float]]:

@@ -16,6 +16,7 @@ from bayescfx.linear import violation
 from bayescfx.repair import Landscape, moving_blocks, ordered, pull, repair, trim
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
+LAST_DRAWS = 50 * TRIES  # a rule that 1 in 10,000 satisfies is missed once in 28,000 times
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
 ROUNDS = 100  # of a walk, per batch of rows
 WALKERS = 256
@@ -149,16 +150,34 @@ def _persist(
     X = draw(region, batch, rng, changes)
     fixed, good = repair(region, X)
     data = background_rows(region, batch, rng, changes)
-    allowed = np.concatenate([found, fixed[good], data])
-    if not len(allowed):
+    seeds = np.concatenate([found, fixed[good], data])
+    if not len(seeds):
         own = region.query[None, :]
-        allowed = own if region.contains(own)[0] else _descend(region, rng)
-    if len(allowed):
-        pulled = pull(region, region.complete(X)[~good], allowed, rng)
-        walked = walk(region, np.concatenate([allowed, pulled]), n - len(found), rng, changes)
-        allowed = np.concatenate([allowed, pulled, walked])
-    more = _distinct(allowed[_wanted(region, allowed, changes)])
-    return np.concatenate([found, more[rng.permutation(len(more))]])
+        seeds = own if region.contains(own)[0] else _descend(region, rng)
+    rejected = region.complete(X)[~good]
+    more = _spread_out(region, seeds, rejected, n - len(found), rng, changes)
+    if not len(found) and not len(more):
+        seeds = _insist(region, rng, changes)
+        more = _spread_out(region, seeds, rejected, n, rng, changes)
+    return np.concatenate([found, more])
+
+
+def _spread_out(
+    region: Landscape,
+    seeds: Array,
+    rejected: Array,
+    n: int,
+    rng: np.random.Generator,
+    changes: int | None,
+) -> Array:
+    """Return distinct wanted rows around allowed `seeds`, in random order."""
+    if not len(seeds):
+        return seeds
+    pulled = pull(region, rejected, seeds, rng)
+    walked = walk(region, np.concatenate([seeds, pulled]), n, rng, changes)
+    X = _distinct(np.concatenate([seeds, pulled, walked]))
+    X = X[_wanted(region, X, changes)]
+    return X[rng.permutation(len(X))]
 
 
 def _distinct(X: Array) -> Array:
@@ -302,6 +321,16 @@ def _descend(region: Landscape, rng: np.random.Generator) -> Array:
         new = _broken(region, Y)
         better = new <= score
         X, score = np.where(better[:, None], Y, X), np.where(better, new, score)
+    return np.empty((0, len(region.query)))
+
+
+def _insist(region: Landscape, rng: np.random.Generator, changes: int | None) -> Array:
+    """Return the first allowed rows of many plain draws: the last resort against blind rules."""
+    for _ in range(LAST_DRAWS // TRIES):
+        X = region.complete(draw(region, TRIES, rng, changes))
+        good = region.contains(X)
+        if good.any():
+            return X[good]
     return np.empty((0, len(region.query)))
 
 

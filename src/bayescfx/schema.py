@@ -276,8 +276,12 @@ class Schema:
         """
         if self.plain is not None:
             return self._plain_rows(codes, own, self.plain)
+        index = pd.RangeIndex(len(codes))
         cells = {c: self._column(column, codes, own) for c, column in enumerate(self.columns)}
-        frame = pd.DataFrame(cells, index=pd.RangeIndex(len(codes)), copy=False)
+        for c, column in enumerate(self.columns):
+            if column.dtype == np.dtype(object):  # or pandas would infer text
+                cells[c] = pd.Series(cells[c], index=index, dtype=object)
+        frame = pd.DataFrame(cells, index=index, copy=False)
         frame.columns = self.index
         return frame if self.array is None else frame.to_numpy(self.array)
 

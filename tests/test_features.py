@@ -1,0 +1,91 @@
+"""Features: ranges, grids and levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.errors import SpaceError
+from bayescfx.features import (
+    Categorical,
+    Integer,
+    Moment,
+    Ordinal,
+    Real,
+    code_range,
+    code_step,
+    cover,
+    grid_codes,
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Real(1, 0), r"`low <= high` must hold for Real; got low=1, high=0"),
+        (lambda: Real(0, float("inf")), r"`high` of Real must be a finite number; got inf"),
+        (lambda: Real("0", 1), r"`low` of Real must be a finite number; got '0'"),
+        (lambda: Real(0, 1, step=0), r"`step` of Real must be a positive number; got 0"),
+        (lambda: Integer(0.5, 2), r"`low` of Integer must be a whole number up to 2\*\*53"),
+        (lambda: Integer(0, 2**60), r"Categorical for identifiers"),
+        (lambda: Integer(0, 5, step=-1), r"`step` of Integer must be a positive number; got -1"),
+        (lambda: Ordinal([]), r"`levels` of Ordinal must not be empty"),
+        (lambda: Categorical("abc"), r"`levels` of Categorical must be a list; got the text 'abc'"),
+        (lambda: Categorical([1, 1]), r"`levels` of Categorical must be distinct"),
+        (lambda: Categorical([1, None]), r"must not contain missing values"),
+        (lambda: Moment("2016-01-02", "2016-01-01"), r"`low <= high` must hold for Moment"),
+        (lambda: Moment("2016", "2017", unit="year"), r"`unit` of Moment must be one of W, D"),
+        (lambda: Moment("soon", "later"), r"`low` of Moment must be a point in time; got 'soon'"),
+        (lambda: Moment(pd.NaT, "2017"), r"`low` of Moment must not be missing"),
+    ],
+)
+def test_an_impossible_feature_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        make()
+
+
+def test_grid_points_are_written_as_a_user_would() -> None:
+    assert grid_codes(Real(0, 1, step=0.1), np.arange(4.0), 0.0).tolist() == [0, 0.1, 0.2, 0.3]
+
+
+def test_codes_of_times_count_units_from_the_lower_end() -> None:
+    week = Moment("2016-01-01", "2016-01-08", unit="h")
+    assert code_range(week) == (0, 168)
+    assert week.code("2016-01-01 02:00") == 2
+    assert week.time(2) == pd.Timestamp("2016-01-01 02:00")
+    assert code_step(week) == 1
+
+
+def test_durations_are_moments_too() -> None:
+    spell = Moment(pd.Timedelta("1D"), pd.Timedelta("3D"))
+    assert spell.duration
+    assert code_range(spell) == (0, 2)
+
+
+def test_a_naive_time_is_read_in_the_zone_of_the_feature() -> None:
+    low = pd.Timestamp("2016-01-01", tz="Europe/Berlin")
+    assert Moment(low, low + pd.Timedelta("5D")).code("2016-01-03") == 2
+
+
+def test_ranges_grow_to_cover_values_and_keep_their_grid() -> None:
+    assert cover(Real(0, 1), pd.Series([2.5, np.nan])) == Real(0, 2.5)
+    assert cover(Integer(4, 10, step=3), pd.Series([0, 12])) == Integer(-2, 12, step=3)
+    assert cover(Real(0, 1, step=0.25), pd.Series([-0.3])) == Real(-0.5, 1, step=0.25)
+    grown = cover(Categorical(["a"]), pd.Series(["b", "a", None]))
+    assert grown == Categorical(["a", "b"])
+
+
+def test_times_grow_without_moving_their_origin() -> None:
+    before = Moment("2016-01-10", "2016-01-20")
+    after = cover(before, pd.Series(pd.to_datetime(["2016-01-05"])))
+    assert isinstance(after, Moment)
+    assert after.low == pd.Timestamp("2016-01-05")
+    assert after.code("2016-01-12") == before.code("2016-01-12")
+
+
+def test_an_unknown_level_of_an_ordinal_has_no_place() -> None:
+    with pytest.raises(SpaceError, match="its place in the order is unknown"):
+        cover(Ordinal(["low", "high"]), pd.Series(["mid"]))
