@@ -123,11 +123,11 @@ def plateau_log_integral(potential: Plateau, mean: Array, std: Array, best: Arra
                 bounds.append(np.where(a < end, bound, -np.inf))
                 jobs.append((a, c, m, sign))
     rows = _matters(bounds)
-    panels = [_flat(low[rows[0]], high[rows[0]], flat[rows[0]])]
+    length = min(potential.high - potential.low, _ENDLESS * width)
+    panels = [_flat(low[rows[0]], high[rows[0]], (length / std)[rows[0]], flat[rows[0]])]
     for at, (a, c, m, sign) in zip(rows[1:], jobs, strict=True):
         panels.append(_tail_panel((a, np.minimum(c, end[at])), m[at], s[at], end[at], sign))
-    span = min(potential.high - potential.low, _ENDLESS * width) / width + 2.0 * end
-    total = _gather(rows, panels, s, s < NARROW * span)
+    total = _gather(rows, panels, s, s < NARROW * (length / width + 2.0 * end))
     return LogIntegral(total.value + _LOG_PEAK, total.d_mean / width, total.d_std / width)
 
 
@@ -141,9 +141,9 @@ def _tail(m: Array, s: Array, end: Array) -> list[tuple[float, float]]:
     return list(itertools.pairwise(ends))
 
 
-def _flat(low: Array, high: Array, log_gain: Array) -> _Panel:
+def _flat(low: Array, high: Array, span: Array, log_gain: Array) -> _Panel:
     """Integrate the flat part, whose improvement is constant."""
-    placed = place(low, high, high - low)
+    placed = place(low, high, span)
     _, value, first, second = reduce_nodes(placed, placed.density)
     none = np.zeros_like(value)
     return _Panel(value + log_gain, first, second, none, none)
@@ -172,7 +172,7 @@ def _tail_panel(ends: tuple[float, Array], m: Array, s: Array, end: Array, sign:
     first_fall *= fall
     bend = 6.0 * flat - 8.0 * (WEIGHTS @ first_fall)
     near = placed.hull.near
-    kink = np.exp(-0.5 * (high - near) * (high + near)) / (s * placed.hull.length)
+    kink = np.exp(-0.5 * (high - near) * (high + near)) / np.maximum(s * placed.hull.length, 1e-300)
     bend += np.where(ends[1] == end, 2.0 * end / whole / whole * kink, 0.0)
     slope = -2.0 * sign * (z * flat + h * tilted)
     return _Panel(value, sign * first, second, slope / total, bend / total)

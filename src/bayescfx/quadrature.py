@@ -131,11 +131,12 @@ def place(low: Array, high: Array, span: Array) -> Placed:
 def reduce_nodes(placed: Placed, gain: Array) -> tuple[Array, Array, Array, Array]:
     """Return sum, log mass, E[t] and E[t**2] - 1 of a gain (density included) at the nodes."""
     total, first, second = MOMENTS[:3] @ gain
-    safe = np.where(total > 0.0, total, 1.0)
-    near = placed.hull.near
+    near, length = placed.hull.near, placed.hull.length
+    positive = (total > 0.0) & (length > 0.0)
+    safe = np.where(positive, total, 1.0)
     mean_x, square_x = placed.hull.moments(safe, first, second)
-    log_total = np.log(safe * placed.hull.length)
-    value = np.where(total > 0.0, log_total - 0.5 * near * near - LOG_ROOT_TWO_PI, -np.inf)
+    log_total = np.log(np.where(positive, total * length, 1.0))
+    value = np.where(positive, log_total - 0.5 * near * near - LOG_ROOT_TWO_PI, -np.inf)
     return safe, value, near + mean_x, near * (near + 2.0 * mean_x) + square_x - 1.0
 
 
