@@ -1,0 +1,1 @@
+"""Searches: ways to spend a budget of model calls on a question."""

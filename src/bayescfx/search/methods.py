@@ -1,0 +1,16 @@
+"""Searches by name."""
+
+from bayescfx.search.baselines import LBFGSB, RandomSearch
+from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.gradient import ProjectedGradient
+from bayescfx.search.naive import NaiveBayes
+
+METHODS = {
+    "bayes-cfx": BayesCFX,
+    "bayes": NaiveBayes,
+    "random": RandomSearch,
+    "lbfgsb": LBFGSB,
+    "gradient": ProjectedGradient,
+}
+
+__all__ = ["LBFGSB", "METHODS", "BayesCFX", "NaiveBayes", "ProjectedGradient", "RandomSearch"]

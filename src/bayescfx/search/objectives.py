@@ -1,0 +1,256 @@
+"""What the search maximises over a region: acquisitions composed with the belief.
+
+*Hit first* (:class:`Gain`): log EI-CFX, the cost of moving as a threshold that depends on x.
+*Then nearer* (:class:`Nearer`): the expected cost improvement inside the target set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayescfx.acquisition import (
+    LogEI,
+    log_probability_in,
+    log_probability_in_with_gradient,
+)
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.ledger import Acquisition
+from bayescfx.potentials import Intervals, LevelPotential
+from bayescfx.region import Region
+from bayescfx.search.belief import Belief
+from bayescfx.search.coordinates import Coordinates
+
+_CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
+_WIDEST_CLIFF = 0.04  # ... and at most, in the unit cube
+_FADING = 200.0  # rows after which cliffs are half as wide
+_NUDGE = 1e-6  # finite difference of the threshold, relative to the peak
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Log EI-CFX of ``v(x) = rho(f(x)) / peak - weight * cost(x)`` over the best `v` so far.
+
+    The cost is known and never modelled: improvement of `v` is improvement of the potential over
+    the threshold ``rho*(x) = peak * (best + weight * cost(x))``. Weight 0 is the paper.
+
+    Parameters
+    ----------
+    belief : Belief
+        The surrogate of f.
+    region : Region
+        Knows the cost.
+    potential : LevelPotential
+        On the surrogate's scale.
+    best : float
+        The best `v` so far.
+    weight : float
+        What a unit of distance is worth, as a share of the peak.
+    """
+
+    belief: Belief
+    region: Region
+    potential: LevelPotential
+    best: float
+    weight: float
+    cliffs: Cliffs
+
+    def _threshold(self, X: Array) -> float | Array:
+        peak = self.potential.peak
+        if self.weight == 0.0:
+            return peak * self.best
+        return np.asarray(peak * (self.best + self.weight * self.region.distance(X)))
+
+    def value(self, X: Array) -> Array:
+        """Return log EI-CFX ``(n,)`` at codes ``(n, d)``."""
+        mean, std = self.belief.predict(X)
+        value = LogEI(self.potential, self._threshold(X)).value_and_gradient(mean, std).value
+        return np.where(self.cliffs.near(X), -np.inf, value)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
+        mean, std, mean_x, std_x = self.belief.predict_gradient(X)
+        best = self._threshold(X)
+        value, d_mean, d_std = LogEI(self.potential, best).value_and_gradient(mean, std)
+        slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
+        if self.weight > 0.0:
+            nudge = _NUDGE * self.potential.peak
+            nudged = LogEI(self.potential, best + nudge).value_and_gradient(mean, std).value
+            with np.errstate(invalid="ignore"):
+                d_best = np.where(np.isfinite(nudged), (nudged - value) / nudge, 0.0)
+            cost_x = self.region.distance_gradient(X)
+            slope += (d_best * self.potential.peak * self.weight)[:, None] * cost_x
+        return np.where(self.cliffs.near(X), -np.inf, value), slope
+
+
+@dataclass(frozen=True)
+class Within:
+    """An objective restricted to a box of codes; minus infinity outside.
+
+    Parameters
+    ----------
+    objective : Acquisition
+        What is maximised.
+    low, high : Array of shape (d,)
+        The box.
+    """
+
+    objective: Acquisition
+    low: Array
+    high: Array
+
+    def _outside(self, X: Array) -> Mask:
+        return np.asarray(((X < self.low) | (X > self.high)).any(axis=1))
+
+    def value(self, X: Array) -> Array:
+        """Return the objective ``(n,)`` at codes ``(n, d)``."""
+        return np.where(self._outside(X), -np.inf, self.objective.value(X))
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
+        value, slope = self.objective.gradient(X)
+        return np.where(self._outside(X), -np.inf, value), slope
+
+
+@dataclass(frozen=True)
+class Cliffs:
+    """Places where the model jumps across the target set, which no surrogate can resolve.
+
+    Two evaluated rows, one on either side of the target set and so close to each other that a
+    continuous model would have hit it in between, mark a jump of the model (trees jump). Looking
+    between them again and again would waste the budget. The closeness asked for shrinks as
+    rows accumulate, so that no place is excluded for ever.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        In which closeness is measured.
+    centres : Array of shape (c, m)
+        Middles of such pairs.
+    radius : float
+        How far around them nothing is proposed.
+    """
+
+    coordinates: Coordinates
+    centres: Array
+    radius: float
+
+    @classmethod
+    def between(cls, coordinates: Coordinates, X: Array, below: Mask, above: Mask) -> Cliffs:
+        """Return the jumps among evaluated codes ``(n, d)`` `below` and `above` the target set."""
+        radius = min(_CLIFF * coordinates.width, _WIDEST_CLIFF) / (1.0 + len(X) / _FADING)
+        Z = coordinates(X)
+        low, high = Z[below], Z[above]
+        i, j = np.nonzero(coordinates.distances(low, high) < radius)
+        return cls(coordinates, 0.5 * (low[i] + high[j]), 2.0 * radius)
+
+    def near(self, X: Array) -> Mask:
+        """Return which codes ``(n, d)`` are too close to a jump."""
+        if not len(self.centres):
+            return np.zeros(len(X), dtype=bool)
+        distance = self.coordinates.distances(self.coordinates(X), self.centres)
+        return np.asarray((distance < self.radius).any(axis=1))
+
+
+@dataclass(frozen=True)
+class Nearer:
+    """Expected cost improvement inside the target set, as a logarithm.
+
+    ``log (c*(x) - cost(x)) + log P(f(x) in T)``, minus infinity where a row would be no nearer
+    than what is found already.
+
+    Parameters
+    ----------
+    belief : Belief
+        The surrogate of f.
+    region : Region
+        Knows the cost.
+    acceptance : Intervals
+        The target set on the surrogate's scale.
+    record : Record
+        The costs to beat.
+    """
+
+    belief: Belief
+    region: Region
+    acceptance: Intervals
+    record: Record
+
+    def value(self, X: Array) -> Array:
+        """Return the objective ``(n,)`` at codes ``(n, d)``."""
+        room = self.record.beat(X) - self.region.distance(X)
+        out = np.full(len(X), -np.inf)
+        nearer = np.flatnonzero(room > 0.0)
+        if len(nearer):
+            mean, std = self.belief.predict(X[nearer])
+            out[nearer] = np.log(room[nearer]) + log_probability_in(mean, std, self.acceptance)
+        return out
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
+        room = self.record.beat(X) - self.region.distance(X)
+        out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
+        nearer = np.flatnonzero(room > 0.0)
+        if len(nearer):
+            mean, std, mean_x, std_x = self.belief.predict_gradient(X[nearer])
+            inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
+            out[nearer] = np.log(room[nearer]) + inside
+            slope[nearer] = (
+                d_mean[:, None] * mean_x
+                + d_std[:, None] * std_x
+                - self.region.distance_gradient(X[nearer]) / room[nearer, None]
+            )
+        return out, slope
+
+
+@dataclass(frozen=True)
+class Record:
+    """The costs that a new answer has to beat.
+
+    For one answer this is the lowest cost found. For `n` answers with different sets of changed
+    features: the cost of the answer with the same set, or, for a new set, that of the n-th best.
+
+    Parameters
+    ----------
+    region : Region
+        Knows cost and changes.
+    X : Array of shape (m, d)
+        Codes of the points that reach the target.
+    n : int
+        How many answers are wanted.
+    """
+
+    region: Region
+    X: Array
+    n: int = 1
+
+    @cached_property
+    def cost(self) -> Array:
+        """What each point of `X` costs."""
+        return self.region.distance(self.X)
+
+    @cached_property
+    def leaders(self) -> Indices:
+        """Positions in `X` of the best point of each of the best `n` sets of features."""
+        changed = self.region.changes(self.X)
+        chosen: dict[bytes, int] = {}
+        for i in np.lexsort((changed.sum(axis=1), self.cost)):
+            chosen.setdefault(changed[i].tobytes(), int(i))
+            if len(chosen) == self.n:
+                break
+        return np.array(list(chosen.values()), dtype=np.intp)
+
+    def beat(self, X: Array) -> Array:
+        """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
+        best, cost = self.leaders, self.cost
+        if self.n == 1:
+            return np.full(len(X), cost[best[0]])
+        # While there are fewer sets than wanted, any new set is an improvement.
+        open_end = 2.0 * float(cost.max()) + float(self.region.distance(X).max(initial=1.0))
+        bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else open_end)
+        changed, leading = self.region.changes(X), self.region.changes(self.X[best])
+        for i, support in zip(best, leading, strict=True):
+            bar[(changed == support).all(axis=1)] = cost[i]
+        return bar

@@ -1,0 +1,31 @@
+"""One thread for small linear algebra.
+
+The surrogate's matrices are small: with many threads they wait for each other, several times
+longer than the work takes. Where `threadpoolctl` is installed (scikit-learn brings it), the number
+of threads is limited while the search thinks, and only then: the user's model keeps its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+
+@cache
+def _controller() -> Any:
+    if find_spec("threadpoolctl") is None:
+        return None
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra runs on one thread, where that can be set."""
+    controller = _controller()
+    if controller is None:
+        return nullcontext()
+    limited: AbstractContextManager[Any] = controller.limit(limits=1)
+    return limited
