@@ -143,16 +143,32 @@ def check_potential(potential: Potential, outputs: ArrayLike) -> None:
     slope = _finite(potential.slope, y, f"{name}.slope")
     fine = _difference(potential, y, 1e-6 * span, name)
     coarse = _difference(potential, y, 2e-6 * span, name)
-    # the two differences tell how far either can be trusted at a point with a bend
-    scale = float(np.max(np.abs(slope)))
-    trust = 1e-4 * scale + 10.0 * np.abs(fine - coarse) + 1e-12 / span
-    wrong = np.abs(fine - slope) > trust
-    if np.any(wrong):
-        k = int(np.argmax(np.where(wrong, np.abs(fine - slope), 0.0)))
+    # the two differences tell how far either can be trusted at a bend of the slope; at a jump of
+    # the value they differ by half of what is missing
+    trust = 1e-4 * float(np.max(np.abs(slope))) + 1.5 * np.abs(fine - coarse) + 1e-12 / span
+    miss = np.abs(fine - slope)
+    k = int(np.argmax(miss - trust))
+    if miss[k] > trust[k]:
         raise TargetError(
             f"{name}.slope must be the derivative of {name}.value; at y = {y[k]:.6g} it is "
             f"{slope[k]:.6g}, but the value changes by {fine[k]:.6g}. Correct `slope`, or smooth "
             "a jump."
+        )
+    _check_jumps(potential, y, slope, name)
+
+
+def _check_jumps(potential: Potential, y: Array, slope: Array, name: str) -> None:
+    """Compare each step of the value with the slopes at its ends."""
+    value = _finite(potential.value, y, f"{name}.value")
+    dy, bend = np.diff(y), np.abs(np.diff(slope))
+    miss = np.abs(np.diff(value) - 0.5 * dy * (slope[1:] + slope[:-1]))
+    allowed = dy * (0.5 * bend + 0.05 * float(np.max(np.abs(slope))))
+    allowed += 1e-9 * float(np.max(np.abs(value)))
+    k = int(np.argmax(miss - allowed))
+    if miss[k] > allowed[k]:
+        raise TargetError(
+            f"{name}.value must be continuous; it jumps between y = {y[k]:.6g} and "
+            f"{y[k + 1]:.6g}. Smooth the jump."
         )
 
 

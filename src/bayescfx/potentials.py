@@ -184,8 +184,8 @@ class AEP:
         return np.sort(self.origin + self.side * self.width * _EP_KNOTS)
 
     def _radius(self, y: ArrayLike) -> Array:
-        z = self.side * (np.asarray(y, dtype=float) - self.origin) / self.width
-        return np.asarray(np.clip(z, 0.0, _FAR))
+        distance = self.side * (np.asarray(y, dtype=float) - self.origin)
+        return np.asarray(np.clip(distance, 0.0, _FAR * self.width) / self.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class Plateau:
         """Return the signed distance to the range in widths, 0 inside."""
         y = np.asarray(y, dtype=float)
         outside = np.maximum(y - self.high, 0.0) - np.maximum(self.low - y, 0.0)
-        return np.asarray(np.clip(outside / self.width, -1e100, 1e100))
+        return np.asarray(np.clip(outside, -1e100 * self.width, 1e100 * self.width) / self.width)
 
 
 def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:

@@ -1,0 +1,1 @@
+"""Independent references: slow, simple and exact."""
