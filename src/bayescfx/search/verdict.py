@@ -1,0 +1,197 @@
+"""Can the target be reached at all? What the surrogate says, and what keeps the target away.
+
+A verdict is a statement about the surrogate, never a proof. It leans towards "can be reached":
+joint posterior samples are taken at the rows where the surrogate hopes most, they are widened
+where the surrogate has been too sure of itself, and any output between two reachable ones counts
+as reachable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.deadline import NEVER
+from bayescfx.levels import Intervals
+from bayescfx.search.belief import Belief, Surrogate, learn, relevant
+from bayescfx.search.binding import binding
+from bayescfx.search.frontier import frontier
+from bayescfx.search.question import Question
+
+_PATHS = 256  # joint samples of the surrogate
+_POINTS = 96  # rows at which they are taken
+_FEW = 256  # regions with at most this many rows are looked at row by row
+_DOUBT = 0.02  # probability below which the target counts as out of reach ...
+_CHECKS = 3  # ... if it stays there in that many checks in a row
+_LEAST = 12  # rows known before the first check ...
+_PER_FEATURE = 1.5  # ... and as many for each free feature ...
+_SHARE = 0.3  # ... and this share of the budget spent
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the surrogate says of a target that was not reached.
+
+    Parameters
+    ----------
+    probability : float
+        That the target can be reached within the limits.
+    binding : tuple of str
+        Limits and rules that keep the target away, most binding first.
+    """
+
+    probability: float
+    binding: tuple[str, ...]
+
+
+def judge(question: Question, belief: Belief | None = None) -> Verdict:
+    """Return how likely the target can be reached, and what keeps it away.
+
+    Parameters
+    ----------
+    question : Question
+        After its search.
+    belief : Belief, optional
+        The surrogate; fitted here to what is known if not given.
+
+    Returns
+    -------
+    Verdict
+    """
+    if question.reached:
+        return Verdict(1.0, ())
+    if belief is None:
+        belief = _learnt(question)
+    rng = np.random.default_rng(0)
+    probability = probability_reachable(belief, question, rng)
+    return Verdict(probability, binding(belief, question, rng))
+
+
+def _learnt(question: Question) -> Belief:
+    """Return a surrogate of everything known that matters to the question."""
+    settings, problem, known = Surrogate(), question.problem, question.account.evaluator
+    best = np.argsort(-problem.score(question.y), kind="stable")[:4]
+    X, y = known.X, known.y
+    chosen = relevant(question.region, X, y, settings.points, question.X[best])
+    outputs = problem.to_surrogate(y[chosen])
+    return learn(settings, question.region, X[chosen], outputs, None, NEVER)
+
+
+def probability_reachable(belief: Belief, question: Question, rng: np.random.Generator) -> float:
+    """Return the surrogate's probability that some allowed row reaches the target.
+
+    Parameters
+    ----------
+    belief : Belief
+        The surrogate, on the problem's surrogate scale.
+    question : Question
+        Region, target, and what is known.
+    rng : numpy.random.Generator
+        Source of the joint samples.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    accepted = question.problem.surrogate_acceptance
+    if question.reached:
+        return 1.0
+    if not accepted:
+        return 0.0
+    region, known = question.region, question.X
+    everything = region.enumerate(_FEW)
+    if everything is not None:
+        left = _unknown(everything, known)
+        if not len(left):
+            return 0.0
+        return float(_within(_paths(belief, left, rng), accepted).any(axis=1).mean())
+    seen = question.problem.to_surrogate(question.y)
+    low, high = float(seen.min()), float(seen.max())
+    sides = {1 if first > high else -1 if last < low else 0 for first, last in accepted}
+    if 0 in sides:
+        return 1.0  # known outputs lie on both sides of accepted ones
+    X = np.vstack(
+        [frontier(belief, region, known, side, rng, _POINTS // len(sides)) for side in sides]
+    )
+    paths = _paths(belief, X, rng)
+    lowest, highest = np.minimum(paths.min(axis=1), low), np.maximum(paths.max(axis=1), high)
+    met = [(highest >= first) & (lowest <= last) for first, last in accepted]
+    return float(np.any(met, axis=0).mean())
+
+
+def _paths(belief: Belief, X: Array, rng: np.random.Generator) -> Array:
+    """Return joint samples ``(paths, n)`` at codes ``(n, d)``, widened by past overconfidence."""
+    Z = belief.coordinates(X)
+    mean, _ = belief.process.predict(Z)
+    return np.asarray(
+        mean + overconfidence(belief) * (belief.process.sample(Z, _PATHS, rng) - mean)
+    )
+
+
+def overconfidence(belief: Belief) -> float:
+    """Return by what factor the surrogate's deviations are too small, at least 1.
+
+    The root mean square of the leave-one-out residuals in units of their deviations.
+    """
+    residual, std = belief.process.leave_one_out()
+    return max(1.0, float(np.sqrt(np.mean((residual / std) ** 2))))
+
+
+def _within(u: Array, accepted: Intervals) -> Mask:
+    return np.asarray(np.any([(u >= low) & (u <= high) for low, high in accepted], axis=0))
+
+
+def _unknown(X: Array, known: Array) -> Array:
+    """Return the rows of `X` that have not been evaluated."""
+    seen = {row.tobytes() for row in known + 0.0}
+    return X[[row.tobytes() not in seen for row in X + 0.0]]
+
+
+@dataclass
+class Watch:
+    """Notices during a search that its target is out of reach.
+
+    Parameters
+    ----------
+    question : Question
+        Under search.
+    """
+
+    question: Question
+    _rounds: int = field(default=0, init=False)
+    _doubts: int = field(default=0, init=False)
+    _rng: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # A stream of its own: watching must not change what the search does.
+        self._rng = np.random.default_rng(0)
+
+    @property
+    def _due(self) -> bool:
+        """Whether there is enough evidence for a check."""
+        account = self.question.account
+        needed = min(_LEAST + _PER_FEATURE * len(self.question.region.free), 0.5 * account.budget)
+        enough = len(self.question.y) >= needed and account.spent >= _SHARE * account.budget
+        return bool(enough and self._rounds % 2 == 0)
+
+    def out_of_reach(self, belief: Belief) -> bool:
+        """Return whether the target has looked out of reach for some time.
+
+        Parameters
+        ----------
+        belief : Belief
+            The surrogate of this round.
+
+        Returns
+        -------
+        bool
+        """
+        self._rounds += 1
+        if not self._due:
+            return False
+        doubtful = probability_reachable(belief, self.question, self._rng) < _DOUBT
+        self._doubts = self._doubts + 1 if doubtful else 0
+        return self._doubts >= _CHECKS
