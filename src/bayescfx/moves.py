@@ -13,7 +13,7 @@ from bayescfx.region import Region
 _LISTED = 32  # an ordered grid with more values is searched by doubling steps, not value by value
 _JUMPS = 6  # places tried along a continuous coordinate or a long grid
 _BUDGET = 3072  # most rows per call
-_PAIRS = 1024  # most pairs of moves per call
+_PAIRS = 1536  # most pairs of moves per call
 _COMBINE = (1, 2, 3, 5, 8, 16, 64)  # how many of a row's best single moves are tried together
 
 

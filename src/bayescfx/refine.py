@@ -12,9 +12,9 @@ from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes, improve
 
 # Rows that are still in, and calls of their ascent, round by round; the last round is repeated.
-_ROUNDS = ((16, 5), (6, 6), (2, 12))
+_ROUNDS = ((24, 5), (8, 6), (3, 12))
 _SPARSE = ((24, 5), (12, 6), (4, 12))  # under an l0 bound: more ends
-_FLAT = ((32, 0), (16, 0), (8, 0))  # nothing to climb: moves only
+_FLAT = ((48, 0), (24, 0), (12, 0), (4, 0))  # nothing to climb: moves only
 _LAST = 6  # most repetitions of the last round
 _RISE = 1e-6  # an increase that is worth another round
 _SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
@@ -59,7 +59,7 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
     field = _field(ledger, axes, X, value)
     for at, (rows, (_, calls)) in enumerate(zip(sizes, rounds, strict=True)):
         field = field.take(different(axes, field.X, field.value, rows))
-        if at:
+        if at or not axes.sloped.size:
             field = _moved(ledger, axes, field, rng)
         field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
     pairs = False

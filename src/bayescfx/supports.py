@@ -144,8 +144,10 @@ def _best_sets(changed: Mask, X: Array, value: Array) -> Array:
 
 
 def _sizes(rng: np.random.Generator, n: int, free: int) -> Indices:
-    """Numbers of changed features: few ones as often as many."""
-    return np.ceil(free ** rng.random(n)).astype(np.intp)
+    """Draw numbers of changed features: few ones as often as many, and all in the last rows."""
+    sizes = np.ceil(free ** rng.random(n)).astype(np.intp)
+    sizes[n - n // 3 :] = free
+    return sizes
 
 
 def _on_supports(axes: Axes, masks: Mask, rng: np.random.Generator) -> Array:
@@ -176,8 +178,8 @@ def _changed(axes: Axes, sizes: Indices, starts: Array, rng: np.random.Generator
 
 
 def _nearer(axes: Axes, X: Array, origin: Array, rng: np.random.Generator) -> Array:
-    """Draw half of the rows towards their origin: the best point is often near the query."""
-    radius = np.where(rng.random(len(X)) < 0.5, 1.0, _NEAREST ** rng.random(len(X)))
+    """Draw some of the rows towards their origin: the best point is often near the query."""
+    radius = np.where(rng.random(len(X)) < 0.6, 1.0, _NEAREST ** rng.random(len(X)))
     ordered = ~(axes.region.categorical | axes.region.cyclic)
     moved = origin + radius[:, None] * (X - origin)
     return np.where(ordered & (radius < 1)[:, None], moved, X)
