@@ -22,14 +22,22 @@ from bayescfx.features import (
 )
 
 
+def anything(value: Any) -> Any:
+    """Hide a wrong type from the type checker."""
+    return value
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Real(1, 0), r"`low <= high` must hold for Real; got low=1, high=0"),
         (lambda: Real(0, float("inf")), r"`high` of Real must be a finite number; got inf"),
-        (lambda: Real("0", 1), r"`low` of Real must be a finite number; got '0'"),
+        (lambda: Real(anything("0"), 1), r"`low` of Real must be a finite number; got '0'"),
         (lambda: Real(0, 1, step=0), r"`step` of Real must be a positive number; got 0"),
-        (lambda: Integer(0.5, 2), r"`low` of Integer must be a whole number up to 2\*\*53"),
+        (
+            lambda: Integer(anything(0.5), 2),
+            r"`low` of Integer must be a whole number",
+        ),
         (lambda: Integer(0, 2**60), r"Categorical for identifiers"),
         (lambda: Integer(0, 5, step=-1), r"`step` of Integer must be a positive number; got -1"),
         (lambda: Ordinal([]), r"`levels` of Ordinal must not be empty"),
@@ -37,7 +45,10 @@ from bayescfx.features import (
         (lambda: Categorical([1, 1]), r"`levels` of Categorical must be distinct"),
         (lambda: Categorical([1, None]), r"must not contain missing values"),
         (lambda: Moment("2016-01-02", "2016-01-01"), r"`low <= high` must hold for Moment"),
-        (lambda: Moment("2016", "2017", unit="year"), r"`unit` of Moment must be one of W, D"),
+        (
+            lambda: Moment("2016", "2017", unit=anything("year")),
+            "must be one of W, D",
+        ),
         (lambda: Moment("soon", "later"), r"`low` of Moment must be a point in time; got 'soon'"),
         (lambda: Moment(pd.NaT, "2017"), r"`low` of Moment must not be missing"),
     ],

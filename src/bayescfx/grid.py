@@ -236,7 +236,7 @@ class Grid:
 
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
-        direction = np.sign(X - self._filled)
+        direction = np.sign(np.where(self._missing, 0.0, X - self._filled))
         if self.cyclic.any():
             delta = X[:, self.cyclic] - self.query[self.cyclic]
             far = np.abs(delta) > self._period[self.cyclic] / 2

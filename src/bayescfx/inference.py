@@ -49,10 +49,8 @@ def as_frame(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
         block = np.asarray(X)
         if block.ndim != 2:
             raise SpaceError(f"`X` must be a DataFrame or a 2-D array; got shape {block.shape}.")
-        frame, dtype = (
-            pd.DataFrame(block, columns=[f"x{j}" for j in range(block.shape[1])]),
-            block.dtype,
-        )
+        names = [f"x{j}" for j in range(block.shape[1])]
+        frame, dtype = pd.DataFrame(block, columns=names, copy=False), block.dtype
     if not len(frame) or not len(frame.columns):
         raise SpaceError(f"`X` must have at least one row and one column; got {frame.shape}.")
     if isinstance(frame.columns, pd.MultiIndex):
@@ -82,12 +80,12 @@ def infer_schema(
     for name in frame.columns:
         cells = frame[name]
         features[name] = _feature(name, cells, kinds.get(name))
-        check_dtype(name, features[name], cells.dtype)
+        _check_dtype(name, features[name], cells.dtype)
         columns.append(Column(name, cells.dtype))
     return Schema(features, tuple(columns), dtype, {})
 
 
-def check_dtype(name: Hashable, feature: Feature, dtype: Dtype) -> None:
+def _check_dtype(name: Hashable, feature: Feature, dtype: Dtype) -> None:
     """Raise unless a column of `dtype` can hold every value of the feature."""
     kind = getattr(dtype, "kind", "O")
     if isinstance(feature, Real) and kind in "iu":
@@ -103,8 +101,6 @@ def check_dtype(name: Hashable, feature: Feature, dtype: Dtype) -> None:
             raise SpaceError(f"column {name!r} of dtype {dtype} can't hold {feature!r}.")
     if isinstance(feature, Moment) and kind not in "mM":
         raise SpaceError(f"column {name!r} must be of a time dtype to be Moment; got {dtype}.")
-    if isinstance(feature, (Real, Integer)) and kind not in "iufO":
-        raise SpaceError(f"column {name!r} must hold numbers to be {feature!r}; got {dtype}.")
 
 
 def scales(frame: pd.DataFrame, schema: Schema) -> Array:
@@ -171,6 +167,8 @@ def _spread(n: int, most: int) -> Any:
 
 def _feature(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None) -> Feature:
     if isinstance(wish, FEATURES):
+        if isinstance(wish, (Real, Integer)):
+            _finite_range(name, cells)
         return wish
     if wish is None:
         return _inferred(name, cells)
@@ -208,12 +206,7 @@ def _inferred(name: Hashable, cells: pd.Series[Any]) -> Feature:
 
 
 def _numbers(name: Hashable, cells: pd.Series[Any], *, whole: bool) -> Real | Integer:
-    try:
-        low, high = _finite_range(cells)
-    except (TypeError, ValueError) as error:
-        raise SpaceError(
-            f"column {name!r} must hold numbers; got dtype {cells.dtype}. Use 'categorical'."
-        ) from error
+    low, high = _finite_range(name, cells)
     if not whole:
         return Real(low, high)
     if cells.dtype.kind not in "iu":
@@ -223,11 +216,16 @@ def _numbers(name: Hashable, cells: pd.Series[Any], *, whole: bool) -> Real | In
     return Integer(int(low), int(high))
 
 
-def _finite_range(cells: pd.Series[Any]) -> tuple[float, float]:
+def _finite_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
     if cells.dtype.kind in "iu":
         known = cells.dropna()
         return (int(known.min()), int(known.max())) if len(known) else (0, 0)
-    numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    try:
+        numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(
+            f"column {name!r} must hold numbers; got dtype {cells.dtype}. Use 'categorical'."
+        ) from error
     finite = numbers[np.isfinite(numbers)]
     return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
 

@@ -26,7 +26,7 @@ from bayescfx.schema import Own, Rows, Schema
 Test: TypeAlias = Callable[[Array], Mask]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Region:
     """Where a counterfactual of one query may lie; made by ``space.around(query)``.
 
@@ -62,6 +62,9 @@ class Region:
     blocks: tuple[tuple[int, ...], ...] = ()
     bounds: tuple[tuple[int, Limits], ...] = ()
     near: NearHere | None = None
+
+    def __repr__(self) -> str:
+        return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
     # ── what the contract names ──
 

@@ -234,7 +234,7 @@ class Schema:
             given = np.rint(given)
         codes = codec.encode(codec.column.strict(given, f"derived column {name!r}"))
         if isinstance(codec.feature, (Ordinal, Categorical)) and (codes == UNKNOWN).any():
-            bad = given[np.flatnonzero(codes == UNKNOWN)[0]]
+            bad = given.tolist()[int(np.flatnonzero(codes == UNKNOWN)[0])]
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes
 

@@ -1,7 +1,7 @@
 """Random spaces with a check of their own.
 
-A `Case` is a table, a query and rules, each of which knows how to tell a `Space` about itself and how
-to check raw rows without any of the library's code.
+A `Case` is a table, a query and rules, each of which knows how to tell a `Space` about itself and
+how to check raw rows without any of the library's code.
 """
 
 from __future__ import annotations
@@ -137,13 +137,15 @@ def _weekday(rng: np.random.Generator, n: int) -> tuple[Any, Feature | str | Non
 
 
 def _flag(rng: np.random.Generator, n: int) -> tuple[Any, Feature | str | None]:
-    dtype = str(rng.choice(["bool", "boolean"]))
+    dtype: Any = str(rng.choice(["bool", "boolean"]))
     return pd.Series(rng.random(n) < 0.5).astype(dtype).array, None
 
 
 def _text(rng: np.random.Generator, n: int) -> tuple[Any, Feature | str | None]:
     words = ["red", "green", "blue", 'it\'s "odd"', "µ"]
-    return pd.Series(rng.choice(words, n)).astype(str(rng.choice(["str", "object"]))).array, None
+    cells = pd.Series(rng.choice(words, n))
+    dtype: Any = str(rng.choice(["str", "object"]))
+    return cells.astype(dtype).array, None
 
 
 def _objects(rng: np.random.Generator, n: int) -> tuple[Any, Feature | str | None]:
@@ -213,7 +215,7 @@ class _Table:
         """Whether up and down mean something."""
         kind = self.kinds.get(name)
         dtype = self.frame[name].dtype
-        if isinstance(kind, Integer) and kind.cyclic or self.frame[name].isna().any():
+        if (isinstance(kind, Integer) and kind.cyclic) or self.frame[name].isna().any():
             return False
         if isinstance(dtype, pd.CategoricalDtype):
             return bool(dtype.ordered)
@@ -238,7 +240,7 @@ def rank(cells: pd.Series[Any]) -> np.ndarray[Any, Any]:
 
 
 def _wishes(table: _Table) -> tuple[list[Wish], frozenset[str]]:
-    rng, names = table.rng, list(table.frame)
+    rng, names = table.rng, [str(name) for name in table.frame]
     wishes = [_stays_in_range(table)]
     derived = _derive(table) if rng.random() < 0.25 else None
     hands_off = {derived[1]} if derived else set()
@@ -474,7 +476,7 @@ def _at_most(table: _Table, k: int, hands_off: set[str]) -> Wish:
 
 def _near(table: _Table) -> Wish | None:
     """Return a rule to stay near data, for tables of plain numbers."""
-    names = list(table.frame)
+    names = [str(name) for name in table.frame]
     if not all(table.number(c) and table.frame[c].dtype.kind in "if" for c in names):
         return None
     if any(isinstance(kind, Integer) and kind.cyclic for kind in table.kinds.values()):
