@@ -12,8 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from tests.oracles import improvement
-from tests.oracles.improvement import Question
 
 from bayescfx.acquisition import (
     LogEI,
@@ -32,6 +30,8 @@ from bayescfx.acquisition import (
 from bayescfx.arrays import Array
 from bayescfx.links import Linked, Logit
 from bayescfx.potentials import AEP, PEAK, SEP, LevelPotential, Plateau
+from tests.oracles import improvement
+from tests.oracles.improvement import Question
 
 
 def proof(examples: int) -> settings:
@@ -51,7 +51,8 @@ def potential_of(question: Question) -> LevelPotential:
         case "sep":
             return SEP(*question.shape)
         case kind:
-            return AEP(*question.shape, side=1 if kind == "aep+" else -1)
+            origin, width = question.shape
+            return AEP(origin, width, side=1 if kind == "aep+" else -1)
 
 
 def assert_accurate(question: Question, *, gradient: bool = True) -> None:
@@ -242,7 +243,7 @@ def test_the_oracle_agrees_with_adaptive_quadrature_of_the_definition() -> None:
         assert abs(float(value - improvement.log_ei(question))) < 1e-12
 
 
-ALL = [
+ALL: list[LevelPotential] = [
     AEP(0.0, 1.0),
     AEP(3.0, 0.2, -1),
     SEP(-1.0, 2.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from bayescfx.definitions import ThresholdSet, in_target_set, is_potential
 from bayescfx.levels import ep_edges, excess
 from bayescfx.potentials import AEP, PEAK, SEP, LevelPotential, contains
 
-EP = [AEP(1.0, 2.0, 1), AEP(1.0, 2.0, -1), SEP(1.0, 2.0)]
+EP: list[LevelPotential] = [AEP(1.0, 2.0, 1), AEP(1.0, 2.0, -1), SEP(1.0, 2.0)]
 
 
 def test_definition_ep_family_peaks_at_the_query_plus_minus_width_with_one_over_e() -> None:
@@ -138,7 +139,7 @@ def test_proposition_closed_form_of_sep_is_the_sum_of_both_sides() -> None:
 @pytest.mark.parametrize("potential", EP, ids=repr)
 def test_proposition_ei_cfx_and_its_gradient_are_continuous(potential: LevelPotential) -> None:
     # along paths in mean, deviation and threshold, halving the step halves every change
-    paths = {
+    paths: dict[str, Callable[[Array], tuple[Array, Array, Array]]] = {
         "mean": lambda t: (-4.0 + 8.0 * t, 0.3 + 0.0 * t, 0.3 + 0.0 * t),
         "std": lambda t: (2.6 + 0.0 * t, 10.0 ** (-3.0 + 4.0 * t), 0.3 + 0.0 * t),
         "best": lambda t: (2.6 + 0.0 * t, 0.3 + 0.0 * t, PEAK * (1.0 - 0.9 * 10.0 ** (-9.0 * t))),
@@ -182,9 +183,7 @@ def test_no_jump_and_no_nan_as_the_deviation_vanishes() -> None:
 X1, X2, QUERY = 1.9, 4.0, 0.9
 
 
-def figure_1(
-    x: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def figure_1(x: Array) -> Array:
     rise = 0.9 * np.log(np.minimum(x, X1) / 1.5) + 1.0
     g1, g2 = 0.9 * math.log(X1 / 1.5) + 1.0, 0.9 * math.log(X2 / 1.5) + 1.0
     late = (g2 - g1) * np.power(np.maximum(x - X1, 0.0) / (X2 - X1), 7.0)

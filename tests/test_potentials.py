@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import mpmath as mp
 import numpy as np
@@ -27,7 +27,7 @@ from bayescfx.potentials import (
     monotone_root,
 )
 
-FAMILY = [
+FAMILY: list[LevelPotential] = [
     AEP(0.0, 1.0),
     AEP(3.0, 0.2, -1),
     SEP(-1.0, 2.0),
@@ -36,8 +36,14 @@ FAMILY = [
     Plateau(1.0, math.inf, 0.5),
     Plateau(-math.inf, -1.0, 0.5),
 ]
-LINKED = [Linked(AEP(0.9, 0.4, -1), Logit()), Linked(Plateau(0.7, math.inf, 0.1), Logit())]
-SAMPLED = [Sampled(SEP(0.0, 1.0), -3.0, 3.0), Sampled(Plateau(-1.0, 0.5, 1.0), -4.0, 4.0)]
+LINKED: list[LevelPotential] = [
+    Linked(AEP(0.9, 0.4, -1), Logit()),
+    Linked(Plateau(0.7, math.inf, 0.1), Logit()),
+]
+SAMPLED: list[LevelPotential] = [
+    Sampled(SEP(0.0, 1.0), -3.0, 3.0),
+    Sampled(Plateau(-1.0, 0.5, 1.0), -4.0, 4.0),
+]
 
 
 @pytest.mark.parametrize("potential", FAMILY, ids=repr)
@@ -197,7 +203,10 @@ def test_monotone_roots_are_found_next_to_a_peak() -> None:
         (lambda: AEP(0.0, -1.0), "AEP: `width` must be positive; got -1.0"),
         (lambda: SEP(math.nan, 1.0), "SEP: `origin` must be a finite number; got nan"),
         (lambda: SEP(0.0, math.inf), "SEP: `width` must be a finite number; got inf"),
-        (lambda: AEP(0.0, 1.0, 2), r"AEP: `side` must be 1 \(up\) or -1 \(down\); got 2"),
+        (
+            lambda: AEP(0.0, 1.0, cast(Any, 2)),
+            r"AEP: `side` must be 1 \(up\) or -1 \(down\); got 2",
+        ),
         (lambda: AEP(1.0, 1e-20), "`width` 1e-20 is lost in rounding beside `origin` 1.0"),
         (lambda: Plateau(2.0, 1.0, 1.0), "`low` must not exceed `high`; got 2.0 and 1.0"),
         (lambda: Plateau(math.nan, 1.0, 1.0), "`low` must not exceed `high`; got nan and 1.0"),

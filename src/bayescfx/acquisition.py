@@ -30,7 +30,7 @@ from bayescfx.normal import (
 )
 from bayescfx.panels import general_log_integral, plateau_log_integral
 from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau, Potential
-from bayescfx.quadrature import LogIntegral, added, ep_log_integral
+from bayescfx.quadrature import LogIntegral, added, ep_exponent, ep_log_integral
 
 __all__ = [
     "LogEI",
@@ -50,6 +50,7 @@ __all__ = [
 
 _TINY = 1e-80  # deviations below this many widths count as zero
 _HUGE = 1e60
+_IGNORED = 150.0  # nats by which one side of a SEP may lead before the other is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class LogEI:
         edges = Edges(*(np.atleast_1d(e).ravel()[keep] for e in self._edges))
         if isinstance(self.potential, AEP):
             return _one_side(mean, std, self.potential, edges)
-        return added(*(_one_side(mean, std, side, edges) for side in self.potential.sides))
+        return _both_sides(mean, std, self.potential, edges)
 
 
 def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
@@ -132,6 +133,25 @@ def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
     s = np.minimum(std / side.width, _HUGE)
     value, d_mean, d_std = ep_log_integral(m, m1, s, edges)
     return LogIntegral(value, side.side * d_mean / side.width, d_std / side.width)
+
+
+def _both_sides(mean: Array, std: Array, both: SEP, edges: Edges) -> LogIntegral:
+    """Return the log integral of a SEP; a side that can't matter is left out."""
+    near, far = both.sides
+    m = np.clip((mean - both.origin) / both.width, -_HUGE, _HUGE)
+    s = np.minimum(std / both.width, _HUGE)
+    lead = ep_exponent(near.side * m, s, edges) - ep_exponent(far.side * m, s, edges)
+    total = []
+    for side, rows in ((near, lead > -_IGNORED), (far, lead < _IGNORED)):
+        if rows.all():
+            total.append(_one_side(mean, std, side, edges))
+            continue
+        part = LogIntegral(np.full(m.shape, -np.inf), np.zeros(m.shape), np.zeros(m.shape))
+        kept = edges if len(edges.t_low) == 1 else Edges(*(e[rows] for e in edges))
+        for full, some in zip(part, _one_side(mean[rows], std[rows], side, kept), strict=True):
+            full[rows] = some
+        total.append(part)
+    return added(total[0], total[1])
 
 
 def _raised(inner: LogIntegral, best: Array) -> LogIntegral:

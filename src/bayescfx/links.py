@@ -19,8 +19,8 @@ from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
 from bayescfx.potentials import Intervals, LevelPotential, Potential, monotone_root
 
-_STEP = 4.0  # the logistic function is resolved by panels of this length
-_SATURATED = 36.0  # log-odds beyond which a double can't tell the probability from 1
+# panels that resolve the logistic function; beyond the last a double can't tell it from 1
+_LOGISTIC = np.array([-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0])
 _GRID = 2049
 _PANELS = 25
 
@@ -112,8 +112,9 @@ class Linked:
         """Return points between which the linked potential is smooth and monotone."""
         inner = self.potential.knots()
         inner = inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)]
-        steps = np.arange(-_SATURATED, _SATURATED + 0.5 * _STEP, _STEP)
-        return np.concatenate(([-math.inf], np.union1d(special.logit(inner), steps), [math.inf]))
+        return np.concatenate(
+            ([-math.inf], np.union1d(special.logit(inner), _LOGISTIC), [math.inf])
+        )
 
     def _mapped(self, intervals: Intervals) -> Intervals:
         mapped = []

@@ -56,19 +56,20 @@ def _matters(bounds: list[Array]) -> list[Indices]:
     return [np.flatnonzero((b >= top - _IGNORED) & (b > -np.inf)) for b in bounds]
 
 
-def _gather(rows: list[Indices], panels: list[_Panel], std: Array, narrow: Mask) -> LogIntegral:
-    """Add up panels in log form."""
-    value = np.full((len(panels), len(std)), -np.inf)
-    for k, (at, panel) in enumerate(zip(rows, panels, strict=True)):
+def _gather(parts: list[tuple[Indices, _Panel]], std: Array, narrow: Mask) -> LogIntegral:
+    """Add up panels, each for some of the points, in log form."""
+    value = np.full((len(parts), len(std)), -np.inf)
+    for k, (at, panel) in enumerate(parts):
         value[k, at] = panel.value
     top = np.max(value, axis=0, initial=-1e300)
     weight = np.exp(value - top)
     total = np.sum(weight, axis=0)
     dead = total == 0.0
     safe = np.where(dead, 1.0, total)
-    first, second, slope, bend = sums = np.zeros((4, len(std)))
-    for k, (at, panel) in enumerate(zip(rows, panels, strict=True)):
+    sums = np.zeros((4, len(std)))
+    for k, (at, panel) in enumerate(parts):
         sums[:, at] += (weight[k, at] / safe[at]) * np.stack(panel[1:])
+    first, second, slope, bend = sums
     d_mean = np.where(narrow, slope, first / std)
     d_std = np.where(narrow, std * bend, second / std)
     return LogIntegral(np.where(dead, -np.inf, top + np.log(safe)), d_mean, d_std)
@@ -124,10 +125,13 @@ def plateau_log_integral(potential: Plateau, mean: Array, std: Array, best: Arra
                 jobs.append((a, c, m, sign))
     rows = _matters(bounds)
     length = min(potential.high - potential.low, _ENDLESS * width)
-    panels = [_flat(low[rows[0]], high[rows[0]], (length / std)[rows[0]], flat[rows[0]])]
+    at = rows[0]
+    parts = [(at, _flat(low[at], high[at], (length / std)[at], flat[at]))] if at.size else []
     for at, (a, c, m, sign) in zip(rows[1:], jobs, strict=True):
-        panels.append(_tail_panel((a, np.minimum(c, end[at])), m[at], s[at], end[at], sign))
-    total = _gather(rows, panels, s, s < NARROW * (length / width + 2.0 * end))
+        if at.size:
+            tail = _tail_panel((a, np.minimum(c, end[at])), m[at], s[at], end[at], sign)
+            parts.append((at, tail))
+    total = _gather(parts, s, s < NARROW * (length / width + 2.0 * end))
     return LogIntegral(total.value + _LOG_PEAK, total.d_mean / width, total.d_std / width)
 
 
@@ -217,11 +221,13 @@ def general_log_integral(
     narrow = std < NARROW * np.sum([high - low for low, high in jobs], axis=0)
     rows = _matters(bounds)
     level = np.broadcast_to(best, mean.shape)
-    panels = []
+    parts = []
     for at, (low, high) in zip(rows, jobs, strict=True):
-        ends_at, density = (low[at], high[at]), (mean[at], std[at])
-        panels.append(_general_panel(potential, ends_at, density, level[at], narrow[at]))
-    return _gather(rows, panels, std, narrow)
+        if at.size:
+            ends_at, density = (low[at], high[at]), (mean[at], std[at])
+            panel = _general_panel(potential, ends_at, density, level[at], narrow[at])
+            parts.append((at, panel))
+    return _gather(parts, std, narrow)
 
 
 def _panels(potential: LevelPotential, least: float) -> list[tuple[Interval, Interval]]:

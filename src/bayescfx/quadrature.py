@@ -202,6 +202,26 @@ def ep_log_integral(mean: Array, offset: Array, std: Array, edges: Edges) -> Log
     return LogIntegral(np.where(gains[0] > 0.0, value, -np.inf), d_mean, d_std)
 
 
+def ep_exponent(m: Array, s: Array, edges: Edges) -> Array:
+    """Return the largest exponent of ``rho * N`` on the superlevel set: a size of the integral.
+
+    Parameters
+    ----------
+    m, s : ndarray of shape (n,)
+        Mean and deviation in widths; `s` positive.
+    edges : Edges
+        Superlevel set from `ep_edges`, with entries of shape (n,), or (1,) if all share it.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        ``max of -z**2 - (z - m)**2 / (2 s**2)``.
+    """
+    z0, z1 = np.sqrt(edges.t_low), np.sqrt(np.minimum(edges.t_high, _OPEN))
+    z = np.minimum(np.maximum(m / (1.0 + 2.0 * s * s), z0), z1)
+    return np.asarray(-z * z - 0.5 * np.square((z - m) / s))
+
+
 def _tilt(m: Array, m1: Array, s: Array, edges: Edges) -> _Tilted:
     """Place the hull and choose the edge that the nodes are counted from."""
     open_end = np.isinf(edges.t_high)

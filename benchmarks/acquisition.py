@@ -1,0 +1,71 @@
+"""Time of log EI-CFX with gradient, as multiples of `numpy.exp` on an array of 10,000 x 32.
+
+One thread. Both sides are measured alternately in the same run and the medians of process time are
+compared, so that a busy machine slows both alike.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from bayescfx.acquisition import LogEI
+from bayescfx.links import Linked, Logit
+from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau
+
+POINTS, COLUMNS, LIMIT = 10_000, 32, 15.0
+POTENTIALS: dict[str, LevelPotential] = {
+    "AEP": AEP(0.0, 1.0),
+    "SEP": SEP(0.0, 1.0),
+    "at least": Plateau(1.0, math.inf, 0.5),
+    "between": Plateau(1.0, 2.0, 0.5),
+    "AEP on log-odds": Linked(AEP(0.9, 0.4, -1), Logit()),
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def ratio(work: Callable[[], object], unit: Callable[[], object], repeats: int = 15) -> float:
+    """Return how many units the work takes."""
+    work()
+    pairs = [
+        (seconds(work), statistics.median(seconds(unit) for _ in range(9))) for _ in range(repeats)
+    ]
+    return statistics.median(w for w, _ in pairs) / statistics.median(u for _, u in pairs)
+
+
+def run() -> dict[str, float]:
+    """Return the ratio for each potential, shared and per-point thresholds."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(POINTS, COLUMNS))
+    mean, std = 2.0 * rng.normal(size=POINTS), 10.0 ** rng.uniform(-2.0, 0.5, POINTS)
+    best = rng.uniform(0.05, 0.36, POINTS)
+    found: dict[str, float] = {}
+    with threadpool_limits(1):
+        for name, potential in POTENTIALS.items():
+            shared, single = LogEI(potential, 0.3), LogEI(potential, best)
+            for kind, prepared in (("", shared), (", one threshold per point", single)):
+                found[name + kind] = ratio(
+                    lambda prepared=prepared: prepared.value_and_gradient(mean, std),
+                    lambda: np.exp(table),
+                )
+    return found
+
+
+def main() -> None:
+    for name, value in run().items():
+        print(f"{name:45s} {value:7.1f} x numpy.exp(10000 x 32)")
+    print(f"limit for the potentials of the paper: {LIMIT:g}")
+
+
+if __name__ == "__main__":
+    main()
