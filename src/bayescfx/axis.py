@@ -63,6 +63,12 @@ class Axis:
         return self.low <= self.high
 
     @property
+    def continuous(self) -> bool:
+        """Whether clipping is the nearest allowed code."""
+        plain = self.choices is None and not self.step and self.narrow is None
+        return plain and self.low <= self.query <= self.high
+
+    @property
     def regular(self) -> bool:
         """Whether rounding to whole steps and clipping is the nearest allowed code."""
         whole = self.step > 0 and float(self.step).is_integer() and float(self.anchor).is_integer()

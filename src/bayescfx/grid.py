@@ -114,55 +114,34 @@ class Grid:
         return np.array([axis.period for axis in self.axes])
 
     @cached_property
-    def _fixed(self) -> Indices:
-        moving = np.zeros(len(self.axes), dtype=np.bool_)
-        moving[self.free] = True
-        return np.flatnonzero(~moving & ~self.derived)
+    def _frame(self) -> tuple[Array, Array]:
+        """Limits for one clip of all features; derived ones are let through."""
+        low = np.where(self.derived, -np.inf, self.low)
+        return low, np.where(self.derived, np.inf, self.high)
 
     @cached_property
-    def _clipped(self) -> tuple[Indices, Array, Array]:
-        """Plain continuous features and their limits, snapped together."""
-        found = [
-            j
-            for j in self.free
-            if (axis := self.axes[j]).choices is None
-            and not axis.step
-            and axis.narrow is None
-            and axis.low <= axis.query <= axis.high
-        ]
-        at = np.array(found, dtype=np.intp)
-        return at, self.low[at], self.high[at]
-
-    @cached_property
-    def _regular(self) -> tuple[Indices, Array, Array, Array]:
-        at = np.array([j for j in self.free if self.axes[j].regular], dtype=np.intp)
-        anchor = np.array([self.axes[j].anchor for j in at])
-        return at, self.low[at], self.high[at], anchor
+    def _rounding(self) -> tuple[Mask, Array, Array] | None:
+        """Features on a regular grid with their anchors and steps; None if there are none."""
+        regular = np.array([axis.free and axis.regular for axis in self.axes])
+        if not regular.any():
+            return None
+        anchor = np.array([axis.anchor if axis.regular else 0.0 for axis in self.axes])
+        return regular, anchor, np.where(regular, self.step, 1.0)
 
     @cached_property
     def _irregular(self) -> tuple[int, ...]:
-        done = set(self._clipped[0].tolist()) | set(self._regular[0].tolist())
-        return tuple(int(j) for j in self.free if int(j) not in done)
-
-    @cached_property
-    def _all_clipped(self) -> bool:
-        return len(self._clipped[0]) == len(self.axes)
+        """Features whose nearest allowed code needs more than rounding and clipping."""
+        return tuple(
+            int(j) for j in self.free if not self.axes[j].regular and not self.axes[j].continuous
+        )
 
     def snap(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
-        if self._all_clipped:
-            return np.clip(X, self.low, self.high)
-        snapped = np.empty_like(X)
-        snapped[:, self._fixed] = self.query[self._fixed]
-        snapped[:, self.derived] = X[:, self.derived]
-        at, low, high = self._clipped
-        if len(at):
-            snapped[:, at] = np.clip(X[:, at], low, high)
-        at, low, high, anchor = self._regular
-        if len(at):
-            step = self.step[at]
-            steps = np.rint((X[:, at] - anchor) / step)
-            snapped[:, at] = np.clip(anchor + steps * step, low, high)
+        snapped = X
+        if self._rounding is not None:
+            regular, anchor, step = self._rounding
+            snapped = np.where(regular, anchor + np.rint((X - anchor) / step) * step, X)
+        snapped = np.clip(snapped, *self._frame)
         for j in self._irregular:
             snapped[:, j] = self.axes[j].snap(X[:, j])
         return snapped

@@ -76,10 +76,13 @@ def from_plain(plain: Plain) -> Any:
     if not isinstance(plain, dict):
         return plain
     tag = plain.get("$")
-    if not isinstance(tag, str) or (tag not in _READERS and not _is_numpy(tag)):
+    if not isinstance(tag, str) or (tag not in _READERS and tag not in _NUMPY):
         raise ValueError(f"`plain` must carry a known tag in '$'; got {tag!r}.")
     payload: Any = plain["v"]
-    return _READERS[tag](payload) if tag in _READERS else _numpy_scalar(tag, payload)
+    if tag in _READERS:
+        return _READERS[tag](payload)
+    # times are written as a count and a unit
+    return _NUMPY[tag](*payload) if isinstance(payload, list) else _NUMPY[tag](payload)
 
 
 def same_cell(a: object, b: object) -> bool:
@@ -102,10 +105,6 @@ def _tag(tag: str, payload: Plain) -> Plain:
     return {"$": tag, "v": payload}
 
 
-def _is_numpy(tag: str) -> bool:
-    return isinstance(getattr(np, tag, None), type) and issubclass(getattr(np, tag), np.generic)
-
-
 def _write_numpy(value: np.generic) -> Plain:
     if isinstance(value, (np.datetime64, np.timedelta64)):
         unit = np.datetime_data(value.dtype)[0]
@@ -120,15 +119,6 @@ def _write_numpy(value: np.generic) -> Plain:
     if isinstance(value, (np.integer, np.str_)):
         return _tag(type(value).__name__, value.item())
     raise TypeError(f"a cell must not be of type {type(value).__name__}; got {value!r}.")
-
-
-def _numpy_scalar(tag: str, payload: Any) -> object:
-    kind = getattr(np, tag)
-    if isinstance(payload, list):
-        return kind(payload[0], payload[1])
-    if issubclass(kind, np.bool_):
-        return np.bool_(payload)
-    return kind(payload)
 
 
 def _write_timestamp(value: pd.Timestamp) -> Plain:
@@ -155,6 +145,12 @@ def _write_dict(value: dict[Any, Any]) -> Plain:
     return _tag("dict", [[to_plain(k), to_plain(v)] for k, v in value.items()])
 
 
+_NUMPY: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in np.sctypeDict.values()
+    if issubclass(kind, (np.integer, np.floating, np.str_, np.datetime64, np.timedelta64))
+}
+
 # First match wins: pandas' types are subclasses of datetime's, NumPy's float64 of float.
 _WRITERS: tuple[tuple[type, Callable[[Any], Plain]], ...] = (
     (type(pd.NaT), lambda _: _tag("NaT", None)),
@@ -174,6 +170,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any], Plain]], ...] = (
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
+    "bool": np.bool_,
     "NA": lambda _: pd.NA,
     "NaT": lambda _: pd.NaT,
     "timestamp": _read_timestamp,
