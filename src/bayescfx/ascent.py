@@ -136,11 +136,8 @@ class _Climb:
         self.step, self.gain = np.ones(m), np.zeros(m)
         self.p = np.zeros((m, c))
         self.low, self.high = box.low.copy(), box.high.copy()  # up to the next kink
-        self.side = np.zeros((m, c))
+        self.side = np.where(self.x < box.kink, -1.0, 1.0)
         self.value, self.g = self._call(everyone, self.x)
-        self.side = np.where(self.g >= 0, 1.0, -1.0)
-        if ((self.x == box.kink) & (box.low < box.high)).any():
-            self.value, self.g = self._call(everyone, self.x)
         self.alive &= np.isfinite(self.value)
         self.fresh = self.alive.copy()
 

@@ -64,6 +64,14 @@ class Ledger:
         """How many different rows are to be avoided."""
         return len(self._known)
 
+    @cached_property
+    def spread(self) -> float:
+        """How far the best of the first rows lies above their median: the unit of tolerances."""
+        first = np.concatenate(self._values)
+        first = first[np.isfinite(first)]
+        above = float(first.max() - np.median(first)) if first.size else 0.0
+        return above if above > 0 else 1.0
+
     def keys(self, X: Array) -> list[bytes]:
         """Return one hashable key per row; rows with equal free codes have equal keys."""
         codes = np.ascontiguousarray(X[:, self.region.free]) + 0.0  # -0.0 becomes 0.0

@@ -11,12 +11,14 @@ from bayescfx.ascent import Box, ascend
 from bayescfx.ledger import Ledger
 from bayescfx.moves import Axes, improve
 
-# Rows that are still in, and calls of their ascent, round by round; the last round is repeated.
-_ROUNDS = ((24, 5), (8, 6), (3, 12))
-_SPARSE = ((24, 5), (12, 6), (4, 12))  # under an l0 bound: more ends
-_FLAT = ((48, 0), (24, 0), (12, 0), (4, 0))  # nothing to climb: moves only
-_LAST = 6  # most repetitions of the last round
-_RISE = 1e-6  # an increase that is worth another round
+# Rows that are still in, and calls of their ascent, round by round.
+_ROUNDS = ((24, 5), (8, 8))
+_SPARSE = ((24, 5), (16, 8))  # under an l0 bound: more ends
+_FLAT = ((48, 0), (24, 0), (16, 0))  # nothing to climb: moves only
+_LAST = 12  # calls of the last ascents
+_REPEATS = 8  # most of them
+_RISE = 1e-7  # an increase worth another round, in units of the spread of values
+_TOLERANCE = 1e-6  # an increase not worth another step, in the same units
 _SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
 _WIDE = 40  # with more continuous features than this, fewer rows climb
 
@@ -52,26 +54,34 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
     rounds = _ROUNDS if ledger.region.max_changes is None else _SPARSE
     if not axes.sloped.size:
         rounds = _FLAT
-    sizes = [max(2, k, round(rows * shrink)) for rows, _ in rounds]
-    X, value = ledger.tried(64 + 8 * sizes[0])
+    X, value = ledger.tried(64 + 8 * rounds[0][0])
     if not len(X):
         return
+    shrink = min(1.0, _WIDE / max(1, len(axes.sloped)))
     field = _field(ledger, axes, X, value)
-    for at, (rows, (_, calls)) in enumerate(zip(sizes, rounds, strict=True)):
+    for at, (rows, calls) in enumerate(rounds):
+        rows = max(2, k, round(rows * shrink))
         field = field.take(different(axes, field.X, field.value, rows))
         if at or not axes.sloped.size:
             field = _moved(ledger, axes, field, rng)
         field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
+    _finish(ledger, axes, field, max(rounds[-1][0] // 4, k), rng)
+
+
+def _finish(ledger: Ledger, axes: Axes, field: _Field, rows: int, rng: np.random.Generator) -> None:
+    """Move and climb the best rows until nothing rises any more."""
+    field = field.take(different(axes, field.X, field.value, rows))
+    field = _climbed(ledger, axes, field, _LAST)
     pairs = False
-    for _ in range(_LAST):
+    for _ in range(_REPEATS):
         before = field.value
         field = _moved(ledger, axes, field, rng, pairs=pairs)
-        if (field.value > before + _RISE).any():
-            field = _climbed(ledger, axes, field, rounds[-1][1])
+        risen = field.value > before + _RISE * ledger.spread
+        if risen.any():
+            field = _climbed(ledger, axes, field.take(np.flatnonzero(risen)), _LAST)
         elif pairs:
             break
-        else:
-            pairs = True  # two moves at once only where one is not enough
+        pairs = not risen.any()  # two moves at once only where one is not enough
 
 
 def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARATION) -> Indices:
@@ -156,7 +166,12 @@ def _climbed(
         region.b,
     )
     climbed, _, H = ascend(
-        lambda rows, X: ledger.gradient(X), field.X, box, H=field.H, iterations=calls
+        lambda rows, X: ledger.gradient(X),
+        field.X,
+        box,
+        H=field.H,
+        iterations=calls,
+        tolerance=_TOLERANCE * ledger.spread,
     )
     climbed = region.snap(climbed)
     scores = ledger.value(climbed)
