@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayescfx.draws import draw
 from bayescfx.errors import InfeasibleError, SpaceError
 from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.region import Region
@@ -80,8 +81,6 @@ def check_enumeration(case: Case, region: Region) -> None:
 
 def check_nothing(region: Region, seed: int) -> None:
     """Check that a region called infeasible has no point that plain draws would find."""
-    from bayescfx.sampling import draw
-
     X = region.complete(draw(region, 5_000, rng(seed + 1)))
     assert not (region.contains(X) & region.changes(X).any(axis=1)).any()
 
@@ -517,6 +516,17 @@ def test_rows_stay_near_the_data() -> None:
     assert len(X) == 200
     assert np.abs(X[:, 1] - 2 * X[:, 0]).max() < 1
     assert np.ptp(X[:, 0]) > 8
+
+
+def test_closeness_to_several_tables_combines() -> None:
+    low = pd.DataFrame({"a": rng().uniform(0, 6, 500), "b": rng(1).uniform(0, 10, 500)})
+    high = pd.DataFrame({"a": rng().uniform(4, 10, 500), "b": rng(1).uniform(0, 10, 500)})
+    space = Space.from_data(pd.concat([low, high], ignore_index=True))
+    region = space.near_data(low, 0.9).near_data(high, 0.8).around({"a": 5.0, "b": 5.0})
+    assert region.near is not None
+    assert region.near.label == "near_data(quantile=0.9) and near_data(quantile=0.8)"
+    X = region.sample(100, rng())
+    assert ((X[:, 0] > 3) & (X[:, 0] < 7)).all()
 
 
 @pytest.mark.parametrize("kind", ["array", "frame"])

@@ -88,8 +88,7 @@ def _pair(pair: tuple[float, float], feature: Feature) -> str:
 def _rules_text(space: Terms) -> list[str]:
     lines = [f"rule: {rule.label}" for rule in space.rules]
     lines += [f"together: {', '.join(str(name) for name in block)}" for block in space.blocks]
-    if space.near is not None:
-        lines.append(f"rule: {space.near.label}")
+    lines += [f"rule: {rule.label}" for rule in space.near]
     if space.most_changes is not None:
         lines.append(f"at most {space.most_changes} changes")
     lines += [f"not restored: {label}" for label in space.unrestored]

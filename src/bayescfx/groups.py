@@ -8,27 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature
-from bayescfx.schema import Schema
+from bayescfx.terms import Terms
 
 
-def regroup(
-    schema: Schema,
-    scale: Array,
-    background: Array,
-    name: Hashable,
-    members: tuple[Hashable, ...],
-) -> dict[str, Any]:
+def regroup(terms: Terms, name: Hashable, members: tuple[Hashable, ...]) -> dict[str, Any]:
     """Return schema, scale and background with `members` merged into the feature `name`.
 
     The feature takes the place of its first column; its levels are the column names. Background
     rows that have not exactly one 1 are left out.
     """
-    for column in members:
-        if column in schema.groups or schema.columns[schema.places[column]].kind not in "biuf":
-            raise SpaceError(f"{column!r} must be a column of 0 and 1 to be in a group.")
+    _check(terms, name, members)
+    schema, scale, background = terms.schema, terms.scale, terms.background
     features: dict[Hashable, Feature] = {}
     kept = []
     for j, (feature_name, feature) in enumerate(schema.features.items()):
@@ -50,3 +42,16 @@ def regroup(
     new_scale = scale[kept]
     new_scale[at] = 1.0
     return {"schema": merged, "scale": np.asarray(new_scale), "background": rows}
+
+
+def _check(terms: Terms, name: Hashable, members: tuple[Hashable, ...]) -> None:
+    if len(members) < 2 or len(set(members)) < len(members):
+        raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
+    if name in terms.schema.names and name not in members:
+        raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
+    if terms.rules or terms.derived or terms.blocks or terms.near or terms.limits:
+        raise SpaceError("`group` must come first. Group columns before stating any rule.")
+    for column in members:
+        codec = terms.schema.codecs.get(column)
+        if codec is None or codec.column.kind not in "biuf":
+            raise SpaceError(f"{column!r} must be a column of 0 and 1 to be in a group.")

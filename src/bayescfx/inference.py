@@ -85,6 +85,33 @@ def infer_schema(
     return Schema(features, tuple(columns), dtype, {})
 
 
+def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
+    """Return the schema of features made by hand; columns get their natural dtypes."""
+    given: object = features
+    if not isinstance(given, Mapping) or not features:
+        raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
+    for name, feature in features.items():
+        if not isinstance(feature, FEATURES):
+            raise SpaceError(
+                f"feature {name!r} must be Real, Integer, Ordinal, Categorical or Moment; got "
+                f"{feature!r}."
+            )
+    columns = tuple(Column(name, _natural_dtype(f)) for name, f in features.items())
+    return Schema(dict(features), columns, None, {})
+
+
+def _natural_dtype(feature: Feature) -> Dtype:
+    match feature:
+        case Real():
+            return np.dtype(np.float64)
+        case Integer():
+            return np.dtype(np.int64)
+        case Moment():
+            return pd.Series([feature.low, feature.high]).dtype
+        case _:
+            return pd.Series(list(feature.levels)).dtype
+
+
 def _check_dtype(name: Hashable, feature: Feature, dtype: Dtype) -> None:
     """Raise unless a column of `dtype` can hold every value of the feature."""
     kind = getattr(dtype, "kind", "O")

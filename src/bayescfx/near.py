@@ -220,6 +220,22 @@ class NearHere:
         return np.concatenate(columns, axis=1)
 
 
+@dataclass(frozen=True)
+class NearAll:
+    """Several rules of closeness at once."""
+
+    parts: tuple[NearHere, ...]
+
+    @property
+    def label(self) -> str:
+        """What the rules are called in messages."""
+        return " and ".join(part.label for part in self.parts)
+
+    def holds(self, X: Array) -> Mask:
+        """Return which rows are close to every one of the data sets, shape (n,)."""
+        return np.asarray(np.all([part.holds(X) for part in self.parts], axis=0))
+
+
 def kth_distance(X: Array, Y: Array, metric: Metric, k: int, offset: Array | None = None) -> Array:
     """Return the distance of each row of `X` to the k-th nearest row of `Y`, shape (n,).
 

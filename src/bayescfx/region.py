@@ -15,9 +15,10 @@ import numpy as np
 
 from bayescfx import sampling
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.draws import draw
 from bayescfx.grid import Grid
 from bayescfx.limits import Limits
-from bayescfx.near import NearHere
+from bayescfx.near import NearAll, NearHere
 from bayescfx.neighbours import neighbours
 from bayescfx.repair import repair
 from bayescfx.rules import Cost, Derived, FunctionRule, TextRule
@@ -48,7 +49,7 @@ class Region:
         Features that move together.
     bounds : tuple of (position, Limits)
         What the user said of derived features.
-    near : NearHere, optional
+    near : NearHere or NearAll, optional
         The data to stay close to.
     """
 
@@ -61,7 +62,7 @@ class Region:
     derived: tuple[Derived, ...] = ()
     blocks: tuple[tuple[int, ...], ...] = ()
     bounds: tuple[tuple[int, Limits], ...] = ()
-    near: NearHere | None = None
+    near: NearHere | NearAll | None = None
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
@@ -218,7 +219,7 @@ class Region:
         -------
         dict of label to (passed, tried)
         """
-        X = self.complete(sampling.draw(self, n, rng))
+        X = self.complete(draw(self, n, rng))
         return {label: (int(test(X).sum()), n) for label, test in self.tests}
 
     # ── moves ──

@@ -10,86 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Mask
+from bayescfx.draws import draw, random_supports
 from bayescfx.errors import InfeasibleError
 from bayescfx.linear import violation
-from bayescfx.repair import Landscape, moving_blocks, ordered, pull, repair, trim
+from bayescfx.repair import Landscape, moving_blocks, pull, repair, trim
+from bayescfx.walking import ROUNDS, WALKERS, distinct, step, walk
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
 LAST_DRAWS = 50 * TRIES  # a rule that 1 in 10,000 satisfies is missed once in 28,000 times
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
-ROUNDS = 100  # of a walk, per batch of rows
-WALKERS = 256
-
-
-def draw(region: Landscape, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
-    """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
-
-    Uniform over the box without an l0 bound; with one, over random supports of random size.
-    Derived columns are left as in the query.
-    """
-    X = np.repeat(region.query[None, :], n, axis=0)
-    blocks = moving_blocks(region)
-    if not blocks or not n:
-        return X
-    sparse = changes is not None or region.grid.max_changes is not None
-    chosen = _supports(region, blocks, n, rng, changes) if sparse else None
-    for at, block in enumerate(blocks):
-        rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, at])
-        if len(rows):
-            _draw_block(region, X, rows, block, rng, moved=sparse)
-    return X
-
-
-def _supports(
-    region: Landscape,
-    blocks: list[tuple[int, ...]],
-    n: int,
-    rng: np.random.Generator,
-    changes: int | None,
-) -> Mask:
-    """Return random sets of blocks, shape (n, blocks), that change at most the wanted number."""
-    most = len(region.free)
-    if region.grid.max_changes is not None:
-        most = min(most, region.grid.max_changes)
-    wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
-    room = np.broadcast_to(wanted, (n,)).copy()
-    order = np.argsort(rng.random((n, len(blocks))), axis=1)
-    sizes = np.array([len(block) for block in blocks])
-    chosen = np.zeros((n, len(blocks)), dtype=np.bool_)
-    rows = np.arange(n)
-    for place in range(len(blocks)):
-        if not room.any():
-            break
-        at = order[:, place]
-        fits = sizes[at] <= room
-        chosen[rows, at] = fits
-        room -= np.where(fits, sizes[at], 0)
-    return chosen
-
-
-def _draw_block(
-    region: Landscape,
-    X: Array,
-    rows: Indices,
-    block: tuple[int, ...],
-    rng: np.random.Generator,
-    *,
-    moved: bool,
-) -> None:
-    """Redraw one block of the given rows in place; `moved` leaves the query's values out."""
-    axes = region.grid.axes
-    if len(block) == 1:
-        X[rows, block[0]] = axes[block[0]].draw(len(rows), rng, moved=moved)
-        return
-    sides = [side for side in (-1, 1) if all(axes[j].room(side) for j in block)]
-    options = np.array(sides if moved else [0, *sides])
-    side = options[rng.integers(len(options), size=len(rows))]
-    for j in block:
-        X[rows, j] = region.query[j]
-        for s in sides:
-            these = rows[side == s]
-            X[these, j] = axes[j].draw(len(these), rng, s, moved=True)
 
 
 def sample(
@@ -175,102 +105,9 @@ def _spread_out(
         return seeds
     pulled = pull(region, rejected, seeds, rng)
     walked = walk(region, np.concatenate([seeds, pulled]), n, rng, changes)
-    X = _distinct(np.concatenate([seeds, pulled, walked]))
+    X = distinct(np.concatenate([seeds, pulled, walked]))
     X = X[_wanted(region, X, changes)]
     return X[rng.permutation(len(X))]
-
-
-def _distinct(X: Array) -> Array:
-    _, first = np.unique(np.nan_to_num(X), axis=0, return_index=True)
-    return X[np.sort(first)]
-
-
-def walk(
-    region: Landscape, seeds: Array, n: int, rng: np.random.Generator, changes: int | None = None
-) -> Array:
-    """Return at most `n` allowed rows reached from allowed `seeds` by random allowed moves.
-
-    Parameters
-    ----------
-    changes : int, optional
-        Number of changed features; the walk may pass through others on its way.
-    """
-    walkers = min(max(n, 16), WALKERS)
-    X = seeds[rng.integers(len(seeds), size=walkers)]
-    found = [np.empty((0, len(region.query)))]
-    total = 0
-    for _ in range(ROUNDS * -(-n // walkers)):
-        Y = _step(region, X, rng)
-        good = region.contains(Y)
-        if changes is not None:
-            before = np.abs(region.grid.changes(X).sum(axis=1) - changes)
-            after = np.abs(region.grid.changes(Y).sum(axis=1) - changes)
-            good &= after <= before
-        moved = good & (Y != X).any(axis=1)
-        X = np.where(good[:, None], Y, X)
-        wanted = moved & (region.grid.changes(Y).sum(axis=1) > 0)
-        found.append(Y[wanted])
-        total += int(wanted.sum())
-        if total >= 4 * n:
-            break
-    rows = _distinct(np.concatenate(found))
-    return rows[rng.permutation(len(rows))[:n]]
-
-
-def _step(region: Landscape, X: Array, rng: np.random.Generator) -> Array:
-    """Return one random move per row: a block redrawn, or a move of random reach.
-
-    Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
-    slide along linear rules instead of crossing them.
-    """
-    grid = region.grid
-    blocks = moving_blocks(region)
-    Y = X.copy()
-    kind = rng.random(len(X))
-    picked = rng.integers(len(blocks), size=len(X))
-    for at, block in enumerate(blocks):
-        rows = np.flatnonzero((picked == at) & (kind < 0.5))
-        if len(rows):
-            _draw_block(region, Y, rows, block, rng, moved=True)
-    sliding = ordered(region)
-    reach = 10.0 ** rng.uniform(-3, 0.5, size=(len(X), 1))
-    shift = rng.standard_normal(X.shape) * reach * grid.scale * sliding
-    if grid.max_changes is not None:
-        shift *= grid.changes(X)
-    few = rng.random(X.shape) < 2.0 / len(region.free)
-    shift = np.where((kind < 0.75)[:, None], shift * few, shift)
-    shifted = (kind >= 0.5)[:, None] & sliding
-    Y = np.where(shifted, X + shift, Y)
-    if len(region.A):
-        Y = np.where(shifted, _slide(region, X, Y), Y)
-    return region.complete(_swap(region, grid.snap(Y), X, rng))
-
-
-def _slide(region: Landscape, X: Array, Y: Array) -> Array:
-    """Return `Y` pulled back along each move to where the linear rules still hold."""
-    direction = np.nan_to_num(Y - X)
-    speed = direction @ region.A.T
-    slack = np.maximum(region.b - np.nan_to_num(X) @ region.A.T, 0.0)
-    reach = np.where(speed > 0, slack / np.where(speed > 0, speed, 1.0), np.inf)
-    t = np.minimum(1.0, 0.999 * reach.min(axis=1))
-    # a rule that holds with equality can only be followed by projecting onto it, in repair
-    return np.where(np.isnan(X), X, X + t[:, None] * direction)
-
-
-def _swap(region: Landscape, Y: Array, X: Array, rng: np.random.Generator) -> Array:
-    """Return rows over the l0 bound with randomly chosen older changes taken back."""
-    bound = region.grid.max_changes
-    if bound is None:
-        return Y
-    changed = region.grid.changes(Y)
-    excess = changed.sum(axis=1) - bound
-    if (excess <= 0).all():
-        return Y
-    # the smallest random keys among old changes go back to the query
-    keys = np.where(changed & (Y == X), rng.random(Y.shape), np.inf)
-    rank = np.argsort(np.argsort(keys, axis=1), axis=1)
-    back = (rank < excess[:, None]) & np.isfinite(keys)
-    return np.where(back, region.query, Y)
 
 
 def background(region: Landscape) -> Array:
@@ -287,7 +124,7 @@ def background_rows(
     X = region.data[rng.integers(len(region.data), size=n)]
     if changes is not None:
         blocks = moving_blocks(region)
-        chosen = _supports(region, blocks, n, rng, changes)
+        chosen = random_supports(region, blocks, n, rng, changes)
         copied = np.zeros(X.shape, dtype=np.bool_)
         for at, block in enumerate(blocks):
             copied[:, list(block)] = chosen[:, [at]]
@@ -317,7 +154,7 @@ def _descend(region: Landscape, rng: np.random.Generator) -> Array:
         done: Mask = score == 0
         if done.any():
             return X[done]
-        Y = _step(region, X, rng)
+        Y = step(region, X, rng)
         new = _broken(region, Y)
         better = new <= score
         X, score = np.where(better[:, None], Y, X), np.where(better, new, score)

@@ -31,7 +31,7 @@ def write_space(space: Terms) -> dict[str, Plain]:
     schema = space.schema
     lost = [rule.label for rule in space.rules if not isinstance(rule, TextRule)]
     lost += [f"derive({rule.name!r})" for rule in space.derived]
-    lost += [] if space.near is None else [space.near.label]
+    lost += [rule.label for rule in space.near]
     return {
         "format": FORMAT,
         "features": [[to_plain(n), write_feature(f)] for n, f in schema.features.items()],
@@ -83,7 +83,7 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
             cost["norm"],
             {from_plain(name): value for name, value in cost["per_feature"]},
         ),
-        "near": None,
+        "near": (),
         "inferred": frozenset(from_plain(name) for name in plain["inferred"]),
         "unrestored": tuple(plain["unrestored"]),
     }

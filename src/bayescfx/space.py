@@ -8,21 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bayescfx import inference, saved
 from bayescfx.arrays import Array
-from bayescfx.cells import Column
 from bayescfx.description import describe
 from bayescfx.errors import SpaceError
-from bayescfx.features import (
-    FEATURES,
-    Categorical,
-    Feature,
-    Integer,
-    Moment,
-    Real,
-)
+from bayescfx.features import FEATURES, Categorical, Feature
 from bayescfx.groups import regroup
 from bayescfx.limits import Limits, is_ordered
 from bayescfx.near import MOST_ROWS, NearData
@@ -45,6 +36,7 @@ class Space(Terms):
 
     Examples
     --------
+    >>> from bayescfx.features import Integer
     >>> space = Space({"age": Integer(17, 90), "sex": Categorical(["f", "m"])})
     >>> region = space.fix("sex").only_up("age").around({"age": 30, "sex": "f"})
     >>> region.low, region.high
@@ -52,20 +44,9 @@ class Space(Terms):
     """
 
     def __init__(self, features: Mapping[Any, Feature]) -> None:
-        given: object = features
-        if not isinstance(given, Mapping) or not features:
-            raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
-        for name, feature in features.items():
-            if not isinstance(feature, FEATURES):
-                raise SpaceError(
-                    f"feature {name!r} must be Real, Integer, Ordinal, Categorical or Moment; got "
-                    f"{feature!r}."
-                )
-        columns = tuple(Column(name, _natural_dtype(f)) for name, f in features.items())
-        schema = Schema(dict(features), columns, None, {})
-        self._set(
-            schema, inference.default_scales(schema), np.empty((0, len(columns))), frozenset()
-        )
+        schema = inference.schema_by_hand(features)
+        background = np.empty((0, len(schema.names)))
+        self._set(schema, inference.default_scales(schema), background, frozenset())
 
     def _set(
         self, schema: Schema, scale: Array, background: Array, inferred: frozenset[Hashable]
@@ -80,7 +61,7 @@ class Space(Terms):
             "blocks": (),
             "most_changes": None,
             "price": Cost(),
-            "near": None,
+            "near": (),
             "inferred": inferred,
             "unrestored": (),
         }
@@ -100,6 +81,7 @@ class Space(Terms):
 
         Examples
         --------
+        >>> import pandas as pd
         >>> space = Space.from_data(pd.DataFrame({"age": [20, 40], "bmi": [21.5, 30.0]}))
         >>> space.features["age"]
         Integer(low=20, high=40, step=1, cyclic=False)
@@ -307,7 +289,7 @@ class Space(Terms):
         frame, _ = inference.as_frame(X)
         codes = inference.background(frame, self.schema, MOST_ROWS)
         near = NearData.fit(codes, self.features, self.scale, quantile, neighbours)
-        return self._changed(near=near)
+        return self._changed(near=(*self.near, near))
 
     def group(self, name: Hashable, columns: Iterable[Hashable]) -> Space:
         """Return the space in which one-hot columns are one feature with the columns as levels.
@@ -321,16 +303,7 @@ class Space(Terms):
         columns : iterable of column names
         """
         members = tuple(self._name(column) for column in columns)
-        self._check_groupable(name, members)
-        return self._changed(**regroup(self.schema, self.scale, self.background, name, members))
-
-    def _check_groupable(self, name: Hashable, members: tuple[Hashable, ...]) -> None:
-        if len(members) < 2 or len(set(members)) < len(members):
-            raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
-        if name in self.schema.names and name not in members:
-            raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
-        if self.rules or self.derived or self.blocks or self.near or self.limits:
-            raise SpaceError("`group` must come first. Group columns before stating any rule.")
+        return self._changed(**regroup(self, name, members))
 
     # ── rows and codes ──
 
@@ -385,16 +358,3 @@ class Space(Terms):
         for name, value in saved.read_space(plain).items():
             object.__setattr__(self, name, value)
         return self
-
-
-def _natural_dtype(feature: Feature) -> Any:
-    """Return the dtype of a column made by hand."""
-    match feature:
-        case Real():
-            return np.dtype(np.float64)
-        case Integer():
-            return np.dtype(np.int64)
-        case Moment():
-            return pd.Series([feature.low, feature.high]).dtype
-        case _:
-            return pd.Series(list(feature.levels)).dtype

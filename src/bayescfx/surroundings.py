@@ -12,7 +12,7 @@ from bayescfx.axis import Axis
 from bayescfx.errors import QueryError, SpaceWarning
 from bayescfx.grid import Grid
 from bayescfx.limits import Limits, make_axis
-from bayescfx.near import NearData, NearHere
+from bayescfx.near import NearAll, NearData, NearHere
 from bayescfx.region import Region
 from bayescfx.schema import Own, Schema
 from bayescfx.terms import Terms
@@ -54,7 +54,7 @@ def _region(terms: Terms, schema: Schema, own: Own) -> Region:
             for rule in terms.derived
             if rule.name in terms.limits
         ),
-        near=None if terms.near is None else _near_here(terms.near, grid),
+        near=_near_here(terms.near, grid),
     )
 
 
@@ -91,12 +91,15 @@ def _can_move(axes: list[Axis], bound: int | None) -> bool:
     return any(all(axis.room(side) for axis in axes) for side in (-1, 1))
 
 
-def _near_here(near: NearData, grid: Grid) -> NearHere:
+def _near_here(near: tuple[NearData, ...], grid: Grid) -> NearHere | NearAll | None:
+    if not near:
+        return None
     moving = grid.derived.copy()
     moving[grid.free] = True
     low = np.where(grid.derived, -np.inf, grid.low)
     high = np.where(grid.derived, np.inf, grid.high)
-    return near.here(grid.query, moving, low, high)
+    parts = tuple(rule.here(grid.query, moving, low, high) for rule in near)
+    return parts[0] if len(parts) == 1 else NearAll(parts)
 
 
 def _warn(message: str) -> None:

@@ -36,7 +36,7 @@ class Terms:
         The l0 bound.
     price : Cost
         What moving costs.
-    near : NearData or None
+    near : tuple of NearData
         The data to stay close to.
     inferred : frozenset of names
         Features whose range came from data.
@@ -53,7 +53,7 @@ class Terms:
     blocks: tuple[tuple[Hashable, ...], ...]
     most_changes: int | None
     price: Cost
-    near: NearData | None
+    near: tuple[NearData, ...]
     inferred: frozenset[Hashable]
     unrestored: tuple[str, ...]
 
