@@ -1,0 +1,326 @@
+"""Projected gradient ascent of the potential (Section 2.1).
+
+The paper's recurrence is ``x <- Π[x + η ∇ρ(f(x))]``. It works on the continuous features, each in
+units of its own scale (:mod:`bayescfx.search.polytope`), and ends at a point for which the
+certificate of CFX-Potential-Localopt holds (:mod:`bayescfx.search.certificate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SpaceError
+from bayescfx.problem import Problem
+from bayescfx.search.baselines import check_positive, check_whole
+from bayescfx.search.certificate import Instance, Solution, certify, localopt_residual
+from bayescfx.search.draws import fresh_rows
+from bayescfx.search.polytope import Slice
+from bayescfx.search.question import Ending, Question
+from bayescfx.search.slopes import Slopes, Spot
+
+_ARMIJO = 1e-4  # share of the promised gain that a step must keep
+_HALVINGS = 24
+_LIFTS = 4
+_SAMPLES = 257
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """One point of the recurrence.
+
+    Parameters
+    ----------
+    point : Array of shape (d,)
+        Codes.
+    output : float
+        f(point).
+    gradient : Array of shape (k,)
+        ∇ρ(f(point)) in units of the features' scales.
+    step : float
+        The η of the certificate.
+    residual : float
+        ‖x − Π[x + η ∇ρ(f(x))]‖₂ in the same units.
+    """
+
+    point: Array
+    output: float
+    gradient: Array
+    step: float
+    residual: float
+
+
+@dataclass(frozen=True)
+class ProjectedGradient:
+    """Follow the gradient of the potential, projected onto the region.
+
+    Only continuous features move; the others keep the value of the start. Steps and residuals are
+    Euclidean in units of the features' scales. Limits and linear rules are projected onto exactly
+    (linear rules need the extra ``gradient``); other rules and the bound on changes are met by the
+    region's own repair, and where that allows no step upwards the ascent ends without a
+    certificate.
+
+    The query is a stationary point of every EP potential. Where the potential is flat at a start
+    that does not reach the target, the start is therefore first pushed along the gradient of f,
+    half way to the wanted output.
+
+    Parameters
+    ----------
+    step : float, optional
+        The step size η. By default one over the curvature of the potential seen through the
+        model's slope at the start, see :func:`natural_step`.
+    tolerance : float, default 1e-3
+        The δ of the certificate.
+    gradient : callable, optional
+        Rows, as the model gets them, to the derivatives of the model's output: one column for
+        each of theirs, or for each numeric one, or a frame with their names. By default
+        finite differences, one model row per continuous feature.
+    difference : float, default 1e-4
+        Width of finite differences, as a share of each feature's range.
+    backtrack : bool, default True
+        Shorten steps that don't raise the potential, and lengthen those that do. The certificate
+        always speaks of η. Without, every step is the plain recurrence.
+    restarts : int, default 8
+        How often to start again at a random row while the target is not reached.
+    iterations : int, default 500
+        The most steps from one start.
+
+    Examples
+    --------
+    >>> ProjectedGradient(step=0.1, backtrack=False).tolerance
+    0.001
+    """
+
+    step: float | None = None
+    tolerance: float = 1e-3
+    gradient: Callable[[Any], Any] | None = field(default=None, repr=False)
+    difference: float = 1e-4
+    backtrack: bool = True
+    restarts: int = 8
+    iterations: int = 500
+
+    def __post_init__(self) -> None:
+        if self.step is not None:
+            check_positive("step", self.step)
+        check_positive("tolerance", self.tolerance)
+        check_positive("difference", self.difference)
+        check_whole("restarts", self.restarts, 0)
+        check_whole("iterations", self.iterations, 1)
+
+    def run(self, question: Question) -> Ending:
+        """Follow the recurrence from the query, then from random rows."""
+        for _ in self.visits(question):
+            pass
+        return "converged"
+
+    def visits(self, question: Question) -> Iterator[Visit]:
+        """Yield the points of the recurrence, start after start.
+
+        Ends when the certificate holds at a point that reaches the target, or no restart is left.
+
+        Raises
+        ------
+        SpaceError
+            If no continuous feature may move.
+        """
+        if not len(Slice(question.region, question.region.query).features):
+            raise SpaceError(
+                "`ProjectedGradient` needs a continuous feature that may move; this query has "
+                "none. Use another method, such as 'bayes-cfx'."
+            )
+        for slopes, spot in self._starts(question):
+            eta = self._eta(question.problem, spot)
+            for visit in self._climb(slopes, spot, eta):
+                yield visit
+                certified = visit.residual <= self.tolerance
+                if certified and question.problem.accepted(np.array([visit.output]))[0]:
+                    return
+
+    def certify(
+        self, question: Question, visits: Sequence[Visit], *, lipschitz: float | None = None
+    ) -> Solution | None:
+        """Return the certificate of a run, or a witness that the model breaks `lipschitz`.
+
+        Parameters
+        ----------
+        question : Question
+            The question; rows not evaluated before are charged to its account.
+        visits : sequence of Visit
+            What :meth:`visits` yielded.
+        lipschitz : float, optional
+            The L that f, ∇f, ρ and ∇ρ are said to keep, in units of the features' scales.
+
+        Returns
+        -------
+        LocalOptimum, LipschitzViolation, GradientViolation or None
+            About the visit of highest potential among those where the certificate holds,
+            else about the last; points are coordinates in units of the scales.
+        """
+        chosen = _best(question.problem, visits, self.tolerance)
+        slopes = self._slopes(question, chosen.point)
+        part = slopes.part
+        instance = Instance(
+            slopes.outputs,
+            slopes.gradients,
+            question.problem.potential,
+            part,
+            chosen.step,
+            self.tolerance,
+            lipschitz,
+        )
+        alike = [part.coordinates(visit.point) for visit in visits if part.holds(visit.point)]
+        # difference quotients can't disprove a gradient made of difference quotients
+        check = None if self.gradient is None else 1e-5
+        return certify(instance, part.coordinates(chosen.point), np.array(alike), difference=check)
+
+    # ── starts ──
+
+    def _slopes(self, question: Question, row: Array) -> Slopes:
+        part = Slice(question.region, row)
+        return Slopes(question, part, self.gradient, self.difference)
+
+    def _starts(self, question: Question) -> Iterator[tuple[Slopes, Spot]]:
+        """Yield where to start: the query, or one push away from it to each side wanted."""
+        region = question.region
+        if region.contains(region.query[None, :])[0]:
+            slopes = self._slopes(question, region.query)
+            spot = slopes.at(region.query)
+            aims = _aims(question.problem, question.problem.output)
+            if spot is not None and aims and self._flat(question.problem, slopes, spot):
+                for aim in aims:
+                    yield slopes, self._lifted(question.problem, slopes, spot, aim)
+            elif spot is not None:
+                yield slopes, spot
+        for row in islice(fresh_rows(question), self.restarts):
+            slopes = self._slopes(question, row)
+            spot = slopes.at(row)
+            if spot is not None:
+                aims = _aims(question.problem, spot.output)
+                nearest = min(aims, key=lambda aim: abs(aim - spot.output), default=spot.output)
+                yield slopes, self._lifted(question.problem, slopes, spot, nearest)
+
+    def _lifted(self, problem: Problem, slopes: Slopes, spot: Spot, aim: float) -> Spot:
+        """Return a spot where the potential is not flat, by pushing the output towards `aim`."""
+        for _ in range(_LIFTS):
+            steepness = float(spot.slope @ spot.slope)
+            if steepness == 0.0 or not self._flat(problem, slopes, spot):
+                break
+            push = 0.5 * (aim - spot.output) / steepness
+            z = slopes.part.coordinates(spot.point)
+            landed = slopes.part.land(slopes.part.project(z + push * spot.slope))
+            pushed = None if landed is None else slopes.at(landed)
+            if pushed is None or (pushed.point == spot.point).all():
+                break
+            spot = pushed
+        return spot
+
+    def _flat(self, problem: Problem, slopes: Slopes, spot: Spot) -> bool:
+        """Return whether the certificate holds, trivially, at a spot that misses the target."""
+        visit = _visit(problem, slopes.part, spot, self._eta(problem, spot))
+        hit = problem.accepted(np.array([spot.output]))[0]
+        return not hit and visit.residual <= self.tolerance
+
+    def _eta(self, problem: Problem, spot: Spot) -> float:
+        return natural_step(problem, spot.slope) if self.step is None else self.step
+
+    # ── the recurrence ──
+
+    def _climb(self, slopes: Slopes, spot: Spot, eta: float) -> Iterator[Visit]:
+        length = eta
+        for _ in range(self.iterations):
+            slopes.question.deadline.check()
+            visit = _visit(slopes.question.problem, slopes.part, spot, eta)
+            yield visit
+            if visit.residual <= self.tolerance:
+                return
+            moved = self._ascent(slopes, visit, length) if self.backtrack else None
+            if not self.backtrack:
+                landed = slopes.part.land(_step(slopes.part, visit, eta))
+                ahead = None if landed is None else slopes.at(landed)
+                moved = None if ahead is None else (ahead, eta)
+            if moved is None:
+                return
+            spot, length = moved
+
+    def _ascent(self, slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | None:
+        """Return a spot that raises the potential enough, and the length to try next."""
+        rho, part = slopes.question.problem.potential, slopes.part
+        z, value = part.coordinates(visit.point), float(rho.value(visit.output))
+        for halvings in range(_HALVINGS):
+            t = length * 0.5**halvings
+            landed = part.land(_step(part, visit, t))
+            if landed is None:
+                continue
+            gap = float(np.linalg.norm(part.coordinates(landed) - z))
+            if gap <= 1e-3 * self.tolerance:
+                return None
+            output = float(slopes.question.account.evaluate(landed[None, :])[0])
+            # Armijo's rule along the projection arc; a fault (nan) fails it
+            if float(rho.value(output)) - value >= _ARMIJO * gap * gap / t:
+                spot = slopes.at(landed)
+                return None if spot is None else (spot, 2.0 * t if halvings == 0 else t)
+        return None
+
+
+def natural_step(problem: Problem, slope: Array) -> float:
+    """Return ``1 / (L ‖∇f‖²)`` with ``L`` the largest curvature of the potential on the way.
+
+    The way is from f(query) to the wanted outputs and as far beyond. For a linear model this is the
+    step size for which the recurrence can't overshoot a local optimum by more than it was short.
+
+    Parameters
+    ----------
+    problem : Problem
+        Potential and wish.
+    slope : Array of shape (k,)
+        ∇f at the start.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Real
+    >>> from bayescfx.space import Space
+    >>> from bayescfx.targets import increase
+    >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
+    >>> problem = Problem.of(region, 0.0, increase(by=4))
+    >>> round(natural_step(problem, np.array([2.0])), 1)  # width² / (2 ‖∇f‖²)
+    2.0
+    """
+    steepness = float(slope @ slope)
+    ends = [problem.output, *_aims(problem, problem.output)]
+    reach = max(ends) - min(ends)
+    if steepness == 0.0 or reach == 0.0:
+        return 1.0
+    y = np.linspace(min(ends) - reach, max(ends) + reach, _SAMPLES)
+    curvature = float(np.abs(np.diff(problem.potential.slope(y)) / np.diff(y)).max())
+    return 1.0 / (curvature * steepness) if curvature > 0.0 else 1.0
+
+
+def _aims(problem: Problem, output: float) -> list[float]:
+    """Return the nearest output of each interval wanted that does not hold `output`."""
+    nearest = [min(max(output, low), high) for low, high in problem.wanted]
+    return [aim for aim in nearest if aim != output]
+
+
+def _step(part: Slice, visit: Visit, length: float) -> Array:
+    """Return Π[z + t ∇ρ(f(z))], shape (k,)."""
+    return part.project(part.coordinates(visit.point) + length * visit.gradient)
+
+
+def _visit(problem: Problem, part: Slice, spot: Spot, eta: float) -> Visit:
+    """Return a spot with the gradient of the potential and its residual."""
+    gradient = np.asarray(float(problem.potential.slope(spot.output)) * spot.slope)
+    residual = localopt_residual(part.coordinates(spot.point), gradient, eta, part.project)
+    return Visit(spot.point, spot.output, gradient, eta, residual)
+
+
+def _best(problem: Problem, visits: Sequence[Visit], tolerance: float) -> Visit:
+    """Return the certified visit of highest potential, or else the last visit."""
+    certified = [visit for visit in visits if visit.residual <= tolerance]
+    if not certified:
+        return visits[-1]
+    return max(certified, key=lambda visit: float(problem.potential.value(visit.output)))

@@ -1,0 +1,153 @@
+"""Naive Bayesian optimisation: a surrogate of the potential itself (Section 4, *Bayes*).
+
+The composition with the potential is thrown away: what the surrogate sees is ρ(f(x)), which is flat
+nearly everywhere and peaked where the target is. The method is here to compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
+from bayescfx.arrays import Array
+from bayescfx.propose import Proposal, propose
+from bayescfx.region import Region
+from bayescfx.search.baselines import check_whole, satisfied
+from bayescfx.search.belief import Belief, Surrogate, learn, relevant
+from bayescfx.search.draws import fresh_rows
+from bayescfx.search.question import Ending, Question, Rounds, drive
+
+_HUBS = 4  # best rows around which the surrogate keeps what is known
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
+
+    The surrogate models the potential ``p``; the cost is known and moves the threshold.
+
+    Parameters
+    ----------
+    belief : Belief
+        The surrogate of the potential, relative to its peak.
+    region : Region
+        Knows the cost.
+    best : float
+        The best `v` so far.
+    weight : float
+        What a unit of distance is worth, as a share of the peak.
+    """
+
+    belief: Belief
+    region: Region
+    best: float
+    weight: float
+
+    def _threshold(self, X: Array) -> Array:
+        return np.asarray(self.best + self.weight * self.region.distance(X))
+
+    def value(self, X: Array) -> Array:
+        """Return log EI ``(n,)`` at codes ``(n, d)``."""
+        mean, std = self.belief.predict(X)
+        return log_expected_improvement(mean, std, self._threshold(X))
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return log EI ``(n,)`` and its derivative by each code ``(n, d)``."""
+        mean, std, mean_x, std_x = self.belief.predict_gradient(X)
+        best = self._threshold(X)
+        d_mean, d_std = log_expected_improvement_gradient(mean, std, best)
+        # a higher threshold is worth as much as a lower mean
+        gain_x = mean_x - self.weight * self.region.distance_gradient(X)
+        slope = d_mean[:, None] * gain_x + d_std[:, None] * std_x
+        return log_expected_improvement(mean, std, best), slope
+
+
+@dataclass(frozen=True)
+class NaiveBayes:
+    """Bayesian optimisation with the surrogate on ρ∘f and classic expected improvement.
+
+    Parameters
+    ----------
+    starts : int, default 2
+        Rows evaluated before the first proposal, beside the query: data rows that fit the region,
+        else random ones.
+    batch : int, default 1
+        Proposals per round.
+    surrogate : Surrogate
+        How the surrogate is made.
+
+    Examples
+    --------
+    >>> NaiveBayes(batch=4).starts
+    2
+    """
+
+    starts: int = 2
+    batch: int = 1
+    surrogate: Surrogate = field(default_factory=Surrogate)
+
+    def __post_init__(self) -> None:
+        check_whole("starts", self.starts, 0)
+        check_whole("batch", self.batch, 1)
+
+    def run(self, question: Question) -> Ending:
+        """Propose and evaluate until the budget, the time or the region ends."""
+        return drive(self, question)
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield proposals to be evaluated."""
+        first = self._first(question)
+        if len(first) and not satisfied(question):
+            yield first
+        belief: Belief | None = None
+        others = fresh_rows(question)
+        while not satisfied(question):
+            if not len(question.account.evaluator.y):  # nothing but faults so far
+                batch = list(islice(others, self.batch))
+                if not batch:
+                    return "exhausted"
+                yield np.array(batch)
+                continue
+            belief = self._learn(question, belief)
+            found = self._propose(question, belief)
+            if found.exhausted:
+                return "exhausted"
+            yield found.points
+        return "converged"
+
+    def _propose(self, question: Question, belief: Belief) -> Proposal:
+        region, weight = question.region, question.weight
+        worth = question.problem.score(question.y) - weight * region.distance(question.X)
+        order = np.argsort(-worth, kind="stable")
+        # without a row inside the region anything above 0, the least potential, is a gain
+        best = float(worth[order[0]]) if len(worth) else 0.0
+        return propose(
+            Improvement(belief, region, best, weight),
+            region,
+            question.rng,
+            question.X[order[:_HUBS]],
+            k=self.batch,
+            avoid=question.account.evaluator.known.codes,  # faults included
+            deadline=question.deadline,
+        )
+
+    def _first(self, question: Question) -> Array:
+        region, rng = question.region, question.rng
+        rows = region.background_rows(self.starts, rng)
+        if len(rows) < self.starts:
+            rows = np.vstack([rows, region.sample(self.starts - len(rows), rng)])
+        return rows
+
+    def _learn(self, question: Question, before: Belief | None) -> Belief:
+        """Fit the surrogate to the potentials of everything known that matters here."""
+        evaluator, problem = question.account.evaluator, question.problem
+        X, y = evaluator.X, evaluator.y
+        hubs = np.argsort(-problem.score(question.y), kind="stable")[:_HUBS]
+        chosen = relevant(question.region, X, y, self.surrogate.points, question.X[hubs])
+        potential = problem.score(y[chosen])
+        return learn(
+            self.surrogate, question.region, X[chosen], potential, before, question.deadline
+        )

@@ -1,0 +1,185 @@
+"""The continuous part of a region: a box with linear rules, in units of the features' scales.
+
+This is the paper's domain ``X = {x : A x <= b}``. Its coordinates are ``z = x / scale`` (one
+unit of each is a change of one scale, as in the distance), and "Euclidean" means the ordinary 2-norm of
+``z``; the paper's statements hold for the model as a function of ``z``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.errors import InfeasibleError, MissingExtraError
+from bayescfx.region import Region
+from bayescfx.repair import ordered
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """The set ``{z : low <= z <= high, A z <= b}``.
+
+    Parameters
+    ----------
+    low, high : Array of shape (k,)
+        The box, finite.
+    A, b : Array of shape (rules, k) and (rules,)
+        Linear rules; possibly none.
+
+    Examples
+    --------
+    >>> box = Polytope(np.zeros(2), np.ones(2), np.empty((0, 2)), np.empty(0))
+    >>> box.project(np.array([0.5, 3.0])).tolist()
+    [0.5, 1.0]
+    """
+
+    low: Array
+    high: Array
+    A: Array
+    b: Array
+
+    def project(self, z: Array) -> Array:
+        """Return the Euclidean projection of a point ``(k,)``.
+
+        Raises
+        ------
+        MissingExtraError
+            If a linear rule binds and quadprog is not installed.
+        InfeasibleError
+            If the set is empty.
+        """
+        boxed = np.clip(z, self.low, self.high)
+        # the nearest point of the box is the nearest of any subset that it lies in
+        if not len(self.A) or (self.A @ boxed <= self.b).all():
+            return boxed
+        return self._quadratic(z)
+
+    def contains(self, Z: Array) -> Mask:
+        """Return which points ``(n, k)`` belong to the set."""
+        boxed = ((self.low <= Z) & (self.high >= Z)).all(axis=1)
+        over = Z @ self.A.T - self.b
+        return np.asarray(boxed & (over <= 0.0).all(axis=1))
+
+    def settle(self, Z: Array) -> Array:
+        """Return the points as they are: every one can be told exactly."""
+        return Z
+
+    def _quadratic(self, z: Array) -> Array:
+        try:
+            from quadprog import solve_qp
+        except ImportError as error:
+            raise MissingExtraError(
+                "projection onto linear rules needs quadprog, which is not installed. "
+                "Run: pip install 'bayescfx[gradient]'"
+            ) from error
+        unit = np.eye(len(z))
+        length = np.linalg.norm(self.A, axis=1)
+        C = np.vstack([-self.A / length[:, None], unit, -unit])
+        ends = np.concatenate([-self.b / length, self.low, -self.high])
+        try:
+            nearest = solve_qp(unit, np.asarray(z, dtype=float), C.T, ends)[0]
+        except ValueError as error:
+            raise InfeasibleError(
+                "no point of the limits satisfies every linear rule while the other features "
+                "stay. Relax a rule or free a feature."
+            ) from error
+        return np.asarray(np.clip(nearest, self.low, self.high))
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The continuous features of a region, all others held at the values of one row.
+
+    Parameters
+    ----------
+    region : Region
+        The region.
+    row : Array of shape (d,)
+        Codes of the row.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 4), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
+    >>> part = Slice(region, region.query)
+    >>> part.features.tolist(), part.coordinates(region.query).tolist()
+    ([0], [1.0])
+    """
+
+    region: Region
+    row: Array
+
+    @cached_property
+    def features(self) -> Indices:
+        """Positions ``(k,)`` of the features that move: free, ordered, and without a grid."""
+        region = self.region
+        return np.flatnonzero(ordered(region) & (region.step == 0.0) & (region.low < region.high))
+
+    @cached_property
+    def scale(self) -> Array:
+        """Units ``(k,)`` of the coordinates."""
+        return np.asarray(self.region.scale[self.features])
+
+    @cached_property
+    def _held(self) -> Mask:
+        """Features that must stay; derived ones follow and are not among them."""
+        held = ~self.region.grid.derived
+        held[self.features] = False
+        return held
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """Limits and linear rules; rules on derived or missing features are left out."""
+        region, at = self.region, self.features
+        other = np.ones(len(self.row), dtype=np.bool_)
+        other[at] = False
+        unknown = region.grid.derived | np.isnan(self.row)
+        uses = region.A != 0.0
+        usable = uses[:, at].any(axis=1) & ~uses[:, unknown].any(axis=1)
+        A, b = region.A[usable], region.b[usable]
+        rest = A[:, other] @ np.nan_to_num(self.row[other])
+        low, high = region.low[at] / self.scale, region.high[at] / self.scale
+        return Polytope(low, high, A[:, at] * self.scale, b - rest)
+
+    def coordinates(self, x: Array) -> Array:
+        """Return the coordinates ``(k,)`` of a row of codes."""
+        return np.asarray(x[self.features] / self.scale)
+
+    def codes(self, Z: Array) -> Array:
+        """Return rows of codes ``(n, d)`` at coordinates ``(n, k)``, derived columns recomputed."""
+        rows = np.repeat(self.row[None, :], len(Z), axis=0)
+        rows[:, self.features] = Z * self.scale
+        return self.region.snap(rows)
+
+    def project(self, z: Array) -> Array:
+        """Return the projection of coordinates ``(k,)`` onto box and linear rules."""
+        return self.polytope.project(z)
+
+    def contains(self, Z: Array) -> Mask:
+        """Return which coordinates ``(n, k)`` are allowed rows."""
+        return self.region.contains(self.codes(Z))
+
+    def settle(self, Z: Array) -> Array:
+        """Return the coordinates ``(n, k)`` of the codes nearest to given ones."""
+        return np.asarray(self.codes(Z)[:, self.features] / self.scale)
+
+    def land(self, z: Array) -> Array | None:
+        """Return an allowed row ``(d,)`` at or near coordinates, or None.
+
+        What box and linear rules can't say (the l0 bound, functions, text that is not linear)
+        is met by the region's own repair, as long as held features stay.
+        """
+        rows = self.codes(z[None, :])
+        if self.region.contains(rows)[0]:
+            return np.asarray(rows[0])
+        rows, allowed = self.region.repair(rows)
+        return np.asarray(rows[0]) if allowed[0] and self.holds(rows[0]) else None
+
+    def holds(self, x: Array) -> bool:
+        """Return whether a row of codes ``(d,)`` has the slice's values in all held features."""
+        given, kept = x[self._held], self.row[self._held]
+        return bool(((given == kept) | (np.isnan(given) & np.isnan(kept))).all())
