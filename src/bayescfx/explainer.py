@@ -421,7 +421,7 @@ class _Run:
         if question.reached:
             status = "reached"
         else:
-            verdict = judge(question, space=task.space)
+            verdict = judge(question)
             probability, binding = verdict.probability, verdict.binding
             if ending == "exhausted":
                 probability = 0.0  # every point was evaluated

@@ -9,7 +9,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.propose import Acquisition, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
-from bayescfx.search.objectives import Cliffs, Gain, Nearer, Record, Within
+from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
 from bayescfx.search.question import Ending, Question, Rounds, drive
 
 
@@ -17,7 +17,8 @@ from bayescfx.search.question import Ending, Question, Rounds, drive
 class BayesCFX:
     starts: int | None = None
     batch: int = 1
-    local: int = 3
+    cycle: tuple = ('global', 'box', 'few')
+    few: int = 2
     half: float = 0.25
     surrogate: Surrogate = field(default_factory=Surrogate)
 
@@ -55,20 +56,33 @@ class BayesCFX:
                 )
                 starts = self._far_starts(question, v)
                 steps += 1
-                if self.local and steps % self.local != 0:
-                    if last is not None:
-                        length = min(length * 1.5, 0.5) if v.max() > last + 1e-3 else length * 0.75
-                        if length < 0.03:
-                            length = self.half
-                    last = float(v.max())
+                kind = self.cycle[steps % len(self.cycle)]
+                if kind != "global":
                     centre = inside[np.argmax(v)]
-                    low, high = belief.coordinates.box(centre, length)
-                    objective = Within(objective, low, high)
                     m = 256
-                    lo, hi = np.maximum(low, region.low), np.minimum(high, region.high)
-                    u = lo + rng.random((m, len(lo))) * (hi - lo)
-                    mask = rng.random((m, len(lo))) < rng.random((m, 1))
-                    starts = region.project(np.where(mask, u, centre))
+                    if kind == "box":
+                        if last is not None:
+                            length = (
+                                min(length * 1.5, 0.5) if v.max() > last + 1e-3 else length * 0.75
+                            )
+                            if length < 0.03:
+                                length = self.half
+                        last = float(v.max())
+                        low, high = belief.coordinates.box(centre, length)
+                        objective = Within(objective, low, high)
+                        lo, hi = np.maximum(low, region.low), np.minimum(high, region.high)
+                        u = lo + rng.random((m, len(lo))) * (hi - lo)
+                        mask = rng.random((m, len(lo))) < rng.random((m, 1))
+                        starts = region.project(np.where(mask, u, centre))
+                    else:
+                        objective = Few(objective, centre, self.few)
+                        u = np.vstack([region.background_rows(m, rng), region.sample(m // 2, rng), inside])
+                        u = u[rng.integers(len(u), size=2 * m)]
+                        size = rng.integers(1, self.few + 1, size=(len(u), 1))
+                        rank = np.argsort(rng.random((len(u), len(region.free))), axis=1)
+                        mask = np.zeros(u.shape, bool)
+                        mask[:, region.free] = rank < size
+                        starts = region.project(np.where(mask, u, centre))
             found = propose(
                 objective,
                 region,

@@ -115,6 +115,38 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Few:
+    """An objective restricted to rows that differ from `centre` in few features.
+
+    Parameters
+    ----------
+    objective : Acquisition
+        What is maximised.
+    centre : Array of shape (d,)
+        A row.
+    most : int
+        In how many features others may differ.
+    """
+
+    objective: Acquisition
+    centre: Array
+    most: int
+
+    def _outside(self, X: Array) -> Mask:
+        return np.asarray((X != self.centre).sum(axis=1) > self.most)
+
+    def value(self, X: Array) -> Array:
+        """Return the objective ``(n,)`` at codes ``(n, d)``."""
+        return np.where(self._outside(X), -np.inf, self.objective.value(X))
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
+        value, slope = self.objective.gradient(X)
+        same = X == self.centre
+        return np.where(self._outside(X), -np.inf, value), np.where(same, 0.0, slope)
+
+
+@dataclass(frozen=True)
 class Cliffs:
     """Places where the model jumps across the target set, which no surrogate can resolve.
 
