@@ -74,7 +74,7 @@ def assert_gradient_accurate(question: Question, d_mean: float, d_std: float) ->
     # roundings of a gradient that is zero: its natural size is 1 / width while the density is
     # narrow and 1 / std when it is wide
     width, std = question.shape[-1], question.std
-    floor = 1e-15 / max(width, std)
+    floor = 1e-14 / max(width, std)
     floors = [floor, floor * min(1.0, std / width)]
     if question.kind == "plateau":  # panels 60 nats below the largest are left out: 1e-26
         floors = [size + 1e-16 / std for size in floors]
