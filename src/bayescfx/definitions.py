@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import TargetError
-from bayescfx.potentials import Potential, checked_epsilon
+from bayescfx.levels import checked_epsilon
+from bayescfx.potentials import Potential
 
 
 @dataclass(frozen=True, slots=True)

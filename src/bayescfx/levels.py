@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.errors import TargetError
 
 Interval: TypeAlias = tuple[float, float]
 Intervals: TypeAlias = tuple[Interval, ...]
@@ -145,3 +146,10 @@ def _root(depth: Array, sign: float) -> tuple[Array, Array]:
     v = np.where(np.abs(s) < 0.1, series, np.expm1(log_t))
     t = np.where(np.abs(s) < 0.1, 1.0 + series, np.exp(log_t))
     return t, v
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """Return `epsilon` as a float if it is in [0, 1), else explain."""
+    if not 0.0 <= epsilon < 1.0:
+        raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
+    return float(epsilon)
