@@ -20,15 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.halfspaces import Halfspaces
 
 _ARMIJO = 1e-4  # share of the promised increase that a step must deliver
 _SHORTEST = 1e-7  # a shorter step than this share of the first one is a failure
 _FIRST = 0.1  # longest move of a coordinate while nothing is known, in units of its range
 _LONGEST = 0.5  # longest move of a coordinate later
 _NUDGE = 1e-9  # how far beside its kink a coordinate's slope is taken, in units of its range
-_ROUNDS = 12  # most changes of the active set per direction
-_MARGIN = 1e-9  # distance kept from linear rules, in units of the ranges
-_TOUCH = 1e-7  # a rule with less slack than this (in its own norm) is active
 
 Evaluate = Callable[[Indices, Array], tuple[Array, Array]]
 
@@ -130,7 +128,7 @@ class _Climb:
         if H is not None:
             self.first = np.asarray(~H.any(axis=(1, 2)))
             self.H[~self.first] = H[~self.first]
-        self.rules = _Rules.of(box, X) if len(box.A) else None
+        self.rules = Halfspaces.of(box.A, box.b, box.columns, box.span, X) if len(box.A) else None
         self.alive = np.ones(m, dtype=bool)
         self.quiet = np.zeros(m, dtype=int)
         self.step, self.gain = np.ones(m), np.zeros(m)
@@ -270,91 +268,3 @@ class _Climb:
         self.H[again] = np.eye(self.H.shape[1])
         self.first[again] = True
         self.fresh[again] = True
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """Linear rules in units of the ranges, each with a normal of length 1."""
-
-    A: Array  # (m, r, c) over the columns of each row
-    whole: Array  # (m, r, d) over all coordinates, in the user's units
-    b: Array  # (m, r)
-
-    @classmethod
-    def of(cls, box: Box, X: Array) -> _Rules:
-        A = box.A.T[box.columns].transpose(0, 2, 1) * box.span[:, None, :]
-        norm = np.sqrt((A * A).sum(axis=2))
-        norm = np.where(norm > 0, norm, 1.0)
-        whole = box.A[None] / norm[:, :, None]
-        # A hair inside the rules, so that rounding errors never add up to a violation.
-        b = np.maximum(box.b / norm - _MARGIN, _products(whole, X))
-        return cls(A / norm[:, :, None], whole, b)
-
-    def slack(self, rows: Indices, X: Array) -> Array:
-        return self.b[rows] - _products(self.whole[rows], X)
-
-    def along(
-        self, rows: Indices, X: Array, x: Array, g: Array, H: Array, low: Array, high: Array
-    ) -> tuple[Array, Mask]:
-        """Directions along the active rules, in the metric of `H`, and which coordinates stay.
-
-        An active-set method: each round drops the rule that pulls inwards most and holds the
-        coordinates that would leave their box.
-        """
-        A = self.A[rows]
-        floor, ceiling = x <= low, x >= high
-        active = self.slack(rows, X) <= _TOUCH
-        pull = np.zeros(active.shape)
-        outward = low >= high
-        for _ in range(_ROUNDS):
-            rest = g - np.einsum("mr,mrc->mc", pull, A)
-            stuck = outward | (floor & (rest <= 0)) | (ceiling & (rest >= 0))
-            move = np.where(stuck[:, :, None] | stuck[:, None, :], 0.0, H)
-            AH = (A @ move) * active[:, :, None]
-            pull = _multipliers(AH @ A.transpose(0, 2, 1), (AH @ g[:, :, None])[:, :, 0], active)
-            p = (move @ g[:, :, None])[:, :, 0] - np.einsum("mr,mrc->mc", pull, AH)
-            leaving = ((floor & (p < 0)) | (ceiling & (p > 0))) & ~stuck
-            inward = (pull < -1e-12) & (pull == pull.min(axis=1, keepdims=True))
-            if not (leaving.any() or inward.any()):
-                break
-            outward = outward | leaving
-            active = active & ~inward
-        return np.where(leaving, 0.0, p), stuck
-
-    def shortened(
-        self, rows: Indices, X: Array, x: Array, p: Array, span: Array, low: Array, high: Array
-    ) -> Array:
-        """Cut steps `p` where a rule begins, after clipping to the box where that leaves room."""
-        slack = np.maximum(self.slack(rows, X), 0.0)
-        A = self.A[rows]
-        clipped = (np.minimum(np.maximum(x + p * span, low), high) - x) / span
-        share = _share(slack, (A @ clipped[:, :, None])[:, :, 0])
-        whole = _share(slack, (A @ p[:, :, None])[:, :, 0])
-        room = np.where(p > 0, high - x, low - x) / span
-        whole = np.minimum(whole, _share(np.abs(room), np.abs(p)))
-        use = (share >= 0.05)[:, None]
-        return np.where(use, clipped * share[:, None], p * whole[:, None])
-
-
-def _products(A: Array, X: Array) -> Array:
-    """Return ``A x`` of each row; missing cells, which no rule uses, count as 0."""
-    return np.asarray((A @ np.nan_to_num(X)[:, :, None])[:, :, 0])
-
-
-def _multipliers(gram: Array, rise: Array, active: Mask) -> Array:
-    """Solve ``gram z = rise`` over the active rules of each row; 0 elsewhere."""
-    r = active.shape[1]
-    gram = gram * active[:, None, :]
-    size = np.maximum(np.einsum("mrr->m", gram), 1e-300)[:, None, None] / r
-    regular = gram / size + np.eye(r) * np.where(active, 1e-10, 1.0)[:, :, None]
-    wanted = rise[:, :, None] / size
-    pull = np.linalg.solve(regular, wanted)
-    pull += np.linalg.solve(regular, wanted - gram / size @ pull)  # undo what the ridge did
-    return np.asarray(pull[:, :, 0] * active)
-
-
-def _share(slack: Array, rise: Array) -> Array:
-    """Largest share of a step, at most 1, whose `rise` stays within `slack`."""
-    rising = rise > 1e-13
-    share = np.where(rising, slack / np.where(rising, rise, 1.0), np.inf)
-    return np.asarray(np.minimum(1.0, share.min(axis=1, initial=np.inf)))

@@ -40,6 +40,23 @@ class Ledger:
         Rows that were evaluated before: they are scored, but not remembered.
     deadline : Deadline
         Checked before every call of the function.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Plane:
+    ...     def value(self, X):
+    ...         return X.sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), np.ones_like(X)
+    >>> ledger = Ledger(Plane(), region, avoid=region.query[None])
+    >>> ledger.value(np.array([[0.5, 2.0], [0.1, 4.0]]))
+    array([2.5, 4.1])
+    >>> ledger.tried()
+    (array([[0.1, 4. ]]), array([4.1]))
     """
 
     def __init__(

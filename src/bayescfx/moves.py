@@ -2,152 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.axes import JUMPS, LISTED, Axes
 from bayescfx.ledger import Ledger
 from bayescfx.region import Region
 
-_LISTED = 32  # an ordered grid with more values is searched by doubling steps, not value by value
-_JUMPS = 6  # places tried along a continuous coordinate or a long grid
 _BUDGET = 3072  # most rows per call
 _PAIRS = 1536  # most pairs of moves per call
 _COMBINE = (1, 2, 3, 5, 8, 16, 64)  # how many of a row's best single moves are tried together
-
-
-@dataclass(frozen=True)
-class Axes:
-    """The free features of a region, by the way they are searched.
-
-    Parameters
-    ----------
-    region : Region
-        Where the features live.
-    smooth : Indices
-        Continuous features, which have a gradient.
-    listed : Indices
-        Features whose values are tried one by one.
-    long : Indices
-        Ordered grids too long for that: relaxed, then stepped.
-    span : Array of shape (d,)
-        Range of each feature, 1 where it is fixed.
-    free : Indices
-        All of them.
-    """
-
-    region: Region
-    smooth: Indices
-    listed: Indices
-    long: Indices
-    span: Array
-    free: Indices
-
-    @classmethod
-    def of(cls, region: Region) -> Axes:
-        """Sort the free features of `region`."""
-        width = region.high - region.low
-        free = [j for j in region.free.tolist() if width[j] > 0]
-        smooth = [j for j in free if region.step[j] == 0 and not region.categorical[j]]
-        listed: list[int] = []
-        long: list[int] = []
-        for j in sorted(set(free) - set(smooth)):
-            values = region.choices[j]
-            ordered = not (region.categorical[j] or region.cyclic[j])
-            short = values is not None and (len(values) <= _LISTED or not ordered)
-            (listed if short else long).append(j)
-        return cls(
-            region=region,
-            smooth=np.array(smooth, dtype=np.intp),
-            listed=np.array(listed, dtype=np.intp),
-            long=np.array(long, dtype=np.intp),
-            span=np.where(width > 0, width, 1.0),
-            free=np.array(free, dtype=np.intp),
-        )
-
-    @property
-    def sloped(self) -> Indices:
-        """Features that a gradient moves."""
-        return np.sort(np.concatenate([self.smooth, self.long]))
-
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw rows ``(n, d)``, every free feature uniform over its own values."""
-        region = self.region
-        X = np.tile(region.query, (n, 1))
-        for j in self.free.tolist():
-            values = region.choices[j]
-            if values is not None and region.step[j] != 0:
-                X[:, j] = values[rng.integers(len(values), size=n)]
-        if self.smooth.size:
-            width = self.span[self.smooth]
-            X[:, self.smooth] = region.low[self.smooth] + width * rng.random((n, self.smooth.size))
-        for j in self.long.tolist():
-            if region.choices[j] is None:
-                X[:, j] = self._grid(j, rng.random(n))
-        return X
-
-    def _grid(self, j: int, share: Array) -> Array:
-        """Grid values of feature `j` at shares of its range."""
-        low, step = self.region.low[j], self.region.step[j]
-        count = np.floor((self.region.high[j] - low) / step + 1e-9)
-        return np.asarray(low + step * np.minimum(np.floor(share * (count + 1)), count))
-
-    def unit(self, X: Array) -> Array:
-        """Rows as coordinates in which ordered ranges have length 1 and levels differ by 1."""
-        free = self.free
-        return np.asarray(X[:, free] / np.where(self.region.categorical, 1.0, self.span)[free])
-
-    def separation(self, unit: Array, one: Array) -> Array:
-        """Euclidean distances ``(n,)`` of rows of :meth:`unit` from `one`; levels differ or not."""
-        gap = np.abs(unit - one)
-        gap = np.where(self.region.categorical[self.free], gap > 0, gap)
-        return np.asarray(np.sqrt((gap * gap).sum(axis=1)))
-
-    def lines(self, rng: np.random.Generator) -> tuple[Indices, Array]:
-        """Features and values ``(t,)`` of the moves along one axis, the same for every row."""
-        features: list[Indices] = []
-        values: list[Array] = []
-        for j in self.free.tolist():
-            line = self._line(j, rng)
-            features.append(np.full(len(line), j, dtype=np.intp))
-            values.append(line)
-        if not features:
-            return np.empty(0, dtype=np.intp), np.empty(0)
-        return np.concatenate(features), np.concatenate(values)
-
-    def _line(self, j: int, rng: np.random.Generator) -> Array:
-        known = self.region.choices[j]
-        if known is not None and self.region.step[j] != 0 and len(known) <= _LISTED:
-            return known
-        share = (np.arange(_JUMPS) + rng.random(_JUMPS)) / _JUMPS
-        if self.region.step[j] == 0:
-            line = self.region.low[j] + share * self.span[j]
-        elif known is None:
-            line = self._grid(j, share)
-        elif self.region.categorical[j]:
-            line = known[rng.integers(len(known), size=_LISTED)]
-        else:
-            line = known[(share * len(known)).astype(int)]
-        return np.append(line, self.region.query[j])
-
-    def strides(self, X: Array) -> tuple[Indices, Indices, Array]:
-        """Rows, features and values of doubling steps along long grids, from each row of `X`."""
-        rows, features, values = [], [], []
-        for j in self.long.tolist():
-            count = max(2, round(self.span[j] / self.region.step[j]))
-            stride = self.region.step[j] * 2.0 ** np.arange(int(np.ceil(np.log2(count))))
-            V = X[:, j, None] + np.concatenate([stride, -stride])
-            low, high = self.region.low[j], self.region.high[j]
-            keep = (low <= V) & (high >= V)
-            at = np.nonzero(keep)[0]
-            rows.append(at)
-            features.append(np.full(len(at), j, dtype=np.intp))
-            values.append(V[keep])
-        if not rows:
-            none = np.empty(0, dtype=np.intp)
-            return none, none, np.empty(0)
-        return np.concatenate(rows), np.concatenate(features), np.concatenate(values)
 
 
 def improve(
@@ -178,6 +42,23 @@ def improve(
     -------
     X, value : Array of shape (m, d) and (m,)
         Never worse.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Hill:
+    ...     def value(self, X):
+    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
+    >>> ledger, start = Ledger(Hill(), region), region.query[None]
+    >>> rng = np.random.default_rng(0)
+    >>> X, value = improve(ledger, Axes.of(region), start, ledger.value(start), rng)
+    >>> float(X[0, 1])
+    7.0
     """
     region = ledger.region
     moves = _single_moves(axes, X, rng)
@@ -245,7 +126,7 @@ def _whole_lines(axes: Axes, x: Array) -> Array:
     out = []
     for j in axes.listed.tolist():
         values = axes.region.choices[j]
-        if values is not None and len(values) > _LISTED:
+        if values is not None and len(values) > LISTED:
             line = np.tile(x, (len(values), 1))
             line[:, j] = values
             out.append(line)
@@ -262,7 +143,7 @@ def _joint(axes: Axes, X: Array, rng: np.random.Generator) -> tuple[Indices, Arr
         back[:, at] = region.query[at]
         out.append(back)
         for side in (region.low, region.high):
-            for share in (np.arange(_JUMPS) + rng.random(_JUMPS)) / _JUMPS:
+            for share in (np.arange(JUMPS) + rng.random(JUMPS)) / JUMPS:
                 moved = X.copy()
                 moved[:, at] = region.query[at] + share * (side - region.query)[at]
                 out.append(moved)

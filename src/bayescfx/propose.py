@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.axes import Axes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.ledger import Acquisition, Ledger
-from bayescfx.moves import Axes
 from bayescfx.refine import different, refine
 from bayescfx.region import Region
 from bayescfx.supports import sampled, screen
@@ -86,6 +86,20 @@ def propose(
     ------
     OutOfTime
         If the deadline passes on the way.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Hill:
+    ...     def value(self, X):
+    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
+    >>> propose(Hill(), region, np.random.default_rng(0)).points.round(3)
+    array([[0.25, 7.  ]])
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")

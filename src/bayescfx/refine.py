@@ -8,8 +8,9 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.ascent import Box, ascend
+from bayescfx.axes import Axes
 from bayescfx.ledger import Ledger
-from bayescfx.moves import Axes, improve
+from bayescfx.moves import improve
 
 # Rows that are still in, and calls of their ascent, round by round.
 _ROUNDS = ((24, 5), (8, 8))
@@ -49,9 +50,26 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
         How many different maxima are wanted.
     rng : numpy.random.Generator
         Source of moves.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Hill:
+    ...     def value(self, X):
+    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
+    >>> ledger, axes = Ledger(Hill(), region), Axes.of(region)
+    >>> _ = ledger.value(region.sample(50, np.random.default_rng(0)))
+    >>> refine(ledger, axes, 1, np.random.default_rng(0))
+    >>> ledger.tried(1)[0].round(3)
+    array([[0.25, 7.  ]])
     """
     shrink = min(1.0, _WIDE / max(1, len(axes.sloped)))
-    rounds = _ROUNDS if ledger.region.max_changes is None else _SPARSE
+    rounds: tuple[tuple[int, int], ...] = _ROUNDS if ledger.region.max_changes is None else _SPARSE
     if not axes.sloped.size:
         rounds = _FLAT
     X, value = ledger.tried(64 + 8 * rounds[0][0])
@@ -101,6 +119,15 @@ def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARA
     Returns
     -------
     Indices
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> X = np.array([[0.1, 3.0], [0.11, 3.0], [0.9, 3.0]])
+    >>> different(Axes.of(region), X, np.array([1.0, 2.0, 3.0]), 2)
+    array([2, 1])
     """
     order = np.argsort(-value, kind="stable")
     unit = axes.unit(X[order])

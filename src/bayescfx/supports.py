@@ -8,9 +8,9 @@ from math import comb
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.axes import Axes
 from bayescfx.errors import InfeasibleError
 from bayescfx.ledger import Ledger
-from bayescfx.moves import Axes
 from bayescfx.region import Region
 
 _FEW = 300  # at most this many sets of features are explored one by one
@@ -34,6 +34,22 @@ def screen(ledger: Ledger, axes: Axes, starts: Array, rng: np.random.Generator) 
         Promising rows, best first; they and changes of them are candidates too.
     rng : numpy.random.Generator
         Source of the candidates.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Hill:
+    ...     def value(self, X):
+    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
+    >>> ledger = Ledger(Hill(), region)
+    >>> screen(ledger, Axes.of(region), region.query[None], np.random.default_rng(0))
+    >>> len(ledger.tried()[0]) > 100
+    True
     """
     region = ledger.region
     bound = region.max_changes
