@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.special import log_ndtr, ndtr
-from tests.oracles.spaces import random_case
 
 from bayescfx.arrays import Array
 from bayescfx.ascent import Box, ascend
@@ -24,6 +23,7 @@ from bayescfx.propose import propose
 from bayescfx.region import Region
 from bayescfx.space import Space
 from bayescfx.surrogate import GaussianProcess
+from tests.oracles.spaces import random_case
 
 LISTED = 8192  # larger finite regions are searched, not enumerated
 
