@@ -46,7 +46,7 @@ class Kind:
     """A space with a query, a model, a wish that is easy to fulfil, and a check of raw rows."""
 
     space: Space
-    query: dict[str, Any]
+    query: Any
     model: Callable[[pd.DataFrame], Any]
     check: Callable[[pd.DataFrame], Any]
     target: Target = WISH
@@ -251,7 +251,7 @@ def test_an_easy_wish_is_nearly_fulfilled(method: str, kind: str) -> None:
 @every_pair
 def test_nothing_that_was_given_is_changed(method: str, kind: str) -> None:
     given = KINDS[kind]
-    query, described = dict(given.query), repr(given.space)
+    query, described = given.query.copy(), repr(given.space)
     question, _ = ask(given, 5, weight=0.1)
     region = question.region
     before = [a.copy() for a in (region.query, region.low, region.high, region.scale, region.data)]

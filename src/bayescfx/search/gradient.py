@@ -24,10 +24,10 @@ from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
 from bayescfx.search.slopes import Slopes, Spot
 
-_ARMIJO = 1e-4  # share of the promised gain that a step must keep
-_HALVINGS = 24
-_LIFTS = 4
-_SAMPLES = 257
+_ARMIJO = 0.25  # share of the gain promised by the slope that a step must keep
+_TRIALS = 24  # lengths tried before an ascent counts as stuck
+_LIFTS = 4  # pushes away from where the potential is flat
+_SAMPLES = 257  # outputs at which the curvature of the potential is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +238,7 @@ class ProjectedGradient:
             yield visit
             if visit.residual <= self.tolerance:
                 return
-            moved = self._ascent(slopes, visit, length) if self.backtrack else None
-            if not self.backtrack:
-                landed = slopes.part.land(_step(slopes.part, visit, eta))
-                ahead = None if landed is None else slopes.at(landed)
-                moved = None if ahead is None else (ahead, eta)
+            moved = (self._ascent if self.backtrack else _plain)(slopes, visit, length)
             if moved is None:
                 return
             spot, length = moved
@@ -251,20 +247,32 @@ class ProjectedGradient:
         """Return a spot that raises the potential enough, and the length to try next."""
         rho, part = slopes.question.problem.potential, slopes.part
         z, value = part.coordinates(visit.point), float(rho.value(visit.output))
-        for halvings in range(_HALVINGS):
-            t = length * 0.5**halvings
+        t = length
+        for _ in range(_TRIALS):
             landed = part.land(_step(part, visit, t))
             if landed is None:
+                t *= 0.5
                 continue
             gap = float(np.linalg.norm(part.coordinates(landed) - z))
             if gap <= 1e-3 * self.tolerance:
                 return None
             output = float(slopes.question.account.evaluate(landed[None, :])[0])
-            # Armijo's rule along the projection arc; a fault (nan) fails it
-            if float(rho.value(output)) - value >= _ARMIJO * gap * gap / t:
+            # the gain relative to what the slope promises, by Armijo's rule along the projection
+            # arc; it is 1 - t / (2 t*) where t* leads to the top of a parabola
+            share = (float(rho.value(output)) - value) * t / gap**2
+            best = t / (2.0 * max(1.0 - share, 0.1)) if np.isfinite(share) else 0.0
+            if share >= _ARMIJO:
                 spot = slopes.at(landed)
-                return None if spot is None else (spot, 2.0 * t if halvings == 0 else t)
+                return None if spot is None else (spot, max(best, 0.5 * t))
+            t = min(max(best, 0.1 * t), 0.5 * t)
         return None
+
+
+def _plain(slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | None:
+    """Return the spot that the recurrence leads to, whatever its potential."""
+    landed = slopes.part.land(_step(slopes.part, visit, length))
+    spot = None if landed is None else slopes.at(landed)
+    return None if spot is None else (spot, length)
 
 
 def natural_step(problem: Problem, slope: Array) -> float:
