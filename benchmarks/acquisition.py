@@ -63,8 +63,8 @@ def run() -> dict[str, float]:
 
 def main() -> None:
     for name, value in run().items():
-        print(f"{name:45s} {value:7.1f} x numpy.exp(10000 x 32)")
-    print(f"limit for the potentials of the paper: {LIMIT:g}")
+        verdict = "within" if value <= LIMIT else "OVER"
+        print(f"{name:45s} {value:7.1f} x numpy.exp(10000 x 32), {verdict} the limit of {LIMIT:g}")
 
 
 if __name__ == "__main__":
