@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.oracles.spaces import random_case
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
@@ -31,6 +30,7 @@ from bayescfx.search.verdict import (
 )
 from bayescfx.space import Space
 from bayescfx.targets import as_target, change
+from tests.oracles.spaces import random_case
 
 UNIT = {name: Real(0, 1) for name in "abcd"}
 MIDDLE = dict.fromkeys("abcd", 0.5)
