@@ -1,0 +1,180 @@
+"""How often "out of reach" is said wrongly, and how early rightly.
+
+The range of outputs that 50,000 random rows of a region reach says what is true. *Reachable*:
+targets inside that range, four fifths of the way to its far end and at its very ends. *Out of
+reach*: targets beyond either end by a fifth of the range's length; where a search reaches such
+a target all the same, the random rows were wrong, and the problem is left out and counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import bayescfx as cfx
+from bayescfx.deadline import NEVER
+from bayescfx.region import Region
+from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.belief import Belief, Surrogate, learn
+from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.verdict import Watch
+from benchmarks.problems import MODELS, RANDOM_ROWS, Array, fitted, table
+from benchmarks.reporting import aim, show_table
+
+PROBLEMS = (*(("diabetes", model) for model in MODELS), ("friedman1", "lgbm"), ("friedman1", "svr"))
+BUDGETS = (60, 100)
+BEYOND = 0.2  # how far beyond the range, as a share of its length
+EARLY = 0.6  # share of the budget before which a verdict should come
+MOST_FALSE, LEAST_EARLY = 0.02, 0.8
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Bayes-CFX with a watch outside of it, for a search that does not watch by itself."""
+
+    def run(self, question: Question) -> Ending:
+        """Run alone."""
+        return drive(self, question)
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield what Bayes-CFX asks for, and end when the watch says so."""
+        watch, belief = Watch(question), None
+        rounds = BayesCFX().rounds(question)
+        X = next(rounds)
+        while True:
+            y = yield X
+            if not question.reached:
+                belief = _believed(question, belief)
+                if watch.out_of_reach(belief):
+                    return "unreachable"
+            try:
+                X = rounds.send(y)
+            except StopIteration as end:
+                ending: Ending = end.value
+                return ending
+
+
+def _believed(question: Question, before: Belief | None) -> Belief:
+    outputs = question.problem.to_surrogate(question.y)
+    return learn(Surrogate(), question.region, question.X, outputs, before, NEVER)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one search ended."""
+
+    problem: str
+    kind: str
+    budget: int
+    status: str
+    spent: int
+
+
+def spaces(X: Array) -> dict[str, cfx.Space]:
+    """Return a space in which everything moves, and one with fixed features and few changes."""
+    whole = cfx.Space.from_data(X)
+    return {"box": whole, "few": whole.fix(1, 4, 5, 7).max_changes(3)}
+
+
+def targets(region: Region, output: float, model: Any) -> dict[str, float]:
+    """Return targets by kind: inside the range of outputs, at its ends, and beyond."""
+    y = model.predict(region.rows(region.sample(RANDOM_ROWS, np.random.default_rng(0))))
+    low, high = float(y.min()), float(y.max())
+    far = high if high - output > output - low else low
+    near = low if far == high else high
+    wanted = {
+        "inside": output + 0.8 * (far - output),
+        "far end": far,
+        "above": high + BEYOND * (high - low),
+        "below": low - BEYOND * (high - low),
+    }
+    if abs(near - output) > 0.1 * (high - low):
+        wanted["near end"] = near
+    return wanted
+
+
+def outcomes(queries: int, budgets: tuple[int, ...], *, wrapped: bool) -> Iterator[Outcome]:
+    """Yield how each search ended; `wrapped` puts the watch around the search."""
+    for row in range(queries):
+        for data, name in PROBLEMS:
+            X, model = table(data).X, fitted(data, name)
+            query = X[np.random.default_rng([row, 17]).integers(len(X))]
+            output = float(model.predict(query[None])[0])
+            for kind_of_space, space in spaces(X).items():
+                for kind, target in targets(space.around(query), output, model).items():
+                    for budget in budgets:
+                        answer = cfx.explain(
+                            model.predict,
+                            query,
+                            space,
+                            target,
+                            budget=budget,
+                            rng=row,
+                            method=Watched() if wrapped else BayesCFX(),
+                        )
+                        yield Outcome(
+                            f"{data} {name}, {kind_of_space}",
+                            kind,
+                            budget,
+                            answer.status,
+                            answer.n_evaluations,
+                        )
+
+
+def figures(found: list[Outcome]) -> dict[str, float]:
+    """Return the share of false verdicts, of early ones, and what was left out."""
+    beyond = [o for o in found if o.kind in ("above", "below")]
+    inside = [o for o in found if o not in beyond]
+    real = [o for o in beyond if o.status != "reached"]
+    early = [o for o in real if o.status == "unreachable" and o.spent < EARLY * o.budget]
+    return {
+        "reachable": len(inside),
+        "false": sum(o.status == "unreachable" for o in inside) / max(1, len(inside)),
+        "beyond": len(real),
+        "early": len(early) / max(1, len(real)),
+        "ever": sum(o.status == "unreachable" for o in real) / max(1, len(real)),
+        "reached after all": len(beyond) - len(real),
+    }
+
+
+def run(
+    queries: int = 4, budgets: tuple[int, ...] = BUDGETS, *, wrapped: bool = False
+) -> dict[str, float]:
+    """Measure, print, and return the figures."""
+    found = []
+    for outcome in outcomes(queries, budgets, wrapped=wrapped):
+        found.append(outcome)
+        print(
+            f"{outcome.problem:22} {outcome.kind:9} budget {outcome.budget:3}: "
+            f"{outcome.status} after {outcome.spent}",
+            flush=True,
+        )
+    groups = {"all": found}
+    for problem in dict.fromkeys(o.problem for o in found):
+        groups[problem] = [o for o in found if o.problem == problem]
+    for budget in budgets:
+        groups[f"budget {budget}"] = [o for o in found if o.budget == budget]
+    table_rows = [(name, *figures(group).values()) for name, group in groups.items()]
+    head = ("problems", *figures(found))
+    show_table("Out of reach: false and early verdicts", head, table_rows)
+    result = figures(found)
+    print(f"false {aim(result['false'], '<=', MOST_FALSE)}")
+    print(f"early {aim(result['early'], '>=', LEAST_EARLY)}")
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=4)
+    parser.add_argument("--wrapped", action="store_true", help="watch from outside the search")
+    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
+    chosen = parser.parse_args()
+    run(chosen.queries, tuple(chosen.budgets), wrapped=chosen.wrapped)
+
+
+if __name__ == "__main__":
+    main()
