@@ -1,0 +1,77 @@
+"""How few model calls, how near, how fast: our search against its aims and its peers.
+
+``python -m benchmarks.efficiency --part nearest --queries 10 --models lgbm --budget 50``
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from benchmarks.parts import Settings, nearest, potential, thirty
+from benchmarks.problems import MODELS, OTHERS
+from benchmarks.reporting import write
+
+PARTS: dict[str, ModuleType] = {
+    "potential": potential,
+    "nearest": nearest,
+    "thirty": thirty,
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    words = argparse.ArgumentParser(prog="python -m benchmarks efficiency", description=__doc__)
+    words.add_argument("--part", "--only", nargs="+", choices=PARTS, default=list(PARTS))
+    words.add_argument("--queries", type=int, help="questions per cell")
+    words.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    words.add_argument("--budget", type=int, nargs="+", help="model rows per question")
+    words.add_argument(
+        "--data",
+        nargs="+",
+        choices=("diabetes", *OTHERS, "others"),
+        default=["diabetes"],
+        help="tables for the parts potential and nearest; 'others' are all but diabetes",
+    )
+    words.add_argument("--batch", type=int, default=Settings.batch, help="proposals a round")
+    words.add_argument("--method", default=Settings.method)
+    words.add_argument("--seed", type=int, default=0)
+    words.add_argument("--peers", choices=("auto", "run", "cached", "none"), default="auto")
+    return words
+
+
+def settings(given: argparse.Namespace) -> Settings:
+    """Return what the command line asks for."""
+    data = OTHERS if "others" in given.data else tuple(given.data)
+    return Settings(
+        queries=given.queries,
+        models=tuple(given.models),
+        budgets=tuple(given.budget) if given.budget else None,
+        data=data,
+        batch=given.batch,
+        method=given.method,
+        seed=given.seed,
+        peers=given.peers,
+    )
+
+
+def run(wanted: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -> dict[str, Any]:
+    """Measure, print and write each part; return all figures."""
+    wanted = wanted or Settings()
+    found = {}
+    for name in parts:
+        found[name] = PARTS[name].run(wanted)
+        PARTS[name].show(found[name])
+        write(f"efficiency-{name}", found[name], quick=wanted.quick)
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    given = parser().parse_args(words)
+    run(settings(given), given.part)
+
+
+if __name__ == "__main__":
+    main()

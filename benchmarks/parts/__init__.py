@@ -1,0 +1,27 @@
+"""The parts of the efficiency benchmark; each has ``run(settings)`` and ``show(figures)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.problems import MODELS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run measures; None means what the aims ask for."""
+
+    queries: int | None = None
+    models: tuple[str, ...] = MODELS
+    budgets: tuple[int, ...] | None = None
+    data: tuple[str, ...] = ("diabetes",)
+    batch: int = 64
+    method: str = "bayes-cfx"
+    seed: int = 0
+    peers: Literal["auto", "run", "cached", "none"] = "auto"
+
+    @property
+    def quick(self) -> bool:
+        """Return whether this is less, or other, than what the aims ask for."""
+        return self != Settings(peers=self.peers)

@@ -1,0 +1,139 @@
+"""Potential only: how much of the best known potential is found in 40 calls, and how soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.ours import ask
+from benchmarks.parts import Settings
+from benchmarks.peers import botorch_traces
+from benchmarks.problems import Case, cell
+from benchmarks.reporting import aim, show_table
+
+QUERIES, PEER_QUERIES, BUDGET = 20, 5, 40
+SHIFTS = (0.5, 1.5, -1.0)
+SHARE = 0.99
+AIMS = {
+    "share": (">=", 0.95),
+    "calls": ("<=", 6.0),
+    "shortfall": ("<=", 0.01),
+    "worst": ("<=", 0.1),
+}
+NAMES = {
+    "share": "share of problems at 99 % of the best known",
+    "calls": "median calls until then",
+    "shortfall": "mean shortfall",
+    "worst": "worst shortfall",
+}
+
+
+def cases(settings: Settings, queries: int) -> list[Case]:
+    """Return the problems, reachable or not."""
+    return [
+        asked
+        for data in settings.data
+        for model in settings.models
+        for shift in SHIFTS
+        for asked in cell(data, model, shift, queries)
+    ]
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    """Return the traces of both sides and what they amount to."""
+    queries = settings.queries or QUERIES
+    budget = settings.budgets[0] if settings.budgets else BUDGET
+    asked = cases(settings, queries)
+    traces, seconds = {}, []
+    for i, question in enumerate(asked):
+        found = ask(
+            question, budget=budget, cost=False, seed=settings.seed + i, method=settings.method
+        )
+        traces[question.key] = found.recorder.outputs
+        seconds.append(found.seconds)
+    common = cases(settings, min(queries, PEER_QUERIES))
+    theirs = botorch_traces(common, BUDGET, settings.peers) if budget == BUDGET else {}
+    known = {c.key: best_known(c, traces[c.key], theirs.get(c.key, [])) for c in asked}
+    shared = [c for c in common if c.key in theirs]
+    figures: dict[str, Any] = {
+        "budget": budget,
+        "queries": queries,
+        "ours": summary(asked, traces, known),
+        "ours_common": summary(shared, traces, known) if shared else None,
+        "botorch_common": summary(shared, theirs, known) if shared else None,
+        "seconds_per_problem": float(np.mean(seconds)),
+        "cells": cells(asked, traces, known),
+        "hard": hardest(asked, traces, known),
+        "best_known": known,
+        "traces": {key: np.round(y, 6).tolist() for key, y in traces.items()},
+    }
+    return figures
+
+
+def best_known(asked: Case, *found: list[float]) -> float:
+    """Return the best potential of 50,000 random rows and of anything any method found."""
+    return max(asked.best_random, *(float(asked.potential(y).max()) for y in found if y))
+
+
+def scores(asked: Case, y: list[float], known: float) -> tuple[float, float]:
+    """Return the shortfall relative to the best known, and the calls until 99 % of it."""
+    if known < 1e-9:  # nothing moves towards the target: the query is as good as anything
+        return 0.0, 1.0
+    trace = np.maximum.accumulate(asked.potential(y))
+    enough = trace >= SHARE * known
+    calls = float(np.argmax(enough) + 1) if enough.any() else np.inf
+    return 1.0 - float(trace[-1]) / known, calls
+
+
+def summary(
+    asked: list[Case], traces: dict[str, list[float]], known: dict[str, float]
+) -> dict[str, float]:
+    """Return the four figures of a set of problems."""
+    pairs = np.array([scores(c, traces[c.key], known[c.key]) for c in asked])
+    return {
+        "problems": len(asked),
+        "share": float(np.mean(np.isfinite(pairs[:, 1]))),
+        "calls": float(np.median(pairs[:, 1])),
+        "shortfall": float(np.mean(pairs[:, 0])),
+        "worst": float(np.max(pairs[:, 0])),
+    }
+
+
+def cells(
+    asked: list[Case], traces: dict[str, list[float]], known: dict[str, float]
+) -> dict[str, dict[str, float]]:
+    """Return the figures per table, model and shift."""
+    groups: dict[str, list[Case]] = {}
+    for c in asked:
+        groups.setdefault(f"{c.data} {c.model} {c.shift:+g} sd", []).append(c)
+    return {name: summary(group, traces, known) for name, group in groups.items()}
+
+
+def hardest(
+    asked: list[Case], traces: dict[str, list[float]], known: dict[str, float]
+) -> list[dict[str, Any]]:
+    """Return the problems with the largest shortfalls."""
+    short = [(scores(c, traces[c.key], known[c.key])[0], c.key) for c in asked]
+    return [{"case": key, "shortfall": s} for s, key in sorted(short, reverse=True)[:8] if s > 0.01]
+
+
+def show(figures: dict[str, Any]) -> None:
+    """Print the figures beside their aims."""
+    ours, mine, peer = (figures[k] for k in ("ours", "ours_common", "botorch_common"))
+    head = ["", f"ours ({ours['problems']})", "aim"]
+    rows = [[NAMES[k], ours[k], aim(ours[k], *AIMS[k])] for k in AIMS]
+    if peer:
+        head += [f"ours ({mine['problems']} common)", "BoTorch", "ahead"]
+        for row, key in zip(rows, AIMS, strict=True):
+            ahead = mine[key] >= peer[key] if key == "share" else mine[key] <= peer[key]
+            row += [mine[key], peer[key], ahead]
+    show_table(f"Potential only, {figures['budget']} calls, the query's included", head, rows)
+    show_table(
+        "  by cell",
+        ["", "share", "calls", "shortfall", "worst"],
+        [[name, *(c[k] for k in AIMS)] for name, c in figures["cells"].items()],
+    )
+    for hard in figures["hard"]:
+        print(f"  short by {hard['shortfall']:.3f}: {hard['case']}")
+    print(f"  {figures['seconds_per_problem']:.2f} CPU s per problem")

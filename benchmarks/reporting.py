@@ -1,0 +1,86 @@
+"""Tables on the screen and figures in JSON files."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).with_name("results")
+_PACKAGES = ("bayescfx", "numpy", "scipy", "scikit-learn", "lightgbm")
+
+
+def show_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table with aligned columns."""
+    lines = [list(head), *[[cell(value) for value in row] for row in rows]]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
+    print(f"\n{title}")
+    for line in lines:
+        texts = [
+            text.ljust(w) if j == 0 else text.rjust(w)
+            for j, (text, w) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  " + "  ".join(texts).rstrip())
+
+
+def cell(value: object) -> str:
+    """Return a value as short text."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value)
+
+
+def aim(value: float | None, relation: str, limit: float) -> str:
+    """Return an aim with the verdict on it."""
+    if value is None or np.isnan(value):
+        return f"{relation} {limit:g}"
+    met = value >= limit if relation == ">=" else value <= limit
+    return f"{relation} {limit:g} {'met' if met else 'MISSED'}"
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on: time, load, processor, versions."""
+    return {
+        "at": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "load": [round(x, 2) for x in os.getloadavg()],
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def write(name: str, figures: object, *, quick: bool = False) -> Path:
+    """Write figures to ``results``; a quick run does not replace a full one."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
+    content = {"machine": machine(), "figures": figures}
+    path.write_text(json.dumps(content, indent=1, default=_plain) + "\n")
+    return path
+
+
+def _plain(value: object) -> object:
+    """Return NumPy's numbers and arrays as JSON's."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")
