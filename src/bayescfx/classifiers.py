@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from bayescfx.adapters import CLASSIFIERS, adapted
 from bayescfx.errors import ModelError, suggest
-from bayescfx.model import Model, kind_of, name_of, plain
+from bayescfx.model import Model, kind_of, name_of, plain, predict_of
 
 _SHOWN = 20
 
@@ -44,12 +46,21 @@ def probability(clf: object, label: object = None) -> Model:
     >>> half(np.zeros((2, 1))), half.link
     (array([0.5, 0.5]), 'logit')
     """
+    name = name_of(clf)
+    clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
         return _callable_probability(clf, label)
     classes = _classes(clf)
     column = _column(classes, label)
-    name = f"P({classes[column]!r}) by {name_of(clf)}"
+    name = f"P({classes[column]!r}) by {name}"
     return Model(_Column(clf, column, len(classes)), link="logit", name=name)
+
+
+def as_classifier(model: object) -> object:
+    """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
+    adapt: Callable[[object], object] | None = adapted(model, CLASSIFIERS)
+    seen = None if adapt is None else adapt(model)
+    return model if seen is None else seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def _callable_probability(clf: object, label: object) -> Model:
             f"`label` must be None for a callable; got {label!r}. Let the callable return the "
             "probability of that label."
         )
-    return Model(clf, link="logit")
+    return Model(predict_of(clf), link="logit")
 
 
 def _classes(clf: object) -> list[object]:

@@ -7,7 +7,6 @@ happened on.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import numbers
 from collections.abc import Callable, Hashable, Mapping
@@ -18,13 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescfx.adapters import ADAPTERS, Predict, adapted
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
 from bayescfx.schema import Schema
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Link: TypeAlias = Literal["logit"]
-Predict: TypeAlias = Callable[[Any], object]
 
 _SHOWN_CELLS = 20
 _SHOWN_ROWS = 3
@@ -181,15 +180,14 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(_predict(model), name=name_of(model), names=names)
+    return Model(predict_of(model), name=name_of(model), names=names)
 
 
-def _predict(model: object) -> Predict:
+def predict_of(model: object) -> Predict:
     """Return the function that a user's model is."""
-    for kind in type(model).__mro__:
-        adapt = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
-        if adapt is not None:
-            return adapt(model)
+    adapt: Callable[[object], Predict] | None = adapted(model, ADAPTERS)
+    if adapt is not None:
+        return adapt(model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
         return predict
@@ -199,22 +197,6 @@ def _predict(model: object) -> Predict:
         f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
         "model, or a function of rows."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _XGBoost:
-    """XGBoost's native model, which takes no rows but its own matrix."""
-
-    booster: Any
-
-    def __call__(self, rows: Any) -> object:
-        xgboost = importlib.import_module("xgboost")
-        return self.booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
-
-
-#: Models whose ``predict`` does not take rows, by the full name of their class: nothing is imported
-#: for those who do not use them.
-ADAPTERS: dict[str, Callable[[Any], Predict]] = {"xgboost.core.Booster": _XGBoost}
 
 
 def _array(raw: object) -> NDArray[Any]:

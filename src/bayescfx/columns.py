@@ -1,0 +1,68 @@
+"""Columns as other libraries want them: text as categories, rows as one matrix, plain names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescfx.errors import ModelError
+
+
+def is_text(column: pd.Series[Any]) -> bool:
+    """Tell whether a column holds text or other objects that no number stands for."""
+    return bool(pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column))
+
+
+def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
+    """Return rows whose text columns, and those named, are pandas categories.
+
+    Tree libraries take categories and no text, and know the levels they were trained on.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [30], "job": ["cook"]})
+    >>> str(with_categories(frame)["job"].dtype)
+    'category'
+    """
+    if not isinstance(rows, pd.DataFrame):
+        return rows
+    wanted = {name for name in rows.columns if is_text(rows[name])}
+    wanted |= {name for name in more if name in rows.columns}
+    plain = [n for n in wanted if not isinstance(rows[n].dtype, pd.CategoricalDtype)]
+    return rows.astype(dict.fromkeys(plain, "category")) if plain else rows
+
+
+def same_name(name: object) -> str:
+    """Return a name as libraries write it that allow only letters, digits and ``_``.
+
+    Examples
+    --------
+    >>> same_name("hours-per-week")
+    'hours_per_week'
+    """
+    return re.sub(r"\W", "_", str(name))
+
+
+def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:
+    """Return rows as one matrix of numbers.
+
+    Raises
+    ------
+    ModelError
+        If a column holds something else.
+    """
+    if isinstance(rows, pd.DataFrame):
+        for name in rows.columns:
+            column = rows[name]
+            if not pd.api.types.is_numeric_dtype(column):
+                raise ModelError(
+                    f"{who} must get numbers; got column {name!r} of dtype {column.dtype}. Pass a "
+                    "function that encodes it and calls the model."
+                )
+        return rows.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array(rows, dtype=np.float64)
