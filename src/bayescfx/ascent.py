@@ -23,6 +23,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.halfspaces import Halfspaces
 
 _ARMIJO = 1e-4  # share of the promised increase that a step must deliver
+_STEEP = 50.0  # curvature, in units of the ranges, that a slope is given before it counts as flat
 _SHORTEST = 1e-7  # a shorter step than this share of the first one is a failure
 _FIRST = 0.1  # longest move of a coordinate while nothing is known, in units of its range
 _LONGEST = 0.5  # longest move of a coordinate later
@@ -207,6 +208,11 @@ class _Climb:
         scale = np.where(self.first[rows], _FIRST / reach, np.minimum(1.0, _LONGEST / reach))
         p = p * scale[:, None]
         calm = weak | (gain * scale <= tolerance)
+        doubtful = calm & ~self.first[rows] & ((slope * slope).sum(axis=1) > _STEEP * tolerance)
+        if doubtful.any():  # steep, yet nothing promised: the curvature learnt is wrong
+            self._forget(rows[doubtful])
+            self._aim(rows, tolerance)
+            return
         if self.rules is not None:
             span = self.box.span[rows]
             p = self.rules.shortened(rows, self.X[rows], x, p, span, low, high)
@@ -264,7 +270,10 @@ class _Climb:
         self.step[rows] *= np.where(np.isfinite(value), shrink, 0.25)
         failed = rows[self.step[rows] < _SHORTEST]
         self.alive[failed[self.first[failed]]] = False
-        again = failed[~self.first[failed]]
-        self.H[again] = np.eye(self.H.shape[1])
-        self.first[again] = True
-        self.fresh[again] = True
+        self._forget(failed[~self.first[failed]])
+
+    def _forget(self, rows: Indices) -> None:
+        """Start again with the steepest ascent."""
+        self.H[rows] = np.eye(self.H.shape[1])
+        self.first[rows] = True
+        self.fresh[rows] = True

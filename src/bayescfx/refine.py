@@ -18,8 +18,8 @@ _SPARSE = ((24, 5), (16, 8))  # under an l0 bound: more ends
 _FLAT = ((48, 0), (24, 0), (16, 0))  # nothing to climb: moves only
 _LAST = 12  # calls of the last ascents
 _REPEATS = 8  # most of them
-_RISE = 1e-7  # an increase worth another round, in units of the spread of values
-_TOLERANCE = 1e-6  # an increase not worth another step, in the same units
+_RISE = 1e-5  # an increase worth another round, in units of the spread of values
+_TOLERANCE = 3e-6  # an increase not worth another step, in the same units
 _SEPARATION = 0.2  # rows differ by at least this much, in units of the ranges
 _WIDE = 40  # with more continuous features than this, fewer rows climb
 
@@ -83,23 +83,23 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
         if at or not axes.sloped.size:
             field = _moved(ledger, axes, field, rng)
         field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
-    _finish(ledger, axes, field, max(rounds[-1][0] // 4, k), rng)
-
-
-def _finish(ledger: Ledger, axes: Axes, field: _Field, rows: int, rng: np.random.Generator) -> None:
-    """Move and climb the best rows until nothing rises any more."""
-    field = field.take(different(axes, field.X, field.value, rows))
+    field = field.take(different(axes, field.X, field.value, max(rounds[-1][0] // 4, k)))
     field = _climbed(ledger, axes, field, _LAST)
+    _finish(ledger, axes, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+
+
+def _finish(ledger: Ledger, axes: Axes, field: _Field, rng: np.random.Generator) -> None:
+    """Move and climb the best rows until none rises any more."""
     pairs = False
     for _ in range(_REPEATS):
         before = field.value
         field = _moved(ledger, axes, field, rng, pairs=pairs)
-        risen = field.value > before + _RISE * ledger.spread
-        if risen.any():
-            field = _climbed(ledger, axes, field.take(np.flatnonzero(risen)), _LAST)
+        risen = np.flatnonzero(field.value > before + _RISE * ledger.spread)
+        if risen.size:
+            field = _climbed(ledger, axes, field.take(risen), _LAST)
         elif pairs:
             break
-        pairs = not risen.any()  # two moves at once only where one is not enough
+        pairs = not risen.size  # two moves at once only where one is not enough
 
 
 def different(axes: Axes, X: Array, value: Array, n: int, apart: float = _SEPARATION) -> Indices:
