@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from benchmarks.parts import Settings, nearest, potential, thirty
+from benchmarks.parts import (
+    Settings,
+    nearest,
+    overhead,
+    potential,
+    repeatable,
+    sharing,
+    thirty,
+)
 from benchmarks.problems import MODELS, OTHERS
 from benchmarks.reporting import write
 
@@ -18,6 +26,9 @@ PARTS: dict[str, ModuleType] = {
     "potential": potential,
     "nearest": nearest,
     "thirty": thirty,
+    "overhead": overhead,
+    "sharing": sharing,
+    "repeatable": repeatable,
 }
 
 

@@ -26,6 +26,7 @@ class Recorder:
     calls: list[tuple[float, float, int]] = field(default_factory=list)
 
     def __call__(self, X: Array) -> Array:
+        """Return the outputs of rows ``X (n, d)``."""
         begin = time.process_time()
         y = self.function(X)
         self.outputs.extend(float(v) for v in y)
@@ -38,7 +39,7 @@ class Recorder:
         return sum(end - begin for begin, end, _ in self.calls)
 
     def gaps(self) -> list[tuple[int, float]]:
-        """Return, per step, the points known and the CPU seconds until the model was asked again."""
+        """Return, per step, the points known and the CPU seconds until the next model call."""
         known = np.cumsum([n for _, _, n in self.calls])
         return [
             (int(k), after[0] - before[1])
@@ -100,4 +101,5 @@ def nearness(asked: Case, found: Asked) -> dict[str, Any]:
         "seconds": found.seconds,
         "seconds_in_model": found.recorder.inside,
         "stopped": found.answer.stopped,
+        "random_share": asked.random_share,
     }

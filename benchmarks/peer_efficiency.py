@@ -1,7 +1,7 @@
 """The peers' side of the efficiency benchmark; runs in an environment of their own.
 
-Usage: ``python -m benchmarks.peer_efficiency request.json``. The models are fitted again there, from
-the same data with the same seeds. Prints one line of JSON per question as soon as it is answered.
+Usage: ``python -m benchmarks.peer_efficiency request.json``. The models are fitted again there,
+from the same data with the same seeds. Prints one line of JSON per question once it is answered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.problems import TOLERANCE, Array, Case, fitted, table
 
-STARTS, SAMPLES, RESTARTS, RAW_SAMPLES = 3, 128, 4, 512
+SAMPLES, RESTARTS, RAW_SAMPLES = 128, 4, 512
 
 
 def botorch_step(U: Array, y: Array, asked: Case) -> Array:
@@ -68,18 +68,16 @@ def botorch_step(U: Array, y: Array, asked: Case) -> Array:
 def botorch_loop(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
     """Return what the composite loop saw within its budget, and the CPU seconds of each step.
 
-    It starts from the query and 3 Sobol points, or from ``request["points"]`` more of them.
+    It starts from the query and the points of the unit cube in ``request["start"]``.
     """
     import torch
-    from torch.quasirandom import SobolEngine
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.double)
     torch.manual_seed(0)
     rows, predict = table(asked.data), fitted(asked.data, asked.model).predict
     low, span = rows.low, rows.high - rows.low
-    sobol = SobolEngine(len(low), scramble=True, seed=0).draw(request.get("points", STARTS))
-    U = np.vstack([(asked.query - low) / span, sobol.numpy()])
+    U = np.vstack([(asked.query - low) / span, request["start"]])
     y = np.concatenate([predict(asked.query[None]), predict(low + U[1:] * span)])
     steps = []
     while len(y) < request["budget"]:
@@ -105,6 +103,7 @@ class Counted:
     rows: int = 0
 
     def predict(self, frame: Any) -> Array:
+        """Return the outputs of a frame's rows."""
         self.rows += len(frame)
         return self.function(frame[self.names].to_numpy(np.float64))
 

@@ -15,10 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.problems import Case
+from benchmarks.problems import Case, order, sobol
 from benchmarks.reporting import RESULTS
 
 ROOT = Path(__file__).resolve().parent.parent
+STORED = RESULTS / "peer-botorch.json"
+STARTS = 3  # Sobol points that BoTorch's loop starts from, besides the query
 
 
 def peer_python() -> Path | None:
@@ -55,6 +57,13 @@ def call(peer: str, cases: Sequence[Case], **options: Any) -> Iterator[dict[str,
                 print(f"  ({peer} left out: {last})")
 
 
+def botorch(cases: Sequence[Case], points: int, budget: int) -> Iterator[dict[str, Any]]:
+    """Yield what BoTorch's composite loop saw, started from the query and Sobol points."""
+    for data in dict.fromkeys(c.data for c in cases):
+        asked = [c for c in cases if c.data == data]
+        yield from call("botorch", asked, start=sobol(data, points).tolist(), budget=budget)
+
+
 def botorch_traces(cases: Sequence[Case], budget: int, mode: str) -> dict[str, list[float]]:
     """Return the outputs that BoTorch's composite loop saw, by case; cached between runs.
 
@@ -69,15 +78,21 @@ def botorch_traces(cases: Sequence[Case], budget: int, mode: str) -> dict[str, l
     """
     if mode == "none":
         return {}
-    path = RESULTS / "peer-botorch.json"
-    cache: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    cache = stored()
     missing = [c for c in cases if mode == "run" or not _same(c, cache.get(c.key))]
     if mode != "cached" and missing:
-        for answer in call("botorch", missing, budget=budget):
+        # Query by query, so that an interrupted run has covered every model.
+        missing.sort(key=lambda c: order(c.data).index(c.row))
+        for answer in botorch(missing, STARTS, budget):
             cache[answer["case"]] = answer
             RESULTS.mkdir(exist_ok=True)
-            path.write_text(json.dumps(cache, indent=0) + "\n")
+            STORED.write_text(json.dumps(cache, default=float) + "\n")
     return {c.key: cache[c.key]["outputs"] for c in cases if _same(c, cache.get(c.key))}
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """Return BoTorch's answers of earlier runs, by case."""
+    return json.loads(STORED.read_text()) if STORED.exists() else {}
 
 
 def _same(asked: Case, answer: dict[str, Any] | None) -> bool:

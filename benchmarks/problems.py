@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import lightgbm
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import qmc
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -132,6 +133,7 @@ class _Booster:
     booster: lightgbm.Booster
 
     def predict(self, X: Array) -> Array:
+        """Return one number per row."""
         return np.asarray(self.booster.predict(X, num_threads=1), dtype=np.float64)
 
 
@@ -142,6 +144,7 @@ class _Probability:
     pipeline: Pipeline
 
     def predict(self, X: Array) -> Array:
+        """Return one number per row."""
         return np.asarray(self.pipeline.predict_proba(X)[:, 1])
 
 
@@ -210,9 +213,22 @@ class Case:
         return abs(y - self.target) <= TOLERANCE * abs(self.target - self.output) * (1 + 1e-9)
 
     @property
+    def random_share(self) -> float:
+        """Return the share of random rows that hit: how easy the question is."""
+        y = random_outputs(self.data, self.model)
+        miss = TOLERANCE * abs(self.target - self.output)
+        return float(np.mean(np.abs(y - self.target) <= miss))
+
+    @property
     def best_random(self) -> float:
         """Return the highest potential among 50,000 random rows."""
         return float(self.potential(random_outputs(self.data, self.model)).max())
+
+
+def sobol(data: str, n: int) -> Array:
+    """Return the first `n` points of one scrambled Sobol sequence in the unit cube of a table."""
+    dimensions = table(data).X.shape[1]
+    return np.asarray(qmc.Sobol(dimensions, rng=np.random.default_rng(0)).random(64)[:n])
 
 
 def order(data: str) -> list[int]:

@@ -1,0 +1,80 @@
+"""Same seed, same answer: twice in a row, for any `n_jobs`, and nothing touched on the way."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import bayescfx as cfx
+from benchmarks.ours import ask, space
+from benchmarks.parts import Settings
+from benchmarks.problems import fitted, order, reachable_cell, table
+from benchmarks.reporting import show_table
+
+METHODS = ("bayes-cfx", "bayes", "random", "lbfgsb", "gradient")
+BUDGET, MANY, MANY_BUDGET = 30, 70, 6  # 70 queries are two blocks of the many-question search
+
+
+def content(answers: Sequence[cfx.Explanation]) -> list[tuple[Any, ...]]:
+    """Return what two runs must have in common, to the last bit."""
+    return [
+        (
+            answer.status,
+            answer.n_evaluations,
+            answer.trace.tolist(),
+            [(np.asarray(c.row).tolist(), c.output) for c in answer.counterfactuals],
+        )
+        for answer in answers
+    ]
+
+
+def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
+    """Return the content of 70 answers."""
+    rows = order("diabetes")[:MANY]
+    answers = cfx.explain_many(
+        fitted("diabetes", model).predict,
+        table("diabetes").X[rows],
+        space("diabetes"),
+        cfx.increase(percent=30),
+        budget=MANY_BUDGET,
+        rng=seed,
+        n_jobs=n_jobs,
+    )
+    return content(answers)
+
+
+def run(settings: Settings) -> dict[str, Any]:
+    """Return which checks hold, by name."""
+    checks: dict[str, bool] = {}
+    before = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002 - it is what is checked
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for model in settings.models:
+            (asked,) = reachable_cell("diabetes", model, 1.0, 1)
+            for method in METHODS:
+                first, second = (
+                    ask(asked, budget=BUDGET, cost=True, seed=settings.seed, method=method).answer
+                    for _ in range(2)
+                )
+                checks[f"{model}, {method}: twice the same"] = content([first]) == content([second])
+            checks[f"{model}: n_jobs 1 and 2 the same"] = many(model, settings.seed, 1) == many(
+                model, settings.seed, 2
+            )
+    after = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002 - it is what is checked
+    checks["global random states untouched"] = before == after
+    checks["no warning"] = not heard
+    return {"checks": checks, "warnings": sorted({str(w.message) for w in heard})}
+
+
+def show(figures: dict[str, Any]) -> None:
+    """Print how many checks hold, and each that does not."""
+    checks = figures["checks"]
+    broken = [[name, False] for name, holds in checks.items() if not holds]
+    title = f"Same seed, same answer: {len(checks) - len(broken)} of {len(checks)} checks hold"
+    show_table(title, ["", "holds"], broken or [["all", True]])
+    for text in figures["warnings"]:
+        print(f"  warning: {text}")
