@@ -23,11 +23,15 @@ from bayescfx.search.question import Question
 _PATHS = 256  # joint samples of the surrogate
 _POINTS = 96  # rows at which they are taken
 _FEW = 256  # regions with at most this many rows are looked at row by row
-_DOUBT = 0.02  # probability below which the target counts as out of reach ...
-_CHECKS = 3  # ... if it stays there in that many checks in a row
-_LEAST = 12  # rows known before the first check ...
-_PER_FEATURE = 1.5  # ... and as many for each free feature ...
-_SHARE = 0.3  # ... and this share of the budget spent
+_OUTLIER = (
+    3.0  # residuals count up to this many deviations: a jump is no reason to doubt everything
+)
+_DOUBT = 0.05  # the target counts as out of reach if its probability is below this ...
+_CHECKS = 3  # ... on average over that many checks in a row
+_LEAST = 12  # rows known in the region before the first check ...
+_PER_FEATURE = 1.2  # ... and so many more for each free feature ...
+_EARLIEST, _LATEST = 0.25, 0.4  # ... but at least and at most these shares of the budget
+_PAUSE = 40  # there are at most this many checks per budget, none for less than two new rows
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,12 @@ def _paths(belief: Belief, X: Array, rng: np.random.Generator) -> Array:
 def overconfidence(belief: Belief) -> float:
     """Return by what factor the surrogate's deviations are too small, at least 1.
 
-    The root mean square of the leave-one-out residuals in units of their deviations.
+    The root mean square of the leave-one-out residuals in units of their deviations, outliers
+    cut off.
     """
     residual, std = belief.process.leave_one_out()
-    return max(1.0, float(np.sqrt(np.mean((residual / std) ** 2))))
+    surprise = np.minimum(np.abs(residual / std), _OUTLIER)
+    return max(1.0, float(np.sqrt(np.mean(surprise**2))))
 
 
 def _within(u: Array, accepted: Intervals) -> Mask:
@@ -161,24 +167,22 @@ class Watch:
     """
 
     question: Question
-    _rounds: int = field(default=0, init=False)
-    _doubts: int = field(default=0, init=False)
+    _found: list[float] = field(default_factory=list, init=False)
+    _next: int = field(init=False)
     _rng: np.random.Generator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        budget = self.question.account.budget
+        needed = _LEAST + _PER_FEATURE * len(self.question.region.free)
+        needed = min(max(needed, _EARLIEST * budget), _LATEST * budget)
+        self._next = max(_LEAST, round(needed))
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
 
-    @property
-    def _due(self) -> bool:
-        """Whether there is enough evidence for a check."""
-        account = self.question.account
-        needed = min(_LEAST + _PER_FEATURE * len(self.question.region.free), 0.5 * account.budget)
-        enough = len(self.question.y) >= needed and account.spent >= _SHARE * account.budget
-        return bool(enough and self._rounds % 2 == 0)
-
     def out_of_reach(self, belief: Belief) -> bool:
         """Return whether the target has looked out of reach for some time.
+
+        Most calls return at once: a check waits for enough evidence, then for new rows.
 
         Parameters
         ----------
@@ -189,9 +193,10 @@ class Watch:
         -------
         bool
         """
-        self._rounds += 1
-        if not self._due:
+        known = len(self.question.y)
+        if known < self._next:
             return False
-        doubtful = probability_reachable(belief, self.question, self._rng) < _DOUBT
-        self._doubts = self._doubts + 1 if doubtful else 0
-        return self._doubts >= _CHECKS
+        self._next = known + max(2, self.question.account.budget // _PAUSE)
+        self._found.append(probability_reachable(belief, self.question, self._rng))
+        last = self._found[-_CHECKS:]
+        return len(last) == _CHECKS and float(np.mean(last)) < _DOUBT
