@@ -81,6 +81,7 @@ def botorch_traces(cases: Sequence[Case], budget: int, mode: str) -> dict[str, l
     cache = stored()
     missing = [c for c in cases if mode == "run" or not _same(c, cache.get(c.key))]
     if mode != "cached" and missing:
+        print(f"  BoTorch has {len(missing)} problems to solve, a minute each", flush=True)
         # Query by query, so that an interrupted run has covered every model.
         missing.sort(key=lambda c: order(c.data).index(c.row))
         for answer in botorch(missing, STARTS, budget):

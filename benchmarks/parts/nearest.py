@@ -15,7 +15,9 @@ from benchmarks.reporting import aim, show_table
 
 QUERIES, BUDGETS, SHIFT = 20, (50, 100, 1000), 1.0
 BATCHED = 500  # from so many rows on, the model is taken to be cheap and asked in batches
-# On LightGBM and the diabetes data.
+DICE = "dice-ml random"
+AIMED = ("diabetes", "lgbm")
+# Mean distances: the figures that the aims are compared with are means.
 AIMS = {50: 2.4, 100: 2.2, 1000: 2.0}
 
 
@@ -76,29 +78,41 @@ def run(settings: Settings) -> dict[str, Any]:
                 )
             theirs = dice(asked, settings.peers)
             if theirs:
-                cells.append(
-                    name | {"side": "dice-ml random"} | summary(theirs) | {"answers": theirs}
-                )
+                cells.append(name | {"side": DICE} | summary(theirs) | {"answers": theirs})
     return {"tolerance": TOLERANCE, "shift": SHIFT, "batch": settings.batch, "cells": cells}
 
 
+def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
+    """Return the aims of a cell with their verdicts; only LightGBM on the diabetes data has any."""
+    if c["side"] != "ours" or c["budget"] not in AIMS or (c["data"], c["model"]) != AIMED:
+        return ""
+    texts = [
+        f"hits {aim(c['hits'], '>=', 1.0)}",
+        f"mean {aim(c['mean'], '<=', AIMS[c['budget']])}",
+        f"features {aim(c['features'], '<=', 2.0)}",
+    ]
+    dice_seconds = [d["seconds"] for d in cells if d["side"] == DICE and d["model"] == c["model"]]
+    if c["budget"] >= BATCHED and dice_seconds:
+        texts.append(f"CPU s {aim(c['seconds'], '<=', dice_seconds[0])}")
+    return ", ".join(texts)
+
+
 def show(figures: dict[str, Any]) -> None:
-    """Print the cells, with the aim beside those that have one."""
-    rows = []
-    for c in figures["cells"]:
-        mine = c["side"] == "ours"
-        aimed = mine and c["data"] == "diabetes" and c["model"] == "lgbm" and c["budget"] in AIMS
-        # mean: the figures that the aims are compared with are means
-        text = aim(c["mean"], "<=", AIMS[c["budget"]]) if aimed and c["mean"] is not None else ""
-        label = f"ours, {c['budget']} rows" if mine else c["side"]
-        rows.append(
-            [f"{c['data']} {c['model']}", label]
-            + [c[k] for k in ("hits", "mean", "median", "features", "rows", "seconds")]
-            + [text]
-        )
+    """Print the cells, with the aims beside those that have any."""
+    keys = ("hits", "mean", "median", "features", "rows", "seconds")
+    rows = [
+        [
+            f"{c['data']} {c['model']}",
+            f"ours, {c['budget']} rows" if c["side"] == "ours" else c["side"],
+            *(c[k] for k in keys),
+            aims(c, figures["cells"]),
+        ]
+        for c in figures["cells"]
+    ]
     show_table(
-        f"Nearest and sparsest, +{figures['shift']:g} sd, hit = within "
-        f"{100 * figures['tolerance']:g} % of the shift, {figures['batch']} rows a batch at 1,000",
-        ["", "", "hits", "mean", "median", "features", "rows", "CPU s", "aim (hits 1)"],
+        f"Nearest and sparsest, {figures['shift']:+g} sd, hit = within "
+        f"{100 * figures['tolerance']:g} % of the shift, from {BATCHED} rows on in batches of "
+        f"{figures['batch']}",
+        ["", "", "hits", "mean", "median", "features", "rows", "CPU s", "aims"],
         rows,
     )
