@@ -22,8 +22,10 @@ from benchmarks.problems import TOLERANCE, Array, Case, fitted, table
 SAMPLES, RESTARTS, RAW_SAMPLES = 128, 4, 512
 
 
-def botorch_step(U: Array, y: Array, asked: Case) -> Array:
-    """Return the next point of the composite loop: fit f, maximise qLogEI of the potential of f.
+def botorch_step(U: Array, y: Array, asked: Case) -> tuple[Array, bool]:
+    """Return the next point of the composite loop, and whether the fit succeeded.
+
+    The surrogate is fitted to f; qLogEI of the potential of f is maximised.
 
     Parameters
     ----------
@@ -50,9 +52,11 @@ def botorch_step(U: Array, y: Array, asked: Case) -> Array:
 
     outputs = torch.tensor(y)[:, None]
     process = SingleTaskGP(torch.tensor(U), outputs)  # standardises the outputs itself
+    fitted_well = True
     try:
         fit_gpytorch_mll(ExactMarginalLogLikelihood(process.likelihood, process))
     except ModelFittingError:
+        fitted_well = False
         process.eval()  # goes on with the hyperparameters that it has
     acquisition = qLogExpectedImprovement(
         process,
@@ -62,7 +66,7 @@ def botorch_step(U: Array, y: Array, asked: Case) -> Array:
     )
     cube = torch.tensor([[0.0] * U.shape[1], [1.0] * U.shape[1]])
     found, _ = optimize_acqf(acquisition, cube, q=1, num_restarts=RESTARTS, raw_samples=RAW_SAMPLES)
-    return np.asarray(found[0].numpy(), dtype=np.float64)
+    return np.asarray(found[0].numpy(), dtype=np.float64), fitted_well
 
 
 def botorch_loop(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
@@ -79,11 +83,13 @@ def botorch_loop(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
     low, span = rows.low, rows.high - rows.low
     U = np.vstack([(asked.query - low) / span, request["start"]])
     y = np.concatenate([predict(asked.query[None]), predict(low + U[1:] * span)])
-    steps = []
+    steps: list[float] = []
+    failed = 0
     while len(y) < request["budget"]:
         begin = time.process_time()
-        u = botorch_step(U, y, asked)
+        u, fitted_well = botorch_step(U, y, asked)
         steps.append(time.process_time() - begin)
+        failed += not fitted_well
         U = np.vstack([U, u])
         y = np.append(y, predict((low + u * span)[None]))
     return {
@@ -91,6 +97,7 @@ def botorch_loop(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
         "target": asked.target,
         "outputs": [float(v) for v in y],
         "step_seconds": steps,
+        "failed_fits": failed,
     }
 
 

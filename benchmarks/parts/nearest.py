@@ -79,7 +79,20 @@ def run(settings: Settings) -> dict[str, Any]:
             theirs = dice(asked, settings.peers)
             if theirs:
                 cells.append(name | {"side": DICE} | summary(theirs) | {"answers": theirs})
+    for c in cells:
+        c["common"] = common_mean(c, cells)
     return {"tolerance": TOLERANCE, "shift": SHIFT, "batch": settings.batch, "cells": cells}
+
+
+def common_mean(c: dict[str, Any], cells: list[dict[str, Any]]) -> float | None:
+    """Return the mean distance over the questions that every side and budget hit.
+
+    A side that misses the hard questions is not nearer for it.
+    """
+    beside = [d for d in cells if (d["data"], d["model"]) == (c["data"], c["model"])]
+    hit = set.intersection(*({r["case"] for r in d["answers"] if r["hit"]} for d in beside))
+    found = [r["distance"] for r in c["answers"] if r["case"] in hit]
+    return float(np.mean(found)) if found else None
 
 
 def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
@@ -99,7 +112,7 @@ def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
 
 def show(figures: dict[str, Any]) -> None:
     """Print the cells, with the aims beside those that have any."""
-    keys = ("hits", "mean", "median", "features", "rows", "seconds")
+    keys = ("hits", "mean", "common", "median", "features", "rows", "seconds")
     rows = [
         [
             f"{c['data']} {c['model']}",
@@ -113,6 +126,6 @@ def show(figures: dict[str, Any]) -> None:
         f"Nearest and sparsest, {figures['shift']:+g} sd, hit = within "
         f"{100 * figures['tolerance']:g} % of the shift, from {BATCHED} rows on in batches of "
         f"{figures['batch']}",
-        ["", "", "hits", "mean", "median", "features", "rows", "CPU s", "aims"],
+        ["", "", "hits", "mean", "of common hits", "median", "features", "rows", "CPU s", "aims"],
         rows,
     )
