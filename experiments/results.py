@@ -1,0 +1,55 @@
+"""Numbers as JSON: the same results are the same bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "experiments" / "results"
+FIGURES = ROOT / "docs" / "figures"
+REPORT = ROOT / "docs" / "reproduction.md"
+
+_DIGITS = 6  # what is below depends on the machine's arithmetic
+
+
+def plain(value: Any) -> Any:
+    """Return a value in JSON's own types, floats rounded to six significant digits."""
+    match value:
+        case dict():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple() | np.ndarray():
+            return [plain(item) for item in value]
+        case bool() | np.bool_():
+            return bool(value)
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return _rounded(float(value))
+        case None | str():
+            return value
+    raise TypeError(f"{type(value).__name__} does not belong into a result: {value!r}")
+
+
+def _rounded(value: float) -> float | None:
+    if not math.isfinite(value):
+        return None
+    return float(f"{value:.{_DIGITS}g}") + 0.0
+
+
+def dumps(result: dict[str, Any]) -> str:
+    """Return the JSON text of a result."""
+    return json.dumps(plain(result), indent=1, ensure_ascii=False) + "\n"
+
+
+def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> dict[str, Any]:
+    """Write ``<name>.json`` and return what a reader of the file would get."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = dumps(result)
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    read: dict[str, Any] = json.loads(text)
+    return read

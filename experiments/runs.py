@@ -1,0 +1,130 @@
+"""Running many searches: settings, processes, progress, and what all methods are called."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from tqdm import tqdm
+
+import bayescfx as cfx
+from bayescfx.arrays import Array
+from bayescfx.search.belief import Surrogate
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+# "An RBF kernel and zero mean function" (Section 4).
+AS_IN_THE_PAPER = Surrogate(kernel="rbf", mean="zero")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much to do, and where things are.
+
+    Parameters
+    ----------
+    quick : bool
+        Small versions, for tests and for a first look.
+    jobs : int
+        Processes; results do not depend on it.
+    data : Path, optional
+        The folder with the data files; default ``$BAYESCFX_DATA``.
+    """
+
+    quick: bool = False
+    jobs: int = 1
+    data: Path | None = None
+
+    def pick(self, full: int, quick: int) -> int:
+        """Return one of two sizes."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True)
+class Method:
+    """One line of a comparison: what it is called and how it searches.
+
+    Parameters
+    ----------
+    name : str
+        In JSON and figures.
+    search : object
+        What ``cfx.explain`` takes as `method`.
+    """
+
+    name: str
+    search: Any
+
+
+# The four methods of Section 4, with the paper's surrogate.
+PAPER_METHODS = (
+    Method("Random", cfx.RandomSearch(batch=1)),
+    Method("L-BFGS-B", cfx.LBFGSB()),
+    Method("Bayes", cfx.NaiveBayes(surrogate=AS_IN_THE_PAPER)),
+    Method("Bayes-CFX", cfx.BayesCFX(surrogate=AS_IN_THE_PAPER)),
+)
+DEFAULTS = Method("Bayes-CFX (defaults)", cfx.BayesCFX())
+
+
+def each(
+    function: Callable[[Task], Answer], tasks: Iterable[Task], label: str, jobs: int = 1
+) -> list[Answer]:
+    """Return ``[function(task) for task in tasks]``, with progress on stderr.
+
+    Order and values do not depend on `jobs`: every task carries its own seed.
+    """
+    todo = list(tasks)
+    bar = _bar(label, len(todo))
+    with bar:
+        if jobs == 1:
+            return [_counted(function(task), bar) for task in todo]
+        # "spawn": no state of this process, threads above all, leaks into the others
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+            return [_counted(answer, bar) for answer in pool.map(function, todo)]
+
+
+def _bar(label: str, total: int) -> Any:
+    interval = 0.5 if sys.stderr.isatty() else 20.0
+    return tqdm(total=total, desc=f"{label:<28}", file=sys.stderr, mininterval=interval)
+
+
+def _counted(answer: Answer, bar: Any) -> Answer:
+    bar.update()
+    return answer
+
+
+def padded(trace: Array, length: int) -> Array:
+    """Return a trace of best values as ``(length,)``: a search that ended keeps its best."""
+    kept = trace[:length]
+    return np.concatenate([kept, np.full(length - len(kept), kept[-1])])
+
+
+def calls_to(trace: Array, level: float) -> int | None:
+    """Return after how many calls a trace of best values reaches `level`, or None."""
+    hit = np.flatnonzero(trace >= level)
+    return int(hit[0]) + 1 if len(hit) else None
+
+
+def median_calls(calls: Sequence[int | None]) -> float | None:
+    """Return the median where None counts as later than all; None if the median is one."""
+    finite = [float("inf") if c is None else float(c) for c in calls]
+    middle = float(np.median(finite))
+    return middle if np.isfinite(middle) else None
+
+
+def spread(values: Array) -> dict[str, list[float]]:
+    """Return mean, standard deviation and standard error over the first axis of ``(runs, n)``."""
+    std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+    return {
+        "mean": values.mean(axis=0).tolist(),
+        "sd": std.tolist(),
+        "se": (std / np.sqrt(len(values))).tolist(),
+    }
