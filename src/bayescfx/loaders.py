@@ -94,7 +94,7 @@ def load_model(
         )
     path = Path(source)
     if path.suffix.lower() not in LOADERS and ":" in source and not path.exists():
-        return _described(_imported(source))
+        return _described(import_name(source))
     if not path.is_file():
         raise LoadError(f"there is no model file {source!r}. {_kinds()}")
     load = LOADERS.get(path.suffix.lower())
@@ -271,15 +271,21 @@ def _numbered(names: tuple[str, ...], prefix: str) -> bool:
     return names == tuple(f"{prefix}{k}" for k in range(len(names)))
 
 
-def _imported(source: str) -> object:
-    """Return what ``package.module:name`` stands for, with the current folder on the path."""
+def import_name(source: str) -> object:
+    """Return what ``package.module:name`` stands for, with the current folder on the path.
+
+    Raises
+    ------
+    LoadError
+        If there is no such module or name.
+    """
     module, _, name = source.partition(":")
     try:
         with _on_path():
             found: Any = importlib.import_module(module)
     except ImportError as error:
         raise LoadError(
-            f"the model {source!r} can't be imported: {error}. Run from the folder that holds the "
+            f"{source!r} can't be imported: {error}. Run from the folder that holds the "
             "module, or install it."
         ) from error
     for part in name.split("."):

@@ -30,10 +30,11 @@ def cells(column: pd.Series[Any]) -> list[Any]:
     >>> cells(pd.Series([1.5, float("nan")])), cells(pd.Series(["a"]))
     ([1.5, None], ['a'])
     """
-    return [_cell(value) for value in column.tolist()]
+    return [cell(value) for value in column.tolist()]
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """Return a cell as a JSON value: missing is null, times are ISO text."""
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     if isinstance(value, float):
@@ -153,7 +154,7 @@ class Mlflow(Protocol):
     def request(self, rows: Rows) -> dict[str, Any]:
         """Return the body of a request."""
         if not isinstance(rows, pd.DataFrame):
-            return {"inputs": [[_cell(value) for value in row] for row in rows.tolist()]}
+            return {"inputs": [[cell(value) for value in row] for row in rows.tolist()]}
         columns = [cells(rows[name]) for name in rows.columns]
         data = [list(row) for row in zip(*columns, strict=True)]
         return {"dataframe_split": {"columns": list(rows.columns), "data": data}}
@@ -237,7 +238,7 @@ class OpenInference(Protocol):
         name = self.inputs[0].name if self.inputs else "input-0"
         datatype = self.inputs[0].datatype if self.inputs else "FP64"
         matrix = numeric_matrix(rows, "a model behind HTTP with one input")
-        data = [_cell(value) for value in matrix.ravel().tolist()]
+        data = [cell(value) for value in matrix.ravel().tolist()]
         if datatype.startswith(("INT", "UINT")):
             data = [None if value is None else int(value) for value in data]
         shape = list(matrix.shape)

@@ -1,0 +1,160 @@
+"""The commands: each takes its options and the console, and returns the exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bayescfx
+from bayescfx.cli import answers
+from bayescfx.cli.asking import Asked, Failure, Subject, ask, make_subject
+from bayescfx.cli.console import Console, one_line
+from bayescfx.cli.settings import Settings, SettingsError, gather
+from bayescfx.cli.tables import cells_of, read_query, read_table
+from bayescfx.errors import BayesCFXError
+from bayescfx.explanations import Explanations
+
+
+def explain(options: Namespace, console: Console) -> int:
+    """Answer one question."""
+    answers.check_out(options.out, (".json", ".csv", ".html", *answers.PICTURES))
+    settings = gather(options)
+    settings.need("model", "data", "query", "target")
+    subject = make_subject(settings, console)
+    query = subject.fit(read_query(str(settings.query), subject.data))
+    asked = ask(subject, [query], settings, console)
+    if not asked.answers:
+        assert asked.fault is not None
+        raise asked.fault
+    answer = asked.answers[0]
+    if asked.fault is not None:
+        console.warn(
+            f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
+            "This is the best of what was known by then."
+        )
+    for path in options.out:
+        answers.write(answer, path)
+    content = answers.dumps(answers.as_plain(answer)) if options.json else answers.as_text(answer)
+    console.answer(content)
+    return answers.exit_code([answer])
+
+
+def explain_many(options: Namespace, console: Console) -> int:
+    """Answer one question for each row of a file; what is answered is written at once."""
+    answers.check_out(options.out, (".csv", ".parquet", ".json", ".html"))
+    settings = gather(options)
+    settings.need("model", "data", "queries", "target")
+    subject = make_subject(settings, console)
+    queries, refused = _queries(subject, settings)
+
+    def keep(asked: Asked) -> None:
+        for path in options.out:
+            if not path.endswith(".html"):
+                answers.write_many(replace(asked, failures=refused), path)
+
+    asked = ask(subject, queries, settings, console, on_block=keep)
+    asked = replace(asked, failures=(*refused, *_unanswered(asked, queries)))
+    if asked.fault is not None and not asked.answers:
+        raise asked.fault
+    for path in options.out:
+        answers.write_many(asked, path)
+    many = (
+        answers.dumps(answers.many_as_plain(asked)) if options.json else answers.many_as_text(asked)
+    )
+    console.answer(many)
+    return _many_code(asked, len(queries), options.out, console)
+
+
+def _queries(
+    subject: Subject, settings: Settings
+) -> tuple[list[dict[str, Any] | None], tuple[Failure, ...]]:
+    """Return the rows of the file, None for those that can't be asked, and why."""
+    table = read_table(str(settings.queries), "queries")
+    rows: list[dict[str, Any] | None] = []
+    refused = []
+    for i in range(len(table)):
+        cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
+        try:
+            rows.append(subject.fit(cells))
+        except BayesCFXError as error:
+            rows.append(None)
+            refused.append(Failure(i, one_line(str(error))))
+    if refused and len(refused) == len(rows):
+        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0].reason}")
+    return rows, tuple(refused)
+
+
+def _unanswered(asked: Asked, queries: list[dict[str, Any] | None]) -> list[Failure]:
+    """Return the queries that a failing model left without an answer."""
+    return [
+        Failure(i, "not answered: the model failed before")
+        for i, row in enumerate(queries)
+        if row is not None and i not in asked.answers
+    ]
+
+
+def _many_code(asked: Asked, count: int, out: list[str], console: Console) -> int:
+    """Say what is missing, and return the exit code."""
+    where = f" They are in {', '.join(out)}." if out else ""
+    if asked.fault is not None:
+        console.error(
+            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of {count} "
+            f"queries have answers, the last ones from what was known by then.{where} Run the "
+            "command again when the model answers; with --evaluations FILE it goes on from there."
+        )
+    elif asked.failures:
+        first = asked.failures[0]
+        console.error(
+            f"{len(asked.failures)} of {count} queries can't be asked; the first is row "
+            f"{first.query}: {first.reason} The others have answers.{where}"
+        )
+    return 2 if asked.failures else answers.exit_code(list(asked.answers.values()))
+
+
+def report(options: Namespace, console: Console) -> int:
+    """Write an answer as a page, or in other forms."""
+    paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
+    answers.check_out(paths, (".html", ".csv", *answers.PICTURES))
+    found = answers.read_answer(options.answer)
+    for path in paths:
+        if isinstance(found, Explanations):
+            answers.write_many(Asked(dict(enumerate(found))), path)
+        else:
+            answers.write(found, path)
+    console.answer(answers.dumps(paths) if options.json else "\n".join(paths))
+    return 0
+
+
+def reproduce(options: Namespace, console: Console) -> int:
+    """Run the paper's experiments, which live beside the package in its repository."""
+    places = (Path.cwd(), Path(bayescfx.__file__).resolve().parents[2])
+    root = next((p for p in places if (p / "experiments" / "__main__.py").is_file()), None)
+    if root is None:
+        raise SettingsError(
+            "the paper's experiments are in the repository, not in the package. Clone it, and run "
+            "`bayescfx reproduce` or `make reproduce` there."
+        )
+    words = [*options.experiments, *(["--quick"] if options.quick else [])]
+    console.note(f"running the experiments in {root}.")
+    done = subprocess.run([sys.executable, "-m", "experiments", *words], cwd=root, check=False)
+    return done.returncode
+
+
+def describe(error: BaseException) -> str:
+    """Return an error in one sentence, with where it happened if that is known.
+
+    Examples
+    --------
+    >>> describe(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero.'
+    """
+    text = one_line(str(error)).rstrip(".")
+    name = type(error).__name__
+    own = isinstance(error, BayesCFXError | OSError)
+    told = text if own and text else f"{name}: {text}" if text else name
+    notes = [one_line(note) for note in getattr(error, "__notes__", [])]
+    return f"{told} ({'; '.join(notes)})." if notes else f"{told}."

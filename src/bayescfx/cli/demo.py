@@ -1,0 +1,105 @@
+"""`demo`: a model, a question in plain words, the answer, and the Python for the same."""
+
+from __future__ import annotations
+
+import importlib
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import bayescfx as cfx
+from bayescfx import wording
+from bayescfx.cli.answers import as_text, exit_code
+from bayescfx.cli.console import Console
+from bayescfx.cli.pictures import write_picture, write_report
+from bayescfx.cli.progress import Progress
+from bayescfx.cli.settings import SettingsError
+from bayescfx.errors import MissingExtraError
+
+PATIENT = 123
+BUDGET = 60
+
+CODE = f"""\
+import bayescfx as cfx
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+model = GradientBoostingRegressor(random_state=0).fit(X, y)
+space = (
+    cfx.Space.from_data(X)
+    .fix("age", "sex")
+    .only_down("bmi", "bp")
+    .between({{"bmi": (18.5, None)}})
+    .max_changes(3)
+)
+answer = cfx.explain(
+    model, X.iloc[{PATIENT}], space, cfx.decrease(percent=25), budget={BUDGET}, rng=0
+)
+print(answer)
+"""
+
+
+def demo(options: Namespace, console: Console) -> int:
+    """Show the main job on real data, from the model to the report."""
+    folder = Path(options.folder)
+    if not folder.is_dir():
+        raise SettingsError(f"--folder must be a folder; got {options.folder!r}. Make it first.")
+    X, model, space = _prepared()
+    patient = X.iloc[PATIENT]
+    now = wording.number(float(model.predict(X.iloc[[PATIENT]])[0]))
+    console.answer(
+        f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each; the model predicts "
+        "how far the disease\ngets within a year (25 to 346).\n\n"
+        f"For patient {PATIENT} it predicts {now}. What would have to change for that to be 25 % "
+        "lower, if age and sex stay,\nthe body mass index falls to 18.5 at most, blood pressure "
+        "only falls, and at most three things change?\n"
+    )
+    progress = Progress(console, BUDGET)
+    try:
+        answer = cfx.explain(
+            model,
+            patient,
+            space,
+            cfx.decrease(percent=25),
+            budget=BUDGET,
+            rng=0,
+            on_step=progress,
+        )
+    finally:
+        progress.close()
+    console.answer(as_text(answer))
+    _files(answer, folder, console)
+    console.answer(f"\nThe same in Python:\n\n{CODE}")
+    return exit_code([answer])
+
+
+def _prepared() -> tuple[Any, Any, cfx.Space]:
+    """Return data, model and space, as `CODE` makes them."""
+    try:
+        datasets = importlib.import_module("sklearn.datasets")
+        ensemble = importlib.import_module("sklearn.ensemble")
+    except ImportError as error:
+        raise MissingExtraError("the demo needs scikit-learn: pip install scikit-learn.") from error
+    X, y = datasets.load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = ensemble.GradientBoostingRegressor(random_state=0).fit(X, y)
+    space = (
+        cfx.Space.from_data(X)
+        .fix("age", "sex")
+        .only_down("bmi", "bp")
+        .between({"bmi": (18.5, None)})
+        .max_changes(3)
+    )
+    return X, model, space
+
+
+def _files(answer: cfx.Explanation, folder: Path, console: Console) -> None:
+    """Write picture and report; without matplotlib say how to get them."""
+    picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
+    try:
+        write_picture(answer, str(picture))
+        write_report(answer, str(page))
+    except MissingExtraError as error:
+        console.note(str(error))
+        return
+    console.answer(f"\nPicture: {picture}\nReport:  {page}")
