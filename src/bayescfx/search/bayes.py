@@ -1,4 +1,12 @@
-"""Bayes-CFX: Bayesian optimisation of a potential, with the surrogate on f (Section 3)."""
+"""Bayes-CFX: Bayesian optimisation of a potential, with the surrogate on f (Section 3).
+
+Two phases, "hit first, then nearer". Until a row reaches the target, log EI-CFX is maximised;
+from then on, unless the cost of moving is switched off, the expected cost improvement inside the
+target set. In the first phase global steps take turns with local ones: in a box around the best
+row that grows and shrinks with success, and among rows that differ from it in few features. Every
+third step is global, so that the theorem "EI-CFX is asymptotically consistent" keeps its premise
+for a subsequence of the steps.
+"""
 
 from __future__ import annotations
 
@@ -6,151 +14,247 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayescfx.arrays import Array
-from bayescfx.propose import Acquisition, propose
+from bayescfx.arrays import Array, Mask
+from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
 from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.starting import (
+    box_rows,
+    few_rows,
+    first_rows,
+    towards_query,
+    towards_target,
+    walked_back,
+)
+from bayescfx.search.verdict import Watch
+
+_FADE = 0.35  # share of the budget after which a miss matters more than the cost of moving
+_FEW = 3  # features in which a local step may differ from the best row
+_HALF, _LEAST_HALF, _MOST_HALF = 0.25, 0.03, 0.5  # half widths of the local box
+_RESERVE = 0.1  # share of the budget kept for walking back
+_WIDE = 16  # batches from here on are drawn from candidates, without refining each
+_WORTH = 1e-3  # expected saving, as a share of the cost, that is still worth a model call ...
+_PATIENCE = 3  # ... and how many rounds without one end the search
 
 
 @dataclass(frozen=True)
 class BayesCFX:
-    starts: int | None = None
+    """Bayesian optimisation with EI-CFX: the surrogate models f, never rho∘f.
+
+    Parameters
+    ----------
+    batch : int, default 1
+        Rows proposed per round. More rows per model call, fewer rounds: for models that are dear
+        per call and cheap per row.
+    starts : int, optional
+        Rows evaluated before the surrogate leads. By default two data rows, or where nearness
+        counts one per free feature, but at most a quarter of the budget.
+    local : bool, default True
+        Whether local steps take turns with global ones; False is the paper.
+    surrogate : Surrogate
+        The Gaussian process; ``Surrogate(kernel="rbf", mean="zero")`` is the paper.
+
+    Examples
+    --------
+    >>> BayesCFX(batch=16).batch
+    16
+    """
+
     batch: int = 1
-    cycle: tuple = ('global', 'box', 'few')
-    few: int = 2
-    half: float = 0.25
+    starts: int | None = None
+    local: bool = True
     surrogate: Surrogate = field(default_factory=Surrogate)
 
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ValueError(f"`batch` must be at least 1; got {self.batch!r}.")
+        if self.starts is not None and self.starts < 0:
+            raise ValueError(f"`starts` must be None or at least 0; got {self.starts!r}.")
+
     def run(self, question: Question) -> Ending:
+        """Search alone; see :func:`explain` for the usual way."""
         return drive(self, question)
 
     def rounds(self, question: Question) -> Rounds:
-        region, problem, rng = question.region, question.problem, question.rng
-        first = self._first(question)
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
+        return _Run(self, question).rounds()
+
+
+@dataclass
+class _Run:
+    """The state of one search: what is believed, and how the local steps fare."""
+
+    settings: BayesCFX
+    question: Question
+    belief: Belief | None = None
+    steps: int = 0
+    half: float = _HALF
+    last: float = -np.inf
+    idle: int = 0
+
+    def rounds(self) -> Rounds:
+        """Hit first, then nearer, then walk back."""
+        question = self.question
+        watch = Watch(question)
+        first = self._first()
         if len(first):
             yield first
-        belief: Belief | None = None
-        steps, length, last = 0, self.half, None
         while True:
-            if question.weight == 0.0 and question.n == 1 and question.reached:
+            if question.reached and question.weight == 0.0 and self._enough():
                 return "converged"
-            X, y = question.account.evaluator.X, question.account.evaluator.y
-            inside = question.X
-            belief = self._learn(question, X, y, belief)
-            objective: Acquisition
-            if question.weight > 0.0 and question.reached:
-                record = Record(region, inside[question.hits], question.n)
-                objective = Nearer(belief, region, problem.surrogate_acceptance, record)
-                starts = self._near_starts(question)
-            else:
-                score = problem.score(question.y)
-                v = score - question.weight * region.distance(inside)
-                objective = Gain(
-                    belief,
-                    region,
-                    problem.surrogate_potential,
-                    float(v.max()),
-                    question.weight,
-                    self._cliffs(question, belief),
-                )
-                starts = self._far_starts(question, v)
-                steps += 1
-                kind = self.cycle[steps % len(self.cycle)]
-                if kind != "global":
-                    centre = inside[np.argmax(v)]
-                    m = 256
-                    if kind == "box":
-                        if last is not None:
-                            length = (
-                                min(length * 1.5, 0.5) if v.max() > last + 1e-3 else length * 0.75
-                            )
-                            if length < 0.03:
-                                length = self.half
-                        last = float(v.max())
-                        low, high = belief.coordinates.box(centre, length)
-                        objective = Within(objective, low, high)
-                        lo, hi = np.maximum(low, region.low), np.minimum(high, region.high)
-                        u = lo + rng.random((m, len(lo))) * (hi - lo)
-                        mask = rng.random((m, len(lo))) < rng.random((m, 1))
-                        starts = region.project(np.where(mask, u, centre))
-                    else:
-                        objective = Few(objective, centre, self.few)
-                        u = np.vstack([region.background_rows(m, rng), region.sample(m // 2, rng), inside])
-                        u = u[rng.integers(len(u), size=2 * m)]
-                        size = rng.integers(1, self.few + 1, size=(len(u), 1))
-                        rank = np.argsort(rng.random((len(u), len(region.free))), axis=1)
-                        mask = np.zeros(u.shape, bool)
-                        mask[:, region.free] = rank < size
-                        starts = region.project(np.where(mask, u, centre))
-            found = propose(
-                objective,
-                region,
-                rng,
-                starts,
-                k=self.batch,
-                avoid=inside,
-                deadline=question.deadline,
-            )
+            nearer = question.reached and question.weight > 0.0
+            if nearer and question.account.left <= _RESERVE * question.account.budget:
+                break
+            belief = self._learn()
+            if not question.reached and watch.out_of_reach(belief):
+                return "unreachable"
+            found = self._nearer(belief) if nearer else self._hit(belief)
             if found.exhausted:
                 return "exhausted"
+            if nearer and self._idle(found):
+                break
             yield found.points
+        yield from self._walk_back()
+        return "nothing nearer expected"
 
-    def _cliffs(self, question, belief):
-        y = question.y
-        lo = min(a for a, _ in question.problem.acceptance)
-        hi = max(b for _, b in question.problem.acceptance)
-        return Cliffs.between(belief.coordinates, question.X, y < lo, y > hi)
+    def _first(self) -> Array:
+        question, n = self.question, self.settings.starts
+        if n is None:
+            n = len(question.region.free) if question.weight > 0.0 else 2
+            n = min(n, max(2, question.account.budget // 4))
+        known = len(question.X) - 1  # the query is always known
+        return first_rows(question, n - known) if n > known else question.X[:0]
 
-    def _learn(self, question, X, y, before):
-        order = np.argsort(-question.problem.score(question.y), kind="stable")[:4]
-        chosen = relevant(question.region, X, y, self.surrogate.points, question.X[order])
-        return learn(
-            self.surrogate,
+    def _enough(self) -> bool:
+        """Whether as many different answers as wanted are known."""
+        n = self.question.n
+        return n == 1 or len(self._record().leaders) >= n
+
+    def _record(self) -> Record:
+        question = self.question
+        return Record(question.region, question.X[question.hits], question.n)
+
+    def _learn(self) -> Belief:
+        """Fit the surrogate to what is known, or to what matters of it."""
+        question, settings = self.question, self.settings.surrogate
+        known = question.account.evaluator
+        X, y = known.X, known.y
+        score = question.problem.score(question.y)
+        best = question.X[np.argsort(-score, kind="stable")[:4]]
+        chosen = relevant(question.region, X, settings.points, best)
+        outputs = question.problem.to_surrogate(y[chosen])
+        self.belief = learn(
+            settings, question.region, X[chosen], outputs, self.belief, question.deadline
+        )
+        return self.belief
+
+    def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
+        question, batch = self.question, self.settings.batch
+        known = question.account.evaluator.known.codes
+        if batch >= _WIDE and question.region.size > batch:
+            drawn = _best_of(objective, question, starts, known, batch)
+            if len(drawn.points):
+                return drawn
+        return propose(
+            objective,
             question.region,
-            X[chosen],
-            question.problem.to_surrogate(y[chosen]),
-            before,
-            question.deadline,
+            question.rng,
+            starts,
+            k=batch,
+            avoid=known,
+            deadline=question.deadline,
         )
 
-    def _first(self, question: Question) -> Array:
-        region, rng = question.region, question.rng
-        m = 2 if self.starts is None else self.starts
-        if question.weight > 0:
-            rows = region.background_rows(m, rng, changes=max(1, len(region.free) // 2))
-        else:
-            rows = region.background_rows(m, rng)
-        if len(rows) < m:
-            rows = np.vstack([rows, region.sample(m - len(rows), rng)])
-        return rows[:m]
+    def _hit(self, belief: Belief) -> Proposal:
+        """Propose where the potential may rise most: EI-CFX."""
+        question, region = self.question, self.question.region
+        late = question.account.spent >= _FADE * question.account.budget
+        weight = 0.0 if late else question.weight
+        value = question.problem.score(question.y) - weight * region.distance(question.X)
+        best = float(value.max())
+        objective: Acquisition = Gain(
+            belief,
+            region,
+            question.problem.surrogate_potential,
+            best,
+            weight,
+            _cliffs(question, belief),
+        )
+        kind = self.steps % 3 if self.settings.local else 0
+        self.steps += 1
+        centre = question.X[np.argmax(value)]
+        if kind == 1:
+            self._breathe(best)
+            low, high = belief.coordinates.box(centre, self.half)
+            inside = Within(objective, low, high)
+            return self._propose(inside, box_rows(question, centre, low, high))
+        if kind == 2:
+            few = min(_FEW, len(region.free))
+            return self._propose(Few(objective, centre, few), few_rows(question, centre, few))
+        return self._propose(objective, towards_target(question, value))
 
-    def _far_starts(self, question: Question, v: Array) -> Array:
-        region, rng = question.region, question.rng
-        X = question.X
-        top = X[np.argsort(-v)[:8]]
-        i, j = rng.integers(len(X), size=(2, 64))
-        seg = X[i] + rng.random((64, 1)) * (X[j] - X[i])
-        mix = np.where(rng.random((64, X.shape[1])) < rng.random((64, 1)), X[i], X[j])
-        rows = [top, region.background_rows(64, rng), seg, mix]
-        if question.weight > 0:
-            for c in (1, 2, 3):
-                rows.append(region.background_rows(48, rng, changes=c))
-        return region.project(np.vstack(rows))
+    def _breathe(self, best: float) -> None:
+        """Widen the local box after a success, narrow it after a failure, and start over."""
+        if np.isfinite(self.last):
+            self.half *= 1.5 if best > self.last + 1e-3 else 0.75
+            self.half = min(self.half, _MOST_HALF) if self.half >= _LEAST_HALF else _HALF
+        self.last = best
 
-    def _near_starts(self, question: Question) -> Array:
-        region, rng = question.region, question.rng
-        hits = question.X[question.hits]
-        hits = hits[np.argsort(region.distance(hits), kind="stable")[:6]]
-        q = region.query
-        pick = hits[rng.integers(len(hits), size=256)]
-        keep = rng.random(pick.shape) < rng.random((256, 1))
-        shrink = np.where(rng.random(pick.shape) < 0.5, 1.0, rng.random((256, 1)))
-        restored = np.where(keep, q + (pick - q) * shrink, q)
-        rows = [hits, restored]
-        for c in (1, 2, 3):
-            rows.append(region.background_rows(64, rng, changes=c))
-        rows = np.vstack(rows)
-        # shrunk towards the query
-        s = rng.random((len(rows), 1))
-        return region.project(np.vstack([rows, q + s * (rows - q)]))
+    def _nearer(self, belief: Belief) -> Proposal:
+        """Propose where the target may be reached at a lower cost."""
+        question = self.question
+        record = self._record()
+        objective = Nearer(belief, question.region, question.problem.surrogate_acceptance, record)
+        centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
+        return self._propose(objective, towards_query(question, centres))
+
+    def _idle(self, found: Proposal) -> bool:
+        """Whether nothing worth a model call has been expected for some rounds."""
+        record = self._record()
+        worth = np.log(_WORTH * record.cost[record.leaders[0]] + np.finfo(float).tiny)
+        self.idle = 0 if found.values.max() > worth else self.idle + 1
+        return self.idle >= _PATIENCE
+
+    def _walk_back(self) -> Rounds:
+        """Take back or shorten single changes, the most promising first, until none is left."""
+        question = self.question
+        region = question.region
+        while question.account.left > 0:
+            belief, record = self._learn(), self._record()
+            trials = np.vstack([walked_back(region, record.X[i]) for i in record.leaders])
+            objective = Nearer(belief, region, question.problem.surrogate_acceptance, record)
+            known = question.account.evaluator.known.codes
+            found = _take(objective, trials, known, self.settings.batch)
+            if not len(found.points):
+                break
+            yield found.points
+        return "nothing nearer expected"
+
+
+def _cliffs(question: Question, belief: Belief) -> Cliffs:
+    """Return where the model jumps over the target set."""
+    y, accepted = question.y, question.problem.acceptance
+    below: Mask = y < min(low for low, _ in accepted)
+    above: Mask = y > max(high for _, high in accepted)
+    return Cliffs.between(belief.coordinates, question.X, below, above)
+
+
+def _best_of(
+    objective: Acquisition, question: Question, starts: Array, known: Array, n: int
+) -> Proposal:
+    """Return the best `n` of candidates drawn, for large batches."""
+    region, rng = question.region, question.rng
+    drawn = np.vstack([starts, region.sample(max(64, n // 4), rng)])
+    return _take(objective, drawn[region.contains(drawn)], known, n)
+
+
+def _take(objective: Acquisition, rows: Array, known: Array, n: int) -> Proposal:
+    """Return the best `n` of the rows not known yet."""
+    seen = {row.tobytes() for row in known + 0.0}
+    rows = np.unique(rows + 0.0, axis=0)
+    rows = rows[[row.tobytes() not in seen for row in rows]]
+    value = objective.value(rows) if len(rows) else np.empty(0)
+    order = np.argsort(-value, kind="stable")[:n]
+    order = order[value[order] > -np.inf]
+    return Proposal(rows[order], value[order], exhausted=False)

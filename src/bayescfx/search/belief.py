@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.deadline import Deadline
 from bayescfx.region import Region
 from bayescfx.search.coordinates import Coordinates
@@ -92,7 +92,7 @@ def learn(
     return Belief(coordinates, process.fit(Z, y, start, deadline), len(X))
 
 
-def relevant(region: Region, X: Array, y: Array, most: int, centres: Array) -> np.ndarray:
+def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
     """Return which of many known rows matter to this question, at most `most`.
 
     Those nearest to the query or to one of the `centres` ``(c, d)``, by surrogate coordinates;

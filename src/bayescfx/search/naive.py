@@ -146,7 +146,7 @@ class NaiveBayes:
         evaluator, problem = question.account.evaluator, question.problem
         X, y = evaluator.X, evaluator.y
         hubs = np.argsort(-problem.score(question.y), kind="stable")[:_HUBS]
-        chosen = relevant(question.region, X, y, self.surrogate.points, question.X[hubs])
+        chosen = relevant(question.region, X, self.surrogate.points, question.X[hubs])
         potential = problem.score(y[chosen])
         return learn(
             self.surrogate, question.region, X[chosen], potential, before, question.deadline

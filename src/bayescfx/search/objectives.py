@@ -102,7 +102,7 @@ class Within:
     high: Array
 
     def _outside(self, X: Array) -> Mask:
-        return np.asarray(((X < self.low) | (X > self.high)).any(axis=1))
+        return np.asarray(((self.low > X) | (self.high < X)).any(axis=1))
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -133,7 +133,7 @@ class Few:
     most: int
 
     def _outside(self, X: Array) -> Mask:
-        return np.asarray((X != self.centre).sum(axis=1) > self.most)
+        return np.asarray((self.centre != X).sum(axis=1) > self.most)
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -142,7 +142,7 @@ class Few:
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
         value, slope = self.objective.gradient(X)
-        same = X == self.centre
+        same = self.centre == X
         return np.where(self._outside(X), -np.inf, value), np.where(same, 0.0, slope)
 
 

@@ -1,8 +1,8 @@
 """The continuous part of a region: a box with linear rules, in units of the features' scales.
 
 This is the paper's domain ``X = {x : A x <= b}``. Its coordinates are ``z = x / scale`` (one
-unit of each is a change of one scale, as in the distance), and "Euclidean" means the ordinary 2-norm of
-``z``; the paper's statements hold for the model as a function of ``z``.
+unit of each is a change of one scale, as in the distance), and "Euclidean" means the ordinary
+2-norm of ``z``; the paper's statements hold for the model as a function of ``z``.
 """
 
 from __future__ import annotations

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXWarning, OutOfTime
 from bayescfx.evaluator import Evaluator, Scores, Stop
-from bayescfx.search.question import Ending, Question, RoundSearch, Rounds, Search
+from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
 Stopped: TypeAlias = Ending | Literal["budget", "timeout", "interrupted"]
@@ -148,7 +146,8 @@ class Turns:
             raise _Interrupted from None
         except Exception as error:
             warnings.warn(
-                f"`on_step` raised {error!r}, which ended the search; raise StopIteration to end it quietly.",
+                f"`on_step` raised {error!r}, which ended the search. "
+                "Raise StopIteration to end it quietly.",
                 BayesCFXWarning,
                 stacklevel=5,
             )

@@ -78,7 +78,7 @@ def _learnt(question: Question) -> Belief:
     settings, problem, known = Surrogate(), question.problem, question.account.evaluator
     best = np.argsort(-problem.score(question.y), kind="stable")[:4]
     X, y = known.X, known.y
-    chosen = relevant(question.region, X, y, settings.points, question.X[best])
+    chosen = relevant(question.region, X, settings.points, question.X[best])
     outputs = problem.to_surrogate(y[chosen])
     return learn(settings, question.region, X[chosen], outputs, None, NEVER)
 
