@@ -34,8 +34,8 @@ from bayescfx.problem import Problem
 from bayescfx.region import Region
 from bayescfx.report import counterfactuals, query_row
 from bayescfx.result import Explanation, Status
-from bayescfx.search.methods import METHODS
 from bayescfx.search.choice import distinct
+from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Search
 from bayescfx.search.turns import Listener, Stopped, Turns
 from bayescfx.search.verdict import judge
@@ -417,7 +417,8 @@ class _Run:
         known = self.evaluator.known
         potential = question.problem.score(known.outputs[account.paid])
         status: Status = "best_guess"
-        probability, binding = None, ()
+        probability: float | None = None
+        binding: tuple[str, ...] = ()
         if question.reached:
             status = "reached"
         else:

@@ -155,7 +155,7 @@ class Coordinates:
 def _table(region: Region, j: int, low: float, high: float) -> Array:
     """Return the coordinates of feature `j` at equally spaced codes from `low` to `high`."""
     straight = np.linspace(0.0, 1.0, _CELLS + 1)
-    data = np.empty(0) if region.data is None else region.data[:, j]
+    data = region.data[:, j]
     data = data[(data >= low) & (data <= high)]
     if len(data) < _KNOTS:
         return straight

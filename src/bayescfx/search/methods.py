@@ -4,8 +4,9 @@ from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
+from bayescfx.search.question import Search
 
-METHODS = {
+METHODS: dict[str, type[Search]] = {
     "bayes-cfx": BayesCFX,
     "bayes": NaiveBayes,
     "random": RandomSearch,
@@ -13,4 +14,4 @@ METHODS = {
     "gradient": ProjectedGradient,
 }
 
-__all__ = ["LBFGSB", "METHODS", "BayesCFX", "NaiveBayes", "ProjectedGradient", "RandomSearch"]
+__all__ = ["METHODS"]

@@ -72,7 +72,7 @@ class Question:
 
     @property
     def best(self) -> int:
-        """Position in `X` of the cheapest row that reaches the target, else of the nearest to it."""
+        """Position in `X` of the cheapest row that reaches the target, or of the nearest to it."""
         return int(best_first(self, self.X, self.y)[0])
 
     @cached_property

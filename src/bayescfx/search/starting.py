@@ -43,7 +43,7 @@ def _one_at_a_time(region: Region, rng: np.random.Generator, n: int) -> Array:
 
 def _moved(region: Region, j: int, rng: np.random.Generator) -> float:
     """Return another value of feature `j`: the most frequent level, or one scale unit away."""
-    data = np.empty(0) if region.data is None else region.data[:, j]
+    data = region.data[:, j]
     own, choices = float(region.query[j]), region.choices[j]
     if choices is not None and (region.categorical[j] or region.cyclic[j]):
         others = choices[choices != own]
