@@ -66,7 +66,11 @@ class Loaded:
             return self._named(self.columns, columns)
         if self.width is not None and self.width != len(columns):
             listed = ", ".join(str(c) for c in columns[:_SHOWN])
-            advice = "Drop those it was not trained on." if len(columns) > self.width else ""
+            advice = (
+                "Leave out those it was not trained on, with --drop."
+                if len(columns) > self.width
+                else ""
+            )
             raise ModelError(
                 f"the data must have the {self.width} columns that the model takes; got "
                 f"{len(columns)}: {listed}. {advice}".rstrip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -327,6 +328,8 @@ def _damaged(path: Path, kind: str) -> Iterator[None]:
 def _first_line(error: BaseException) -> str:
     lines: Iterable[str] = (line.strip() for line in str(error).splitlines())
     text = next((line for line in lines if line), type(error).__name__)
+    # XGBoost puts time and place in its source before the reason, ONNX Runtime its codes.
+    text = re.sub(r"^\[[\d:]+\] \S+: |^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
     return text if text.endswith(".") else f"{text}."
 
 

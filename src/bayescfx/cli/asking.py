@@ -16,7 +16,6 @@ from bayescfx.cli.progress import Progress
 from bayescfx.cli.settings import Settings, SettingsError
 from bayescfx.cli.spaces import make_space
 from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
-from bayescfx.cli.targets import parse_target
 from bayescfx.deadline import Deadline
 from bayescfx.endpoint import Patience
 from bayescfx.errors import BayesCFXError, ModelError
@@ -30,6 +29,7 @@ from bayescfx.model import Model, as_model
 from bayescfx.result import Explanation
 from bayescfx.search.turns import Listener
 from bayescfx.space import Space
+from bayescfx.wishes import Target
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
 
@@ -162,6 +162,7 @@ class Asked:
 def ask(
     subject: Subject,
     queries: Sequence[dict[str, Any] | None],
+    target: Target,
     settings: Settings,
     console: Console,
     *,
@@ -178,20 +179,20 @@ def ask(
         What is asked about.
     queries : sequence of dict
         One row each; None for those that can't be asked.
+    target : Target
+        The wish.
     settings : Settings
-        Target, budget and so on.
+        Budget, seed and so on.
     console : Console
         For progress.
     on_block : callable, optional
         Hears what there is after each block.
     """
-    settings.need("target")
-    assert settings.target is not None
     places = [i for i, row in enumerate(queries) if row is not None]
     progress = Progress(console, settings.budget * len(places), len(places))
     asker = _Asker(
         subject,
-        parse_target(settings.target),
+        target,
         settings,
         progress,
         Deadline.after(settings.timeout),

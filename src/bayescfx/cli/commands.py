@@ -15,6 +15,7 @@ from bayescfx.cli.asking import Asked, Failure, Subject, ask, make_subject
 from bayescfx.cli.console import Console, one_line
 from bayescfx.cli.settings import Settings, SettingsError, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
+from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError
 from bayescfx.explanations import Explanations
 
@@ -24,9 +25,10 @@ def explain(options: Namespace, console: Console) -> int:
     answers.check_out(options.out, (".json", ".csv", ".html", *answers.PICTURES))
     settings = gather(options)
     settings.need("model", "data", "query", "target")
+    target = parse_target(str(settings.target))
     subject = make_subject(settings, console)
     query = subject.fit(read_query(str(settings.query), subject.data))
-    asked = ask(subject, [query], settings, console)
+    asked = ask(subject, [query], target, settings, console)
     if not asked.answers:
         assert asked.fault is not None
         raise asked.fault
@@ -48,6 +50,7 @@ def explain_many(options: Namespace, console: Console) -> int:
     answers.check_out(options.out, (".csv", ".parquet", ".json", ".html"))
     settings = gather(options)
     settings.need("model", "data", "queries", "target")
+    target = parse_target(str(settings.target))
     subject = make_subject(settings, console)
     queries, refused = _queries(subject, settings)
 
@@ -56,7 +59,7 @@ def explain_many(options: Namespace, console: Console) -> int:
             if not path.endswith(".html"):
                 answers.write_many(replace(asked, failures=refused), path)
 
-    asked = ask(subject, queries, settings, console, on_block=keep)
+    asked = ask(subject, queries, target, settings, console, on_block=keep)
     asked = replace(asked, failures=(*refused, *_unanswered(asked, queries)))
     if asked.fault is not None and not asked.answers:
         raise asked.fault
@@ -154,7 +157,9 @@ def describe(error: BaseException) -> str:
     """
     text = one_line(str(error)).rstrip(".")
     name = type(error).__name__
-    own = isinstance(error, BayesCFXError | OSError)
-    told = text if own and text else f"{name}: {text}" if text else name
+    if isinstance(error, BayesCFXError | OSError) and text:
+        # These say themselves what they are about.
+        return text if text.endswith(("?", "!")) else f"{text}."
+    told = f"{name}: {text}" if text else name
     notes = [one_line(note) for note in getattr(error, "__notes__", [])]
     return f"{told} ({'; '.join(notes)})." if notes else f"{told}."

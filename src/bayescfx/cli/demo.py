@@ -16,8 +16,9 @@ from bayescfx.cli.progress import Progress
 from bayescfx.cli.settings import SettingsError
 from bayescfx.errors import MissingExtraError
 
-PATIENT = 123
+PATIENT = 114
 BUDGET = 60
+NAMES = {"s5": "log_triglycerides", "s6": "glucose"}
 
 CODE = f"""\
 import bayescfx as cfx
@@ -25,13 +26,14 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+X = X.rename(columns={NAMES!r})
 model = GradientBoostingRegressor(random_state=0).fit(X, y)
 space = (
     cfx.Space.from_data(X)
-    .fix("age", "sex")
-    .only_down("bmi", "bp")
+    .allow("bmi", "bp", "log_triglycerides", "glucose")
+    .only_down("bmi", "bp", "log_triglycerides", "glucose")
     .between({{"bmi": (18.5, None)}})
-    .max_changes(3)
+    .max_changes(2)
 )
 answer = cfx.explain(
     model, X.iloc[{PATIENT}], space, cfx.decrease(percent=25), budget={BUDGET}, rng=0
@@ -47,13 +49,15 @@ def demo(options: Namespace, console: Console) -> int:
         raise SettingsError(f"--folder must be a folder; got {options.folder!r}. Make it first.")
     X, model, space = _prepared()
     patient = X.iloc[PATIENT]
-    now = wording.number(float(model.predict(X.iloc[[PATIENT]])[0]))
+    outputs = model.predict(X)
+    now = wording.number(float(outputs[PATIENT]))
+    low, high = (wording.number(float(end), 3) for end in (outputs.min(), outputs.max()))
     console.answer(
-        f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each; the model predicts "
-        "how far the disease\ngets within a year (25 to 346).\n\n"
+        f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each. A gradient-boosting "
+        f"model predicts how far\nthe disease gets within a year ({low} to {high}).\n\n"
         f"For patient {PATIENT} it predicts {now}. What would have to change for that to be 25 % "
-        "lower, if age and sex stay,\nthe body mass index falls to 18.5 at most, blood pressure "
-        "only falls, and at most three things change?\n"
+        "lower, if only\nbody mass index (not below 18.5), blood pressure, triglycerides and "
+        "glucose may fall, two of them at most?\n"
     )
     progress = Progress(console, BUDGET)
     try:
@@ -82,13 +86,14 @@ def _prepared() -> tuple[Any, Any, cfx.Space]:
     except ImportError as error:
         raise MissingExtraError("the demo needs scikit-learn: pip install scikit-learn.") from error
     X, y = datasets.load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    X = X.rename(columns=NAMES)
     model = ensemble.GradientBoostingRegressor(random_state=0).fit(X, y)
     space = (
         cfx.Space.from_data(X)
-        .fix("age", "sex")
-        .only_down("bmi", "bp")
+        .allow("bmi", "bp", "log_triglycerides", "glucose")
+        .only_down("bmi", "bp", "log_triglycerides", "glucose")
         .between({"bmi": (18.5, None)})
-        .max_changes(3)
+        .max_changes(2)
     )
     return X, model, space
 

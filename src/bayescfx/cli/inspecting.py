@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bayescfx.cli.asking import load, read_data, space_of
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.description import kind
-from bayescfx.features import Categorical, Feature, Moment, Ordinal
+from bayescfx.features import Categorical, Feature, Moment, Ordinal, Real
 from bayescfx.model import as_model
 from bayescfx.saved import write_feature
 from bayescfx.space import Space
@@ -60,10 +61,19 @@ def _text(space: Space, table: pd.DataFrame, ignored: list[str], outputs: Any) -
         lines.append(f"missing cells: {', '.join(missing)}")
     if ignored:
         lines.append(f"not taken by the model: {', '.join(ignored)}")
+    whole = [str(n) for n, f in space.features.items() if isinstance(f, Real) and _whole(table, n)]
+    if whole:
+        lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
     if outputs is not None:
         low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
         lines.append(f"outputs on {len(outputs)} rows: {low} to {high}, median {middle}")
     return [*lines, "", _ADVICE]
+
+
+def _whole(table: pd.DataFrame, name: Hashable) -> bool:
+    """Tell whether a column of floats holds whole numbers only."""
+    cells = table[name].dropna() if name in table.columns else pd.Series([0.5])
+    return bool((cells % 1 == 0).all())
 
 
 def _plain(space: Space, ignored: list[str], outputs: Any) -> dict[str, Any]:
