@@ -102,7 +102,7 @@ def _same(asked: Case, answer: dict[str, Any] | None) -> bool:
         return False
     close = 1e-6 * abs(asked.target - asked.output)
     same_model = abs(answer["outputs"][0] - asked.output) <= close
-    return same_model and abs(answer["target"] - asked.target) <= close
+    return bool(same_model and abs(answer["target"] - asked.target) <= close)
 
 
 def dice(cases: Sequence[Case], mode: str) -> list[dict[str, Any]]:

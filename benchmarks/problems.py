@@ -206,7 +206,7 @@ class Case:
     def potential(self, y: Sequence[float] | Array) -> Array:
         """Return the AEP potential of outputs, 1 at the target (the paper's, times e)."""
         z = np.maximum((np.asarray(y) - self.output) / (self.target - self.output), 0.0)
-        return z**2 * np.exp(1.0 - z**2)
+        return np.asarray(z**2 * np.exp(1.0 - z**2))
 
     def hit(self, y: float) -> bool:
         """Return whether an output misses at most a tenth of the wanted change."""

@@ -63,7 +63,7 @@ def run(settings: Settings) -> dict[str, Any]:
         asked = reachable_cell("diabetes", model, SHIFT, settings.queries or QUERIES)
         mine = [s for i, c in enumerate(asked) for s in given_points(c, settings.seed + i)]
         loop = [s for i, c in enumerate(asked) for s in own_loop(c, settings.seed + i)]
-        figures = {
+        figures: dict[str, Any] = {
             "model": model,
             "ours": float(np.median(mine)),
             "ours_nearer": float(np.median(loop)) if loop else None,
