@@ -1,0 +1,1 @@
+"""What the pictures show, as numbers; nothing here draws."""

@@ -1,0 +1,238 @@
+"""A report as one HTML file: works offline, prints well, all text escaped, pictures inside."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayescfx import markup, wording
+from bayescfx.explanations import Explanations
+from bayescfx.plots.draw.changes import draw_changes, height
+from bayescfx.plots.info.changes import change_info
+from bayescfx.plots.info.view import View
+from bayescfx.plots.style import COLUMN, detached, styled
+from bayescfx.result import Explanation
+from bayescfx.tables import cells_of
+from bayescfx.values import same_cell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST = 20  # answers of many that get a section of their own
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+  color: #222; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .3rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; padding-top: .8rem;
+  border-top: 1px solid #dadde0; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
+p { margin: .4rem 0; max-width: 46rem; }
+.lead { font-size: 1.15rem; }
+.note, figcaption, footer { color: #595959; font-size: .875rem; }
+.badge { display: inline-block; padding: .1rem .6rem; border-radius: 1rem; font-size: .85rem;
+  font-weight: 600; border: 1.5px solid; vertical-align: .2em; margin-left: .5rem; }
+.reached { color: #00664b; } .best_guess { color: #9c4400; } .unreachable { color: #9c4400; }
+figure { margin: .8rem 0; break-inside: avoid; }
+figure img { max-width: 100%; height: auto; display: block; }
+.pair { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
+.pair figure { flex: 1 1 20rem; max-width: 30rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: .5rem 0; font-size: .93rem;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid #dadde0;
+  vertical-align: top; }
+th[scope=row], th:first-child { text-align: left; font-weight: 600; }
+td { overflow-wrap: anywhere; }
+tr { break-inside: avoid; }
+pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82rem;
+  line-height: 1.4; border-radius: 4px; }
+summary { cursor: pointer; font-weight: 600; margin-top: 1rem; }
+@media print {
+  body { margin: 0; max-width: none; font-size: 10.5pt; }
+  h2, h3 { break-after: avoid; }
+  pre { white-space: pre-wrap; }
+}
+"""
+
+
+def report(answer: Explanation | Explanations, path: str | os.PathLike[str]) -> None:
+    """Write an answer, or several, as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    answer : Explanation or Explanations
+        What to report.
+    path : str or path
+        The file; it is replaced if there is one.
+    """
+    Path(path).write_text(page(answer), encoding="utf-8")
+
+
+def page(answer: Explanation | Explanations) -> str:
+    """Return the report as HTML."""
+    with styled():
+        body = _one(answer) if isinstance(answer, Explanation) else _many(answer)
+    title = "What would have to change?"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"{body}\n{_footer()}\n</body>\n</html>\n"
+    )
+
+
+def figure(draw: Callable[[Axes], None], alt: str, tall: float, caption: str = "") -> str:
+    """Return a drawing as an element of the page.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws into the axes it is given.
+    alt : str
+        What the picture says, for those who can't see it.
+    tall : float
+        Height in inches; it is one paper column wide.
+    caption : str, optional
+        A line below it.
+    """
+    drawing = detached(tall)
+    draw(drawing.add_subplot())
+    text = io.BytesIO()
+    drawing.savefig(text, format="svg", metadata={"Date": None})
+    source = base64.b64encode(text.getvalue()).decode("ascii")
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return (
+        f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
+        f'src="data:image/svg+xml;base64,{source}">{below}</figure>'
+    )
+
+
+def _one(answer: Explanation) -> str:
+    view = View.of(answer)
+    return "\n".join(
+        [
+            f"<h1>What would have to change?{_badge(answer)}</h1>",
+            *_lead(answer),
+            *_changes(view),
+            *_allowed(answer),
+            *_facts(answer),
+        ]
+    )
+
+
+def _badge(answer: Explanation) -> str:
+    words = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
+    return f'<span class="badge {answer.status}">{words[answer.status]}</span>'
+
+
+def _lead(answer: Explanation) -> Iterable[str]:
+    best = answer.best
+    wish = wording.wish(answer.wanted)
+    yield _p(f"The model says {wording.number(answer.output)}; wanted is {wish}.", "lead")
+    moved = wording.moves(best.changes)
+    yield _p(f"{moved}: the model then says {wording.number(best.output)}.", "lead")
+    yield _p(answer.verdict)
+
+
+def _changes(view: View) -> Iterable[str]:
+    answers = view.answer.counterfactuals
+    yield "<h2>What changes</h2>"
+    parts = []
+    for which, counterfactual in enumerate(answers):
+        info = change_info(view, which)
+        caption = f"Answer {which + 1}" if len(answers) > 1 else ""
+        alt = f"{wording.moves(counterfactual.changes)}"
+        parts.append(figure(partial(draw_changes, info), alt, height(info), caption))
+    yield f'<div class="pair">{"".join(parts)}</div>'
+    yield _p(
+        "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
+        "what each change contributes to the prediction, as estimated from the rows that the model "
+        "scored.",
+        "note",
+    )
+    yield _rows(view.answer)
+
+
+def _rows(answer: Explanation) -> str:
+    """Return query and counterfactuals, whole rows, changed cells marked."""
+    names = [str(name) for name in answer.layout.names]
+    query = cells_of(answer.layout.table([list(answer.query)]))[0]
+    others = cells_of(answer.rows)
+    titles = ["answer"] if len(others) == 1 else [f"answer {k + 1}" for k in range(len(others))]
+    lines = [
+        [name, wording.cell(query[j]), *(_cell(row[j], query[j]) for row in others)]
+        for j, name in enumerate(names)
+    ]
+    outputs = [wording.number(c.output) for c in answer.counterfactuals]
+    lines.append(["prediction", wording.number(answer.output), *outputs])
+    lines.append(["valid", "", *("yes" if c.valid else "no" for c in answer.counterfactuals)])
+    lines.append(["cost", "", *(wording.number(c.cost) for c in answer.counterfactuals)])
+    return f'<div class="wide">{markup.table(["", "query", *titles], lines)}</div>'
+
+
+def _cell(after: Any, before: Any) -> str:
+    if same_cell(after, before):
+        return "·"
+    return wording.move(before, after).split(" → ")[-1]
+
+
+def _allowed(answer: Explanation) -> Iterable[str]:
+    yield "<h2>What was allowed</h2>"
+    yield f"<pre>{escape(str(answer.space))}</pre>"
+
+
+def _facts(answer: Explanation) -> Iterable[str]:
+    low, high = answer.reachable
+    facts = [
+        ["rows of the model used", str(answer.n_evaluations)],
+        ["rows known of the model", str(len(answer.evaluations))],
+        ["outputs seen", f"{wording.number(low)} to {wording.number(high)}"],
+        ["accepted", wording.wish(answer.accepted)],
+        ["method", answer.method],
+        ["seed", "none" if answer.seed is None else str(answer.seed)],
+        ["ended because", wording.ENDINGS.get(answer.stopped, answer.stopped)],
+    ]
+    yield "<h2>How it was found</h2>"
+    yield markup.table(["", ""], facts)
+
+
+def _many(answers: Explanations) -> str:
+    reached = sum(answer.reached for answer in answers)
+    title = f"{wording.count(len(answers), 'answer')}, {reached} reached"
+    parts = [f"<h1>{escape(title)}</h1>"]
+    frame = answers.summary()
+    if len(frame):
+        frame = frame[["status", "output", "wanted", "prediction", "changes", "n_evaluations"]]
+        head = ["query", *(str(name).replace("n_evaluations", "rows") for name in frame.columns)]
+        lines = [[str(i), *map(wording.cell, row)] for i, row in enumerate(frame.to_numpy(object))]
+        parts.append(f'<div class="wide">{markup.table(head, lines)}</div>')
+    for i, answer in enumerate(answers[:_MOST]):
+        parts.append(f"<h2>Query {i}{_badge(answer)}</h2>")
+        parts.extend(_lead(answer))
+        info = change_info(View.of(answer))
+        alt = wording.moves(answer.best.changes)
+        parts.append(figure(partial(draw_changes, info), alt, height(info)))
+    if len(answers) > _MOST:
+        parts.append(_p(f"… and {len(answers) - _MOST} more in the table above.", "note"))
+    return "\n".join(parts)
+
+
+def _p(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else markup.paragraph(text)
+
+
+def _footer() -> str:
+    return (
+        '<footer><p class="note">This explains the model, not the world: whether the changes would '
+        "have these consequences in reality is not known. Made by bayescfx "
+        f"{escape(version('bayescfx'))}.</p></footer>"
+    )
