@@ -144,7 +144,7 @@ def lowest(problem: Adult, points: int) -> Array:
     extremes there.
     """
     limits = problem.rows[list(FREE)].agg(["min", "max"])
-    axes = [np.linspace(*limits[name], points) for name in FREE]
+    axes = [np.linspace(limits[n].iloc[0], limits[n].iloc[1], points) for n in FREE]
     cells = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(FREE))
     found = []
     for i in range(len(problem.queries)):

@@ -23,7 +23,9 @@ TAXI_COLUMNS = (
     *("dropoff_longitude", "dropoff_latitude", "store_and_fwd_flag", "trip_duration"),
 )
 
-ADULT_SHA256 = "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"  # of `fingerprint`
+ADULT_SHA256 = (
+    "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"  # of `fingerprint`
+)
 OPENML_ID = 1590
 OPENML_TEST_ROWS = 16_281  # OpenML has UCI's test rows first, the file has them last
 

@@ -24,7 +24,7 @@ LOOK: dict[str, dict[str, Any]] = {
     "Bayes-CFX (defaults)": {"color": GREEN, "linestyle": (0, (5, 1)), "marker": "D"},
 }
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 13,
     "axes.titlesize": 14,
     "axes.labelsize": 13,

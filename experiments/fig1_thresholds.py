@@ -1,4 +1,4 @@
-"""Figure 1: a threshold is brittle. What does a potential change about it?
+"""Figure 1: a threshold is brittle; what a potential changes about it.
 
 The function is that of the paper's TikZ source. A parameter (the threshold ε, or the width w of an
 AEP potential) grows by 1 % per step; we look at how far the counterfactual moves in one step.
@@ -41,7 +41,7 @@ def run(settings: Settings) -> dict[str, Any]:
     start = float(f(QUERY))
     eps1, eps2 = float(g(EPS1_AT)) - start, float(g(EPS2_AT)) - start
     far = float(f(X2)) - start
-    sweep = eps1 * STEP ** np.arange(int(np.log(far / eps1) / np.log(STEP)) + 1)
+    sweep: Array = eps1 * STEP ** np.arange(0.0, np.log(far / eps1) / np.log(STEP))
     x = np.linspace(QUERY, HIGH, settings.pick(33_001, 3_301))
     curves = {"threshold": nearest_beyond(x, sweep), "potential": best_of_potential(x, sweep, 0.0)}
     for weight in WEIGHTS:
@@ -107,9 +107,7 @@ def ask(task: tuple[str, float]) -> float:
         target: Any = cfx.at_least(start + size)
     else:
         space, target = space.cost(weight=0), cfx.increase(by=size)
-    answer = cfx.explain(
-        model_frame, {"x": QUERY}, space, target, budget=40, tolerance=0.01, rng=0
-    )
+    answer = cfx.explain(model_frame, {"x": QUERY}, space, target, budget=40, tolerance=0.01, rng=0)
     return float(answer.best.row["x"])
 
 
@@ -190,9 +188,10 @@ def tell(result: dict[str, Any]) -> str:
     return f"""\
 ## Figure 1: thresholds are brittle
 
-The function of the TikZ source, q = 0.9, ε₁ = {result["eps1"]:.3f}, ε₂ = {result["eps2"]:.3f}; the parameter (ε or w)
-grows in steps of 1 % from ε₁ to ε₂ and on to f(x₂) − f(q) = {result["f_x2"]:.3f};
-allowed is x ≥ q, as in the paper. Largest move of the counterfactual in one step:
+The function of the TikZ source, q = 0.9, ε₁ = {result["eps1"]:.3f}, ε₂ = {result["eps2"]:.3f}; the
+parameter (ε or w) grows in steps of 1 % from ε₁ to ε₂ and on to f(x₂) − f(q) =
+{result["f_x2"]:.3f}; allowed is x ≥ q, as in the paper. Largest move of the counterfactual in one
+step:
 
 | objective | jump, ε₁ … ε₂ | jump, whole sweep | where |
 |---|---|---|---|
@@ -200,16 +199,24 @@ allowed is x ≥ q, as in the paper. Largest move of the counterfactual in one s
 
 ![Figure 1](figures/fig1_thresholds.png)
 
-**The paper's value:** "choosing ε₂ over ε₁ yields x₂ rather than x₁". **Ours:** yes. One per cent more on ε moves the counterfactual
-by {part["threshold"]["size"]:.2f}, which is {part["threshold"]["size"] / (X2 - X1):.0%} of Δ = x₂ − x₁.
+**The paper's value:** "choosing ε₂ over ε₁ yields x₂ rather than x₁". **Ours:** yes. One per cent
+more on ε moves the counterfactual by {part["threshold"]["size"]:.2f}, which is
+{part["threshold"]["size"] / (X2 - X1):.0%} of Δ = x₂ − x₁.
 
-> **Contradicts the paper.** The claim is that potentials resolve this. For *where the counterfactual is*, they do not, here: f is monotone, so the
-> maximiser of ρ(f(x)) is the x with f(x) = f(q) + w, the very point that the threshold ε = w picks (largest jump {part["potential"]["size"]:.3f} against
-> {part["threshold"]["size"]:.3f}). The nearest point of the ε-optimal set S^ε is f⁻¹(f(q) + z₀w) with a constant z₀ < 1: the same curve, with the parameter rescaled.
-> A small ℓ1 cost makes the answer stay at x₁ for longer, and then jump further ({full["potential, λ = 0.1"]["size"]:.2f} at λ = 0.1), because the maximiser of a sum of a
-> bump and a slope may change from one peak to the other. Only where the cost outweighs what is still to be gained (λ = 0.5) does the answer stay at x₁ for good.
+> **Contradicts the paper.** The claim is that potentials resolve this. For *where the
+> counterfactual is*, they do not, here: f is monotone, so the maximiser of ρ(f(x)) is the x with
+> f(x) = f(q) + w, the very point that the threshold ε = w picks (largest jump
+> {part["potential"]["size"]:.3f} against {part["threshold"]["size"]:.3f}). The nearest point of the
+> ε-optimal set S^ε is f⁻¹(f(q) + z₀w) with a constant z₀ < 1: the same curve, with the parameter
+> rescaled. A small ℓ1 cost makes the answer stay at x₁ for longer, and then jump further
+> ({full["potential, λ = 0.1"]["size"]:.2f} at λ = 0.1), because the maximiser of a sum of a bump
+> and a slope may change from one peak to the other. Only where the cost outweighs what is still to
+> be gained (λ = 0.5) does the answer stay at x₁ for good.
 
-What potentials do give is a continuous *value*: under the threshold x₁ is worth 1 up to ε = f(x₁) − f(q) and 0 beyond it; under the potential it loses at most
-{result["worth_jump"]["potential"]:.3f} of the peak per 1 % of width and still has {result["worth_of_x1_at_eps2"]:.0%} of it at w = ε₂ (right panel). So potentials rank near misses, which
-thresholds cannot; it is the ranking together with a cost of moving, and not the potential alone, that keeps an answer from running off to x₂.
+What potentials do give is a continuous *value*: under the threshold x₁ is worth 1 up to ε = f(x₁) −
+f(q) and 0 beyond it; under the potential it loses at most
+{result["worth_jump"]["potential"]:.3f} of the peak per 1 % of width and still has
+{result["worth_of_x1_at_eps2"]:.0%} of it at w = ε₂ (right panel). So potentials rank near misses, which
+thresholds cannot; it is the ranking together with a cost of moving, and not the potential alone,
+that keeps an answer from running off to x₂.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,9 @@ def edge_error(potential: cfx.SEP, epsilon: float) -> float:
 
 def nested(sets: list[Any]) -> bool:
     """Return whether each set of intervals lies strictly inside the one before."""
-    pairs = zip(sets[:-1], sets[1:], strict=True)
     return all(
         a < c and d < b
-        for outer, inner in pairs
+        for outer, inner in pairwise(sets)
         for (a, b), (c, d) in zip(outer, inner, strict=True)
     )
 
@@ -86,8 +86,9 @@ def tell(result: dict[str, Any]) -> str:
     return f"""\
 ## Figure 3: the EP family
 
-Peaks of height 1/e at f(q) ± w (found at {low:g} and {high:g} for w = 1); SEP = AEP₋ + AEP₊ to within {result["sum_of_sides_error"]:.0e}; the potential at the ends of each
-target set is the set's level to {result["edge_error"]:.0e}; the sets are nested: {"yes" if result["nested"] else "**no**"}.
+Peaks of height 1/e at f(q) ± w (found at {low:g} and {high:g} for w = 1); SEP = AEP₋ + AEP₊ to
+within {result["sum_of_sides_error"]:.0e}; the potential at the ends of each target set is the set's
+level to {result["edge_error"]:.0e}; the sets are nested: {"yes" if result["nested"] else "**no**"}.
 
 | ε | upper part of T^ε, in widths | its length |
 |---|---|---|
@@ -95,6 +96,7 @@ target set is the set's level to {result["edge_error"]:.0e}; the sets are nested
 
 ![Figure 3](figures/fig3_potentials.png)
 
-**The paper's value:** the shapes agree. **Contradicts a footnote:** it calls T^ε "an annulus of outer radius w and fixed inner radius"; both radii move with ε, and the
-outer one is larger than w (the table above). The limits of integration in Appendix B need Lambert's W at −ρ\\*, not ρ\\*.
+**The paper's value:** the shapes agree. **Contradicts a footnote:** it calls T^ε "an annulus of
+outer radius w and fixed inner radius"; both radii move with ε, and the outer one is larger than w
+(the table above). The limits of integration in Appendix B need Lambert's W at −ρ\\*, not ρ\\*.
 """

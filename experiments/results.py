@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ RESULTS = ROOT / "experiments" / "results"
 FIGURES = ROOT / "docs" / "figures"
 REPORT = ROOT / "docs" / "reproduction.md"
 
+_NUMBERS = re.compile(r"\[[^\[\]{}\"]*\]")
 _DIGITS = 6  # what is below depends on the machine's arithmetic
 
 
@@ -42,8 +44,9 @@ def _rounded(value: float) -> float | None:
 
 
 def dumps(result: dict[str, Any]) -> str:
-    """Return the JSON text of a result."""
-    return json.dumps(plain(result), indent=1, ensure_ascii=False) + "\n"
+    """Return the JSON text of a result, lists of numbers on one line."""
+    text = json.dumps(plain(result), indent=1, ensure_ascii=False)
+    return _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text) + "\n"
 
 
 def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> dict[str, Any]:

@@ -68,7 +68,7 @@ PAPER_METHODS = (
     Method("Random", cfx.RandomSearch(batch=1)),
     Method("L-BFGS-B", cfx.LBFGSB()),
     Method("Bayes", cfx.NaiveBayes(surrogate=AS_IN_THE_PAPER)),
-    Method("Bayes-CFX", cfx.BayesCFX(surrogate=AS_IN_THE_PAPER)),
+    Method("Bayes-CFX", cfx.BayesCFX(local=False, surrogate=AS_IN_THE_PAPER)),
 )
 DEFAULTS = Method("Bayes-CFX (defaults)", cfx.BayesCFX())
 

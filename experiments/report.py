@@ -1,0 +1,94 @@
+"""docs/reproduction.md: for each result the paper's value, ours, and why they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from experiments.results import REPORT
+
+HEAD = """\
+# Reproduction of the paper
+
+*Counterfactual Explanations for Arbitrary Regression Models* (Spooner, Dervovic, Long, Shepard,
+Chen, Magazzeni; 2021). This page is written by `make reproduce`; numbers are in
+`experiments/results/*.json`, code in `experiments/`, one readable script per result. Only the
+public API of `bayescfx` is used, seeds are fixed, and running it twice gives the same bytes.
+
+The paper's own code is not public, and it leaves out: the rows and features behind Figure 2, the
+number of boosting rounds, the taxi trip's coordinates, GPyOpt's settings, the number of seeds, and
+whether features are continuous or whole numbers in the search. Where a number depends on one of
+these, its section says so. "As in the paper" means a surrogate with RBF kernel and zero mean on the
+model's output.
+"""
+
+TAIL = """\
+## How to run it
+
+```sh
+make reproduce                                # everything, into docs/reproduction.md
+python -m experiments --only adult taxi       # some of it
+python -m experiments --quick --out /tmp/look # small versions, elsewhere
+```
+
+Data: `BAYESCFX_DATA` (or `--data`) names a folder with `adult.csv.gz` and `nyc_taxi.csv.gz` (or
+Kaggle's `train.csv`). Without the first, Adult is fetched from OpenML by scikit-learn, cached, and
+checked against a checksum; a missing file gets an error that says where to get it and where to put
+it.
+"""
+
+
+def write(parts: Sequence[tuple[ModuleType, Mapping[str, Any]]], path: Path = REPORT) -> str:
+    """Write the report of all experiments and return its text."""
+    sections = [module.tell(result) for module, result in parts]
+    text = "\n".join([HEAD, summary(sections), *sections, TAIL])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return text
+
+
+def summary(sections: Sequence[str]) -> str:
+    """Return a list of the results, contradictions first."""
+    against, others = [], []
+    for section in sections:
+        title = section.splitlines()[0].removeprefix("## ")
+        link = f"[{title}](#{anchor(title)})"
+        notes = _notes(section)
+        if notes:
+            against += [f"* {link}: {note}" for note in notes]
+        else:
+            others.append(link)
+    lines = ["## At a glance", ""]
+    if against:
+        lines += ["**Where we contradict the paper, or find less than it says:**", "", *against, ""]
+    if others:
+        lines += [f"No contradiction found: {'; '.join(others)}.", ""]
+    return "\n".join(lines)
+
+
+def _notes(section: str) -> list[str]:
+    """Return the first sentence after each mark of disagreement."""
+    marks = ("**Contradicts", "**contradicts", "**Weaker", "**does not hold", "**no**")
+    found = []
+    for line in section.splitlines():
+        at = min((line.find(mark) for mark in marks if mark in line), default=-1)
+        if at < 0:
+            continue
+        text = line.lstrip("> *")
+        sentences = text.split(". ")
+        note = sentences[0] if len(sentences[0]) > 60 else ". ".join(sentences[:2])
+        found.append(_balanced(note))
+    return found
+
+
+def _balanced(text: str) -> str:
+    """Return text in which no emphasis is left open."""
+    return text.replace("**", "").replace('*"', '"').replace('"*', '"').strip(" .:") + "."
+
+
+def anchor(title: str) -> str:
+    """Return the anchor that Markdown gives a heading."""
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -")
+    return kept.replace(" ", "-")
