@@ -201,7 +201,7 @@ class Case:
     @property
     def query(self) -> Array:
         """Return the row asked about."""
-        return table(self.data).X[self.row]
+        return np.asarray(table(self.data).X[self.row])
 
     def potential(self, y: Sequence[float] | Array) -> Array:
         """Return the AEP potential of outputs, 1 at the target (the paper's, times e)."""

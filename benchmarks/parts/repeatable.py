@@ -57,14 +57,16 @@ def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
 def run(settings: Settings) -> dict[str, Any]:
     """Return which checks hold, by name."""
     checks: dict[str, bool] = {}
-    before = global_states()
+    asked = {model: reachable_cell("diabetes", model, 1.0, 1)[0] for model in settings.models}
+    before = global_states()  # taken now, for fitting a model may draw from them
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         for model in settings.models:
-            (asked,) = reachable_cell("diabetes", model, 1.0, 1)
             for method in METHODS:
                 first, second = (
-                    ask(asked, budget=BUDGET, cost=True, seed=settings.seed, method=method).answer
+                    ask(
+                        asked[model], budget=BUDGET, cost=True, seed=settings.seed, method=method
+                    ).answer
                     for _ in range(2)
                 )
                 checks[f"{model}, {method}: twice the same"] = content([first]) == content([second])
