@@ -45,12 +45,13 @@ def run(settings: Settings) -> dict[str, Any]:
     queries = settings.queries or QUERIES
     budget = settings.budgets[0] if settings.budgets else BUDGET
     asked = cases(settings, queries)
-    traces, seconds = {}, []
+    traces, endings, seconds = {}, {}, []
     for i, question in enumerate(asked):
         found = ask(
             question, budget=budget, cost=False, seed=settings.seed + i, method=settings.method
         )
         traces[question.key] = found.recorder.outputs
+        endings[question.key] = found.answer.stopped
         seconds.append(found.seconds)
     common = cases(settings, min(queries, PEER_QUERIES))
     theirs = botorch_traces(common, BUDGET, _mode(settings)) if budget == BUDGET else {}
@@ -66,6 +67,7 @@ def run(settings: Settings) -> dict[str, Any]:
         "cells": cells(asked, traces, known),
         "hard": hardest(asked, traces, known),
         "best_known": known,
+        "endings": endings,
         "traces": {key: np.round(y, 6).tolist() for key, y in traces.items()},
     }
     return figures
@@ -141,5 +143,10 @@ def show(figures: dict[str, Any]) -> None:
         [[name, *(c[k] for k in AIMS)] for name, c in figures["cells"].items()],
     )
     for hard in figures["hard"]:
-        print(f"  short by {hard['shortfall']:.3f}: {hard['case']}")
+        key = hard["case"]
+        rows, known = len(figures["traces"][key]), figures["best_known"][key]
+        print(
+            f"  short by {hard['shortfall']:.3f}: {key}, best known {known:.3f}, "
+            f"ended by {figures['endings'][key]!r} after {rows} rows"
+        )
     print(f"  {figures['seconds_per_problem']:.2f} CPU s per problem")
