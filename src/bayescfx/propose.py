@@ -55,6 +55,7 @@ def propose(
     *,
     k: int = 1,
     avoid: Array | None = None,
+    thorough: bool = True,
     deadline: Deadline = NEVER,
 ) -> Proposal:
     """Return the best points of `region` that have not been evaluated.
@@ -74,6 +75,8 @@ def propose(
         How many distinct points, different local maxima first.
     avoid : Array of shape (n, d), optional
         Rows that were evaluated before and are not proposed again.
+    thorough : bool, default True
+        Whether to look for the maximum, or, in a third of the time, for a good point.
     deadline : Deadline
         Checked before every call of the acquisition.
 
@@ -113,7 +116,7 @@ def propose(
     screen(ledger, axes, np.concatenate([given, region.query[None]]), rng)
     if ledger.empty:
         _last_resort(ledger, rng)
-    refine(ledger, axes, k, rng)
+    refine(ledger, axes, k, rng, thorough=thorough)
     return _chosen(ledger, axes, k)
 
 

@@ -15,6 +15,7 @@ from bayescfx.moves import improve
 # Rows that are still in, and calls of their ascent, round by round.
 _ROUNDS = ((24, 5), (8, 8))
 _SPARSE = ((24, 5), (16, 8))  # under an l0 bound: more ends
+_BRIEF = ((12, 4), (4, 8))  # a good point soon
 _FLAT = ((48, 0), (24, 0), (16, 0))  # nothing to climb: moves only
 _LAST = 12  # calls of the last ascents
 _REPEATS = 8  # most of them
@@ -37,7 +38,9 @@ class _Field:
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
 
 
-def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None:
+def refine(
+    ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator, *, thorough: bool = True
+) -> None:
     """Improve the best different rows that the ledger knows.
 
     Parameters
@@ -50,6 +53,8 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
         How many different maxima are wanted.
     rng : numpy.random.Generator
         Source of moves.
+    thorough : bool, default True
+        Whether to go on until nothing rises any more, or to stop at a good point.
 
     Examples
     --------
@@ -68,10 +73,11 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
     >>> ledger.tried(1)[0].round(3)
     array([[0.25, 7.  ]])
     """
-    shrink = min(1.0, _WIDE / max(1, len(axes.sloped)))
     rounds: tuple[tuple[int, int], ...] = _ROUNDS if ledger.region.max_changes is None else _SPARSE
     if not axes.sloped.size:
         rounds = _FLAT
+    elif not thorough:
+        rounds = _BRIEF
     X, value = ledger.tried(64 + 8 * rounds[0][0])
     if not len(X):
         return
@@ -83,6 +89,9 @@ def refine(ledger: Ledger, axes: Axes, k: int, rng: np.random.Generator) -> None
         if at or not axes.sloped.size:
             field = _moved(ledger, axes, field, rng)
         field = _climbed(ledger, axes, field, calls, relaxed=at == 0)
+    if not thorough:
+        _moved(ledger, axes, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+        return
     field = field.take(different(axes, field.X, field.value, max(rounds[-1][0] // 4, k)))
     field = _climbed(ledger, axes, field, _LAST)
     _finish(ledger, axes, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)

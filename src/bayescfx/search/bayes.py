@@ -29,7 +29,8 @@ from bayescfx.search.starting import (
 )
 from bayescfx.search.verdict import Watch
 
-_FADE = 0.35  # share of the budget after which a miss matters more than the cost of moving
+_EFFORT = 0.5  # share of the budget spent on the best guess before a search gives up
+_FADE = 0.25  # share of the budget after which a miss matters more than the cost of moving
 _FEW = 3  # features in which a local step may differ from the best row
 _HALF, _LEAST_HALF, _MOST_HALF = 0.25, 0.03, 0.5  # half widths of the local box
 _RESERVE = 0.1  # share of the budget kept for walking back
@@ -52,6 +53,9 @@ class BayesCFX:
         counts one per free feature, but at most a quarter of the budget.
     local : bool, default True
         Whether local steps take turns with global ones; False is the paper.
+    give_up : bool, default True
+        Whether to end, after half the budget, when the surrogate holds the target out of reach;
+        False spends the whole budget on the best guess.
     surrogate : Surrogate
         The Gaussian process; ``Surrogate(kernel="rbf", mean="zero")`` is the paper.
 
@@ -64,6 +68,7 @@ class BayesCFX:
     batch: int = 1
     starts: int | None = None
     local: bool = True
+    give_up: bool = True
     surrogate: Surrogate = field(default_factory=Surrogate)
 
     def __post_init__(self) -> None:
@@ -107,7 +112,7 @@ class _Run:
             if nearer and question.account.left <= _RESERVE * question.account.budget:
                 break
             belief = self._learn()
-            if not question.reached and watch.out_of_reach(belief):
+            if not question.reached and self._gives_up(watch, belief):
                 return "unreachable"
             found = self._nearer(belief) if nearer else self._hit(belief)
             if found.exhausted:
@@ -125,6 +130,12 @@ class _Run:
             n = min(n, max(2, question.account.budget // 4))
         known = len(question.X) - 1  # the query is always known
         return first_rows(question, n - known) if n > known else question.X[:0]
+
+    def _gives_up(self, watch: Watch, belief: Belief) -> bool:
+        """Whether the target looks out of reach, and the best guess has had its share."""
+        account = self.question.account
+        hopeless = self.settings.give_up and watch.out_of_reach(belief)
+        return hopeless and account.spent >= _EFFORT * account.budget
 
     def _enough(self) -> bool:
         """Whether as many different answers as wanted are known."""
@@ -163,6 +174,7 @@ class _Run:
             starts,
             k=batch,
             avoid=known,
+            thorough=False,
             deadline=question.deadline,
         )
 

@@ -4,44 +4,62 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.region import Region
 from bayescfx.search.question import Question, best_first
 
-_APART = 0.25  # answers with the same set of changes differ at least this much, in feature scales
+_APART = (
+    0.25  # how far different answers are apart in some feature, as a share of their longest move
+)
 
 
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
 
-    Rows that reach the target come first, nearest first; if there are any, only they. Different
-    sets of changed features come first, then rows that differ clearly from those chosen. Fewer
-    rather than duplicates; the query itself only if nothing else was evaluated.
+    Rows that reach the target come first, nearest first; if there are any, only they. Otherwise
+    only rows that come nearer to the target than the query does, or else the query itself.
+    Different sets of changed features come first, then rows that differ clearly from those chosen.
+    Fewer rather than duplicates: a row that adds a trifle to another is none of its own.
     """
-    X, y, region = question.X, question.y, question.region
-    order = best_first(question, X, y)
+    X, region = question.X, question.region
+    order = _worth_telling(question)
     changed = region.changes(X)
-    order = order[changed[order].any(axis=1)]
-    if not len(order):
-        return best_first(question, X, y)[:1]
-    hits = question.problem.accepted(y)
-    if hits[order].any():
-        order = order[hits[order]]
     chosen: list[int] = []
     seen: set[bytes] = set()
-    for i in order:
-        if len(chosen) == n:
-            return np.array(chosen, dtype=np.intp)
-        if changed[i].tobytes() not in seen:
-            seen.add(changed[i].tobytes())
-            chosen.append(int(i))
-    for i in order:
-        if len(chosen) == n:
-            break
-        if _apart(region.grid.units(X[chosen] - X[i] + region.query)).all():
+    for new_sets_only in (True, False):
+        for i in order:
+            if len(chosen) == n:
+                return np.array(chosen, dtype=np.intp)
+            support = changed[i].tobytes()
+            if (new_sets_only and support in seen) or not apart(region, X[chosen], X[i]).all():
+                continue
+            seen.add(support)
             chosen.append(int(i))
     return np.array(chosen, dtype=np.intp)
 
 
-def _apart(units: Array) -> Array:
-    """Return which rows differ clearly, from differences in feature scales ``(k, d)``."""
-    return np.asarray(units.max(axis=1) >= _APART)
+def _worth_telling(question: Question) -> Indices:
+    """Return the rows that may be handed out, best first; at least one."""
+    X, y = question.X, question.y
+    order = best_first(question, X, y)
+    changed = question.region.changes(X)[order].any(axis=1)
+    hits = question.problem.accepted(y)[order]
+    if hits.any():
+        return order[hits & changed] if (hits & changed).any() else order[hits]
+    unchanged = np.flatnonzero(~changed)
+    # What does not come nearer to the target than the query does is no guess worth making.
+    better = order[: unchanged[0]] if len(unchanged) else order
+    return better if len(better) else order[:1]
+
+
+def apart(region: Region, X: Array, x: Array) -> Mask:
+    """Return which of some rows ``(k, d)`` differ clearly from row `x` ``(d,)``.
+
+    They do if in some feature they are apart by a quarter of the longest move from the query that
+    either of them makes, all in feature scales.
+    """
+    units = region.grid.units
+    longest = np.maximum(units(X).max(axis=1, initial=0.0), units(x[None]).max(initial=0.0))
+    # Differences are measured as moves from the query, which knows levels, circles and gaps.
+    between = units(X - x + region.query).max(axis=1, initial=0.0)
+    return np.asarray(between >= _APART * longest)

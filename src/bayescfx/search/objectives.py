@@ -57,31 +57,33 @@ class Gain:
     weight: float
     cliffs: Cliffs
 
-    def _threshold(self, X: Array) -> float | Array:
-        peak = self.potential.peak
+    @cached_property
+    def _shared(self) -> LogEI:
+        """The acquisition where one threshold serves all points."""
+        return LogEI(self.potential, self.potential.peak * self.best)
+
+    def _acquisition(self, X: Array, nudge: float = 0.0) -> LogEI:
         if self.weight == 0.0:
-            return peak * self.best
-        return np.asarray(peak * (self.best + self.weight * self.region.distance(X)))
+            return self._shared
+        best = self.best + nudge + self.weight * self.region.distance(X)
+        return LogEI(self.potential, self.potential.peak * best)
 
     def value(self, X: Array) -> Array:
         """Return log EI-CFX ``(n,)`` at codes ``(n, d)``."""
         mean, std = self.belief.predict(X)
-        value = LogEI(self.potential, self._threshold(X)).value_and_gradient(mean, std).value
+        value = self._acquisition(X).value_and_gradient(mean, std).value
         return np.where(self.cliffs.near(X), -np.inf, value)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
         mean, std, mean_x, std_x = self.belief.predict_gradient(X)
-        best = self._threshold(X)
-        value, d_mean, d_std = LogEI(self.potential, best).value_and_gradient(mean, std)
+        value, d_mean, d_std = self._acquisition(X).value_and_gradient(mean, std)
         slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
         if self.weight > 0.0:
-            nudge = _NUDGE * self.potential.peak
-            nudged = LogEI(self.potential, best + nudge).value_and_gradient(mean, std).value
-            with np.errstate(invalid="ignore"):
-                d_best = np.where(np.isfinite(nudged), (nudged - value) / nudge, 0.0)
-            cost_x = self.region.distance_gradient(X)
-            slope += (d_best * self.potential.peak * self.weight)[:, None] * cost_x
+            nudged = self._acquisition(X, _NUDGE).value_and_gradient(mean, std).value
+            finite = np.isfinite(nudged) & np.isfinite(value)
+            rise = np.where(finite, nudged, 0.0) - np.where(finite, value, 0.0)
+            slope += (rise / _NUDGE * self.weight)[:, None] * self.region.distance_gradient(X)
         return np.where(self.cliffs.near(X), -np.inf, value), slope
 
 

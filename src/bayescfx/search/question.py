@@ -12,6 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import Deadline
 from bayescfx.evaluator import Account
+from bayescfx.levels import Intervals
 from bayescfx.problem import Problem
 from bayescfx.region import Region
 
@@ -127,9 +128,20 @@ def drive(search: RoundSearch, question: Question) -> Ending:
 
 
 def best_first(question: Question, X: Array, y: Array) -> Indices:
-    """Return an order of evaluated rows: those that reach the target by cost, then by potential."""
-    hit = question.problem.accepted(y)
+    """Return an order of evaluated rows: those that reach the target, cheapest first; then others.
+
+    The others by their potential, the highest first. Where it does not tell them apart (it is 0
+    on the wrong side of the query): by the distance of their output from the target, then by cost.
+    """
+    problem = question.problem
+    hit = problem.accepted(y)
     cost = question.region.distance(X)
-    score = question.problem.score(y)
-    value = np.where(hit, cost, -score + question.weight * cost)
-    return np.lexsort((value, ~hit))
+    worth = np.where(hit, 0.0, problem.score(y))
+    miss = np.where(hit, 0.0, misses(problem.acceptance, y))
+    return np.lexsort((cost, miss, -worth, ~hit))
+
+
+def misses(acceptance: Intervals, y: Array) -> Array:
+    """Return how far outputs ``(n,)`` are from the nearest accepted one."""
+    gaps = [np.maximum(np.maximum(low - y, y - high), 0.0) for low, high in acceptance]
+    return np.min(gaps, axis=0) if gaps else np.zeros(len(y))

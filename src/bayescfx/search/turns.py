@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from bayescfx.arrays import Array
-from bayescfx.errors import BayesCFXWarning, OutOfTime
+from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluator import Evaluator, Scores, Stop
 from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
@@ -51,6 +54,14 @@ Listener: TypeAlias = Callable[[Step], object]
 
 
 @dataclass
+class Halt:
+    """Whether all searches of one call are to end, and what `on_step` raised, if anything."""
+
+    called: bool = False
+    error: Exception | None = None
+
+
+@dataclass
 class Turns:
     """Run the searches of several questions to one model until each has ended.
 
@@ -66,6 +77,8 @@ class Turns:
         Hears a :class:`Step` per question and round. If it raises, all searches end.
     labels : sequence of int
         Which query each question belongs to.
+    halt : Halt
+        Shared by all searches of one call.
     """
 
     search: Search
@@ -73,6 +86,7 @@ class Turns:
     evaluator: Evaluator
     listener: Listener | None
     labels: Sequence[int]
+    halt: Halt = field(default_factory=Halt)
     endings: dict[int, Stopped] = field(default_factory=dict)
 
     def run(self) -> list[Stopped]:
@@ -81,12 +95,22 @@ class Turns:
             if isinstance(self.search, RoundSearch):
                 self._take_turns(self.search)
             else:
-                for i, question in enumerate(self.questions):
-                    self.endings[i] = _alone(self.search, question)
-                    self._hear(i)
+                self._one_by_one(self.search)
         except (_Interrupted, KeyboardInterrupt):
-            pass
+            self.halt.called = True
+        except Exception as error:
+            # What was evaluated until then is not lost.
+            vars(error).setdefault("evaluations", self.evaluator.evaluations)
+            raise
         return [self.endings.get(i, "interrupted") for i in range(len(self.questions))]
+
+    def _one_by_one(self, search: Search) -> None:
+        """Run a search that can't take turns; it is heard after each of its model calls."""
+        for i, question in enumerate(self.questions):
+            self._check_halt()
+            question.account.after = partial(self._hear, i)
+            with self._naming(i):
+                self.endings[i] = _alone(search, question)
 
     def _take_turns(self, search: RoundSearch) -> None:
         rounds = [search.rounds(question) for question in self.questions]
@@ -109,6 +133,7 @@ class Turns:
 
     def _next(self, i: int, rounds: Rounds, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when it has ended."""
+        self._check_halt()
         account = self.questions[i].account
         if scores is not None and (scores.stopped or account.left <= 0):
             self.endings[i] = scores.stopped or "budget"
@@ -117,7 +142,7 @@ class Turns:
             self.endings[i] = "budget"
             return None
         try:
-            with one_thread():
+            with one_thread(), self._naming(i):
                 return next(rounds) if scores is None else rounds.send(scores.y)
         except StopIteration as end:
             self.endings[i] = end.value
@@ -125,37 +150,52 @@ class Turns:
             self.endings[i] = "timeout"
         return None
 
+    @contextmanager
+    def _naming(self, i: int) -> Iterator[None]:
+        """Say in an error which of several queries it is about."""
+        try:
+            yield
+        except BayesCFXError as error:
+            if len(self.questions) > 1:
+                error.add_note(f"for the query at position {self.labels[i]}")
+            raise
+
+    def _check_halt(self) -> None:
+        if self.halt.called:
+            raise _Interrupted
+
     def _hear(self, i: int) -> None:
         """Tell the listener; whatever it raises ends the searches."""
+        self._check_halt()
         if self.listener is None:
             return
-        question = self.questions[i]
-        best = question.best
-        step = Step(
-            question=self.labels[i],
-            n_evaluations=question.account.spent,
-            budget=question.account.budget,
-            output=float(question.y[best]),
-            potential=float(question.problem.score(question.y[best : best + 1])[0]),
-            reached=question.reached,
-            cost=float(question.region.distance(question.X[best : best + 1])[0]),
-        )
         try:
-            self.listener(step)
+            self.listener(_step(self.questions[i], self.labels[i]))
         except StopIteration:
             raise _Interrupted from None
         except Exception as error:
-            warnings.warn(
-                f"`on_step` raised {error!r}, which ended the search. "
-                "Raise StopIteration to end it quietly.",
-                BayesCFXWarning,
-                stacklevel=5,
-            )
+            self.halt.error = error
             raise _Interrupted from error
 
 
 class _Interrupted(Exception):
     """The listener wants no more."""
+
+
+def _step(question: Question, label: int) -> Step:
+    """Return how far a question has got."""
+    known = len(question.y) > 0  # else neither the query nor any row scored so far is allowed
+    row = question.X[[question.best]] if known else question.region.query[None]
+    output = float(question.y[question.best]) if known else question.problem.output
+    return Step(
+        question=label,
+        n_evaluations=question.account.spent,
+        budget=question.account.budget,
+        output=output,
+        potential=float(question.problem.score(np.array([output]))[0]),
+        reached=question.reached,
+        cost=float(question.region.distance(row)[0]),
+    )
 
 
 def _alone(search: Search, question: Question) -> Stopped:
