@@ -8,7 +8,7 @@ one :class:`Evaluator`, each with its own :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -289,6 +289,8 @@ class Account:
         Rows sent to the model so far.
     paid : list of int
         Positions, in ``evaluator.known``, of the rows scored for this question, in order.
+    after : callable, optional
+        Called after each model call of `evaluate`.
     """
 
     def __init__(self, evaluator: Evaluator, region: Place, budget: int) -> None:
@@ -297,6 +299,7 @@ class Account:
         self.budget = budget
         self.spent = 0
         self.paid: list[int] = []
+        self.after: Callable[[], object] | None = None
         self._inside: Mask = np.empty(0, dtype=np.bool_)
 
     @property
@@ -322,7 +325,10 @@ class Account:
         Stop
             If budget or time does not suffice for all rows; those scored are kept.
         """
+        spent = self.spent
         (scores,) = self.evaluator.evaluate_many([(self, X)])
+        if self.after is not None and self.spent > spent:
+            self.after()
         if scores.stopped is not None:
             raise Stop(scores.stopped, scores.y)
         return scores.y

@@ -7,47 +7,34 @@ budget, and what was evaluated becomes the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.counterfactual import Counterfactual
-from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import (
     BayesCFXError,
-    ModelError,
+    BayesCFXWarning,
     QueryError,
-    SpaceError,
+    SpaceWarning,
     TargetError,
-    suggest,
 )
 from bayescfx.evaluations import Evaluations
-from bayescfx.evaluator import Account, Evaluator
+from bayescfx.evaluator import OnFault
 from bayescfx.explanations import Explanations
-from bayescfx.model import Model, as_model
-from bayescfx.potentials import contains
-from bayescfx.problem import Problem
 from bayescfx.region import Region
-from bayescfx.report import counterfactuals, query_row
-from bayescfx.result import Explanation, Status
-from bayescfx.search.choice import distinct
-from bayescfx.search.methods import METHODS
-from bayescfx.search.question import Question, Search
-from bayescfx.search.turns import Listener, Stopped, Turns
-from bayescfx.search.verdict import judge
+from bayescfx.result import Explanation
+from bayescfx.run import Asked, Run, in_order
+from bayescfx.search.question import Search
+from bayescfx.search.turns import Listener, Step
 from bayescfx.space import Space
-from bayescfx.targets import as_target
-from bayescfx.wishes import Target
-
-Seed: TypeAlias = int | np.random.Generator | None
-OnFault: TypeAlias = Literal["raise", "skip"]
+from bayescfx.task import Seed, Task, check_count, spawn
 
 _BLOCK = 64  # queries that share what they learn; fixed, so that answers don't depend on `n_jobs`
-_LOOK = 4  # rows evaluated first to see the range of outputs that a user's own potential meets
 
 
 def explain(
@@ -114,22 +101,25 @@ def explain(
     >>> answer.reached
     True
     """
-    task = _Task.of(
+    task = Task.of(
         model,
         space,
         method,
         budget=budget,
         n=n,
         tolerance=tolerance,
-        on_fault=on_fault,
         timeout=timeout,
+        evaluations=evaluations,
+        rng=rng,
         on_step=on_step,
-        seed=rng,
-        patient=False,
+        on_fault=on_fault,
+        many=False,
     )
-    store = Evaluations() if evaluations is None else evaluations
-    region = space.around(query)
-    return _Run.of(task, [region], [target], _spawn(rng, 1), [0], store).answers()[0]
+    (child,) = spawn(rng, 1)
+    region = _regions(space, [query], many=False)[0]
+    (answer,) = Run(task, [Asked(region, target, child, 0)]).answers()
+    _tell(task)
+    return answer
 
 
 def explain_many(
@@ -195,322 +185,55 @@ def explain_many(
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> many = explain_many(lambda X: X @ [1.0, 2.0], X[:3], Space.from_data(X), 4.0, budget=20, rng=0)
+    >>> space = Space.from_data(X)
+    >>> many = explain_many(lambda X: X @ [1.0, 2.0], X[:3], space, 4.0, budget=20, rng=0)
     >>> [answer.reached for answer in many]
     [True, True, True]
     """
-    if n_jobs < 1:
-        raise ValueError(f"`n_jobs` must be at least 1; got {n_jobs!r}.")
-    task = _Task.of(
+    check_count("n_jobs", n_jobs)
+    task = Task.of(
         model,
         space,
         method,
         budget=budget,
         n=n,
         tolerance=tolerance,
-        on_fault=on_fault,
         timeout=timeout,
-        on_step=on_step,
-        seed=rng,
-        patient=True,
+        evaluations=evaluations,
+        rng=rng,
+        on_step=on_step if n_jobs == 1 or on_step is None else _in_turn(on_step),
+        on_fault=on_fault,
+        many=True,
     )
-    store = Evaluations() if evaluations is None else evaluations
     rows = _rows(queries)
-    targets = _targets(target, len(rows))
+    children, targets = spawn(rng, len(rows)), _targets(target, len(rows))
     if not rows:
         return Explanations([])
-    for row in rows:
-        space = space.including(row)
-    task = replace(task, space=space)
-    regions = [_around(space, row, i) for i, row in enumerate(rows)]
-    children = _spawn(rng, len(rows))
-    blocks = [range(i, min(i + _BLOCK, len(rows))) for i in range(0, len(rows), _BLOCK)]
-    # Every block starts from what is known now, so that none depends on when another ends.
-    runs = [
-        _Run.of(
-            task,
-            [regions[i] for i in block],
-            [targets[i] for i in block],
-            [children[i] for i in block],
-            block,
-            store,
-        )
-        for block in blocks
+    asked = [
+        Asked(region, targets[i], children[i], i)
+        for i, region in enumerate(_regions(space, rows, many=True))
     ]
-    return Explanations(_in_order(runs, store, n_jobs))
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What all questions of one call have in common, checked and converted."""
-
-    model: Model
-    space: Space
-    search: Search
-    name: str
-    budget: int
-    n: int
-    tolerance: float
-    deadline: Deadline
-    listener: Listener | None
-    on_fault: OnFault
-    seed: int | None
-    patient: bool
-
-    @classmethod
-    def of(cls, model: object, space: Space, method: str | Search, **given: Any) -> _Task:
-        """Check what was given, once."""
-        if not isinstance(space, Space):
-            raise SpaceError(
-                f"`space` must be a Space; got {type(space).__name__}. Use Space.from_data(X)."
-            )
-        for name in ("budget", "n"):
-            value = given[name]
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
-        if given["on_fault"] not in ("raise", "skip"):
-            raise ValueError(f"`on_fault` must be 'raise' or 'skip'; got {given['on_fault']!r}.")
-        timeout, seed = given["timeout"], given["seed"]
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"`timeout` must be None or seconds >= 0; got {timeout!r}.")
-        search = _search(method)
-        return cls(
-            model=as_model(model, space.schema),
-            space=space,
-            search=search,
-            name=method if isinstance(method, str) else type(search).__name__,
-            budget=int(given["budget"]),
-            n=int(given["n"]),
-            tolerance=given["tolerance"],
-            deadline=Deadline.after(timeout),
-            listener=given["on_step"],
-            on_fault=given["on_fault"],
-            seed=int(seed) if isinstance(seed, int | np.integer) else None,
-            patient=given["patient"],
-        )
-
-
-def _search(method: str | Search) -> Search:
-    """Return the search that `method` names or is."""
-    if isinstance(method, str):
-        if method in METHODS:
-            return METHODS[method]()
-        names = ", ".join(map(repr, METHODS))
-        raise ValueError(
-            f"`method` must be one of {names} or a Search; got {method!r}."
-            + suggest(method, METHODS)
-        )
-    if isinstance(method, type) or not callable(getattr(method, "run", None)):
-        raise ValueError(
-            f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}."
-        )
-    return method
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Questions that share one evaluator, from f(query) to the answers."""
-
-    task: _Task
-    regions: Sequence[Region]
-    targets: Sequence[object]
-    rngs: Sequence[np.random.Generator]
-    labels: Sequence[int]
-    evaluator: Evaluator
-    accounts: Sequence[Account]
-
-    @classmethod
-    def of(
-        cls,
-        task: _Task,
-        regions: Sequence[Region],
-        targets: Sequence[object],
-        rngs: Sequence[np.random.Generator],
-        labels: Sequence[int],
-        store: Evaluations,
-    ) -> _Run:
-        evaluator = Evaluator(
-            task.model,
-            regions[0].schema,
-            store,
-            deadline=task.deadline,
-            on_fault=task.on_fault,
-        )
-        accounts = [evaluator.account(region, task.budget) for region in regions]
-        return cls(task, regions, targets, rngs, labels, evaluator, accounts)
-
-    def answers(self) -> list[Explanation]:
-        """Search, and report."""
-        outputs = self._outputs()
-        questions: dict[int, Question] = {}
-        for i, output in enumerate(outputs):
-            question = self._question(i, output)
-            if question is not None:
-                questions[i] = question
-        turns = Turns(
-            self.task.search,
-            list(questions.values()),
-            self.evaluator,
-            self.task.listener,
-            [self.labels[i] for i in questions],
-        )
-        endings = dict(zip(questions, turns.run(), strict=True))
-        return [
-            self._report(i, questions[i], endings[i]) if i in questions else self._met(i, output)
-            for i, output in enumerate(outputs)
-        ]
-
-    def _outputs(self) -> list[float]:
-        """Return f(query) for each, in one model call, whatever the timeout."""
-        requests = [
-            (account, region.query[None])
-            for account, region in zip(self.accounts, self.regions, strict=True)
-        ]
-        patient, self.evaluator.deadline = self.evaluator.deadline, NEVER
-        try:
-            outputs = [float(score.y[0]) for score in self.evaluator.evaluate_many(requests)]
-        finally:
-            self.evaluator.deadline = patient
-        for i, output in enumerate(outputs):
-            if np.isnan(output):
-                raise ModelError(
-                    f"`model` failed for the query{self._which(i)} itself: "
-                    f"{self.evaluator.faults[-1]} Correct the query or the model."
-                )
-        return outputs
-
-    def _which(self, i: int) -> str:
-        return f" at position {self.labels[i]}" if self.task.patient else ""
-
-    def _question(self, i: int, output: float) -> Question | None:
-        """Return the question that query `i` poses; None if it has what is wanted already."""
-        task = self.task
-        target = self._target(i, output)
-        try:
-            problem = Problem.of(
-                self.regions[i], output, target, tolerance=task.tolerance, link=task.model.link
-            )
-        except TargetError as error:
-            if task.patient and contains(target.acceptance(output, task.tolerance), [output])[0]:
-                return None
-            if task.patient:
-                error.add_note(f"for the query{self._which(i)}")
-            raise
-        return Question(problem, self.accounts[i], self.rngs[i], task.deadline, task.n)
-
-    def _target(self, i: int, output: float) -> Target:
-        """Return the wish as a target; a user's own potential is checked on outputs first."""
-        given = self.targets[i]
-        if isinstance(given, Target):
-            return given
-        account, seen = self.accounts[i], [output]
-        if hasattr(given, "value") and hasattr(given, "slope"):
-            rows = self.regions[i].background_rows(_LOOK, self.rngs[i])
-            if account.left > len(rows):
-                seen.extend(account.evaluate(rows))
-        return as_target(given, np.array(seen)[~np.isnan(seen)])
-
-    def _report(self, i: int, question: Question, ending: Stopped) -> Explanation:
-        """Return the answer to a question whose search has ended."""
-        task, account = self.task, self.accounts[i]
-        chosen = distinct(question, task.n)
-        known = self.evaluator.known
-        potential = question.problem.score(known.outputs[account.paid])
-        status: Status = "best_guess"
-        probability: float | None = None
-        binding: tuple[str, ...] = ()
-        if question.reached:
-            status = "reached"
-        else:
-            verdict = judge(question)
-            probability, binding = verdict.probability, verdict.binding
-            if ending == "exhausted":
-                probability = 0.0  # every point was evaluated
-            if ending in ("unreachable", "exhausted"):
-                status = "unreachable"
-        query, layout = query_row(self.regions[i])
-        return Explanation(
-            query=query,
-            output=question.problem.output,
-            target=question.problem.target,
-            wanted=question.problem.target.wanted(question.problem.output),
-            accepted=question.problem.acceptance,
-            status=status,
-            counterfactuals=counterfactuals(
-                question.problem, question.X[chosen], question.y[chosen]
-            ),
-            stopped=ending,
-            reachable=(float(question.y.min()), float(question.y.max())),
-            trace=np.maximum.accumulate(potential),
-            evaluations=self.evaluator.evaluations,
-            n_evaluations=account.spent,
-            space=task.space,
-            layout=layout,
-            tolerance=task.tolerance,
-            probability_reachable=probability,
-            binding=binding,
-            method=task.name,
-            seed=task.seed,
-        )
-
-    def _met(self, i: int, output: float) -> Explanation:
-        """Return the answer to a query that has what is wanted already: itself."""
-        target = self._target(i, output)
-        query, layout = query_row(self.regions[i])
-        return Explanation(
-            query=query,
-            output=output,
-            target=target,
-            wanted=target.wanted(output),
-            accepted=target.acceptance(output, self.task.tolerance),
-            status="reached",
-            counterfactuals=(Counterfactual(query, output, 1.0, {}, 0.0, True),),
-            stopped="nothing nearer expected",
-            reachable=(output, output),
-            trace=np.ones(self.accounts[i].spent),
-            evaluations=self.evaluator.evaluations,
-            n_evaluations=self.accounts[i].spent,
-            space=self.task.space,
-            layout=layout,
-            tolerance=self.task.tolerance,
-            method=self.task.name,
-            seed=self.task.seed,
-        )
-
-
-def _in_order(runs: Sequence[_Run], store: Evaluations, n_jobs: int) -> list[Explanation]:
-    """Return the answers of all runs; what they evaluate is stored in the order of the runs."""
-    if n_jobs == 1 or len(runs) == 1:
-        return [answer for run in runs for answer in run.answers()]
-    for run in runs:
-        run.evaluator.evaluations = Evaluations()
-    with ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(run.answers) for run in runs]
-        wait(futures)
-    for run in runs:
-        learnt = run.evaluator.evaluations
-        if learnt.rows is not None:
-            store.append(learnt.rows, learnt.outputs)
-    return [replace(answer, evaluations=store) for future in futures for answer in future.result()]
-
-
-def _spawn(rng: Seed, n: int) -> list[np.random.Generator]:
-    """Return one child generator per query: answers don't depend on how queries are grouped."""
-    parent = np.random.default_rng(rng)
-    try:
-        return list(parent.spawn(n))
-    except TypeError:  # a generator that was not made from a seed sequence
-        return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
+    # Every block starts from what is known now, so that none depends on when another ends; and
+    # every query and target is looked at before any search begins.
+    runs = [Run(task, asked[i : i + _BLOCK]) for i in range(0, len(asked), _BLOCK)]
+    answers = in_order(runs, task, n_jobs)
+    _tell(task)
+    return Explanations(answers)
 
 
 def _rows(queries: object) -> list[object]:
     """Return the queries one by one."""
     if isinstance(queries, pd.DataFrame):
         return [queries.iloc[[i]] for i in range(len(queries))]
-    if isinstance(queries, pd.Series | Mapping | str) or not isinstance(queries, Iterable):
+    got = type(queries).__name__
+    if isinstance(queries, np.ndarray):
+        got = f"an array of shape {queries.shape}"
+    flat = isinstance(queries, np.ndarray) and queries.ndim != 2
+    one = isinstance(queries, pd.Series | Mapping | str)
+    if flat or one or not isinstance(queries, Iterable):
         raise QueryError(
-            "`queries` must be a DataFrame, a 2-D array or a sequence of rows; got "
-            f"{type(queries).__name__}. For one row use explain."
+            f"`queries` must be a DataFrame, a 2-D array or a sequence of rows; got {got}. For "
+            "one row use explain."
         )
     return list(queries)
 
@@ -526,9 +249,69 @@ def _targets(target: object, n: int) -> list[object]:
     return [target] * n
 
 
-def _around(space: Space, row: object, i: int) -> Region:
+def _regions(space: Space, rows: Sequence[object], *, many: bool) -> list[Region]:
+    """Return the region around each query; codes mean the same in all of them."""
+    schema = space.schema
+    for i, row in enumerate(rows):
+        with _about(i, many):
+            schema, _, _ = schema.covering(schema.cells(row, what="query"), "query")
+    regions: list[Region] = []
+    said: list[tuple[int, str]] = []
+    for i, row in enumerate(rows):
+        with _about(i, many), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            regions.append(space.around(row, schema=schema))
+        for warning in caught:
+            if issubclass(warning.category, SpaceWarning):
+                said.append((i, str(warning.message)))
+            else:  # from a rule or a derived column
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+    _say_once(said, many)
+    return regions
+
+
+def _say_once(said: Sequence[tuple[int, str]], many: bool) -> None:
+    """Warn of what the queries made necessary; of several, tell the first."""
+    for i, text in said[: 1 if many else None]:
+        others = len({j for j, _ in said}) - 1
+        more = f" (and {others} more)" if others else ""
+        # from the caller of `explain` or `explain_many`
+        where = f"for the query at position {i}{more}: " if many else ""
+        warnings.warn(where + text, SpaceWarning, stacklevel=4)
+
+
+@contextmanager
+def _about(i: int, many: bool) -> Iterator[None]:
+    """Say in an error which of several queries it is about."""
     try:
-        return space.around(row)
+        yield
     except BayesCFXError as error:
-        error.add_note(f"for the query at position {i}")
+        if many:
+            error.add_note(f"for the query at position {i}")
         raise
+
+
+def _in_turn(on_step: Listener) -> Listener:
+    """Return a listener for several threads that hears one step at a time."""
+    if not callable(on_step):
+        return on_step
+    lock = threading.Lock()
+
+    def hear(step: Step) -> object:
+        with lock:
+            return on_step(step)
+
+    return hear
+
+
+def _tell(task: Task) -> None:
+    """Warn if the listener failed."""
+    if task.halt.error is not None:
+        warnings.warn(
+            f"`on_step` raised {task.halt.error!r}, which ended the search. "
+            "Raise StopIteration to end it quietly.",
+            BayesCFXWarning,
+            stacklevel=3,
+        )

@@ -160,7 +160,13 @@ class Schema:
             row: Mapping[Any, Any] = dict(rows.items())
             self._check_columns(row, what)
             return tuple(column.strict_one(row[column.name], what) for column in self.columns)
-        block = np.asarray(rows)
+        # A list of cells of several types would become text.
+        block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
+        if block.ndim == 0:
+            raise QueryError(
+                f"`{what}` must be a Series, a dict, a DataFrame or an array; got "
+                f"{type(rows).__name__}."
+            )
         block = block.reshape(1, -1) if block.ndim == 1 else block
         if block.ndim != 2 or block.shape[1] != len(self.columns):
             raise QueryError(

@@ -320,12 +320,15 @@ class Space(Terms):
         schema, _, _ = self.schema.covering(self.schema.cells(rows), "rows")
         return self._changed(schema=schema)
 
-    def around(self, query: object) -> Region:
+    def around(self, query: object, *, schema: Schema | None = None) -> Region:
         """Return the space as seen from one query.
 
         Parameters
         ----------
         query : Series, dict, one-row DataFrame, or array of shape (columns,)
+        schema : Schema, optional
+            One that covers other queries too, for regions whose codes are to mean the same. It
+            does not widen the region.
 
         Warns
         -----
@@ -333,7 +336,7 @@ class Space(Terms):
             If the query lies outside the ranges, which then grow for it, or has a missing value
             in a feature that may move, which then stays.
         """
-        return make_region(self, query)
+        return make_region(self, query, schema)
 
     # ── text and files ──
 

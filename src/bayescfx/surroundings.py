@@ -10,6 +10,7 @@ import numpy as np
 
 from bayescfx.axis import Axis
 from bayescfx.errors import QueryError, SpaceWarning
+from bayescfx.features import Categorical
 from bayescfx.grid import Grid
 from bayescfx.limits import Limits, make_axis
 from bayescfx.near import NearAll, NearData, NearHere
@@ -18,15 +19,16 @@ from bayescfx.schema import Own, Schema
 from bayescfx.terms import Terms
 
 
-def make_region(terms: Terms, query: object) -> Region:
+def make_region(terms: Terms, query: object, shared: Schema | None = None) -> Region:
     """Return the region around a query; see `Space.around`."""
     cells = terms.schema.cells(query, what="query")
     if len(cells[0]) != 1:
         raise QueryError(f"`query` must be one row; got {len(cells[0])}.")
-    schema, codes, notes = terms.schema.covering(cells, "query")
+    schema, _, notes = terms.schema.covering(cells, "query")
     if notes:
         _warn(f"the query lies outside the space, which grew for it: {'; '.join(notes)}.")
-    own = Own(codes[0], cells)
+    shared = schema if shared is None else shared
+    own = Own(shared.encode_cells(cells, what="query")[0], cells)
     missing = [
         repr(name)
         for j, name in enumerate(schema.names)
@@ -34,15 +36,15 @@ def make_region(terms: Terms, query: object) -> Region:
     ]
     if missing:
         _warn(f"the query has no value for {', '.join(missing)}; treated as fixed.")
-    return _region(terms, schema, own)
+    return _region(terms, schema, own, shared)
 
 
-def _region(terms: Terms, schema: Schema, own: Own) -> Region:
+def _region(terms: Terms, schema: Schema, own: Own, shared: Schema) -> Region:
     blocks = tuple(tuple(schema.positions[n] for n in block) for block in terms.blocks)
-    grid = _grid(terms, schema, own, blocks)
+    grid = _grid(terms, schema, own, blocks, shared)
     return Region(
         grid,
-        schema,
+        shared,
         own,
         terms.background,
         terms.price,
@@ -58,8 +60,13 @@ def _region(terms: Terms, schema: Schema, own: Own) -> Region:
     )
 
 
-def _grid(terms: Terms, schema: Schema, own: Own, blocks: tuple[tuple[int, ...], ...]) -> Grid:
-    axes = [_axis(terms, schema, name, float(own.codes[j])) for j, name in enumerate(schema.names)]
+def _grid(
+    terms: Terms, schema: Schema, own: Own, blocks: tuple[tuple[int, ...], ...], shared: Schema
+) -> Grid:
+    axes = [
+        _axis(terms, schema, name, float(own.codes[j]), shared)
+        for j, name in enumerate(schema.names)
+    ]
     for block in blocks:
         if not _can_move([axes[j] for j in block], terms.most_changes):
             for j in block:
@@ -74,10 +81,16 @@ def _grid(terms: Terms, schema: Schema, own: Own, blocks: tuple[tuple[int, ...],
     )
 
 
-def _axis(terms: Terms, schema: Schema, name: Hashable, code: float) -> Axis:
+def _axis(terms: Terms, schema: Schema, name: Hashable, code: float, shared: Schema) -> Axis:
     limits = Limits(fixed=True) if _is_fixed(terms, name) else terms.limits_of(name)
     column = None if name in schema.groups else schema.columns[schema.places[name]]
-    return make_axis(schema.features[name], limits, code, column, inferred=name in terms.inferred)
+    feature, known = schema.features[name], terms.schema.features[name]
+    if isinstance(known, Categorical) and shared.features[name] is not known:
+        # Levels of other queries are none of this one's.
+        feature = shared.features[name]
+        if limits.levels is None:
+            limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
+    return make_axis(feature, limits, code, column, inferred=name in terms.inferred)
 
 
 def _is_fixed(terms: Terms, name: Hashable) -> bool:

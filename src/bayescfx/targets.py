@@ -18,6 +18,10 @@ from bayescfx.errors import TargetError, suggest
 from bayescfx.potentials import AEP, SEP, Plateau, Potential
 from bayescfx.wishes import Range, Reach, Shaped, Shift, Target, finite_number
 
+_DOUBLINGS = 12  # of the range of outputs in which the peak of a user's potential is looked for
+_NODES = 513
+_RISE = 1e-6  # a rise towards the end of that range that counts, as a share of all variation
+
 
 def reach(value: float) -> Reach:
     """Ask for one output.
@@ -213,7 +217,23 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     check_potential(obj, seen)
     low, high = float(np.min(seen)), float(np.max(seen))
     room = 0.5 * (high - low) or 0.5 * max(abs(low), 1.0)
-    return Shaped(obj, low - room, high + room)
+    return Shaped(obj, *_window(obj, low - room, high + room))
+
+
+def _window(potential: Potential, low: float, high: float) -> tuple[float, float]:
+    """Widen a range of outputs until a potential's peak lies inside, if it has one."""
+    ends = low, high
+    for _ in range(_DOUBLINGS):
+        value = np.asarray(potential.value(np.linspace(*ends, _NODES)), dtype=float)
+        if not np.all(np.isfinite(value)):
+            break
+        top, slack = float(np.max(value[1:-1])), _RISE * float(np.ptp(value))
+        rising = value[0] > top + slack, value[-1] > top + slack
+        if not any(rising):
+            return ends
+        span = ends[1] - ends[0]
+        ends = ends[0] - span * rising[0], ends[1] + span * rising[1]
+    return low, high  # it rises for ever: as far as has been seen
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:

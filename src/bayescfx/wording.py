@@ -106,6 +106,8 @@ def _interval(low: float, high: float) -> str:
         return f"at most {number(high)}"
     if high == math.inf:
         return f"at least {number(low)}"
+    if math.isclose(low, high, rel_tol=1e-12):
+        return number(low)  # apart by rounding only
     for digits in range(4, 18):
         texts = number(low, digits), number(high, digits)
         if texts[0] != texts[1]:
@@ -176,6 +178,10 @@ def verdict(
     if status == "reached":
         return f"Reached; the search ended because {ending}."
     seen = f"Outputs seen: {number(reachable[0])} to {number(reachable[1])}."
+    if math.isnan(reachable[0]):
+        seen = "No allowed row was scored."
+    if stopped == "exhausted":
+        return f"Out of reach: {ending}. {seen}{_relaxing(binding)}"
     chance = (
         ""
         if probability is None
