@@ -219,8 +219,8 @@ def tell(result: dict[str, Any]) -> str:
 ## Theorem: asymptotic consistency
 
 {len(result["cases"])} functions on the unit cube, {result["budget"]} calls,
-{result["seeds"]} seeds, the library's default surrogate for both Bayesian methods. Shortfall 1 − ρ\\*ₙ/ρ\\* at the last
-call, median / worst seed; a search ends at 2e-8.
+{result["seeds"]} seeds, the library's default surrogate for both Bayesian methods. Shortfall
+1 − ρ\\*ₙ/ρ\\* at the last call, median / worst seed; a search ends at 2e-8.
 
 | function | ρ\\*, of the peak | {names} |
 |---|---|{"---|" * len(METHODS)}

@@ -163,7 +163,7 @@ def _draw_curves(ax: Any, result: dict[str, Any]) -> None:
         )
     ax.set(xlabel="threshold ε, or width w", ylabel="counterfactual x", ylim=(1.3, 4.2))
     ax.set_title("Where the counterfactual is")
-    ax.legend(fontsize=10, loc="center right", bbox_to_anchor=(1.0, 0.42))
+    ax.legend(fontsize=10, loc="center right", bbox_to_anchor=(1.0, 0.36))
 
 
 def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
@@ -174,7 +174,7 @@ def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
         ax.axvline(size, color=GREY, linewidth=1)
     ax.set(xlabel="threshold ε, or width w", ylabel="worth of $x_1$, relative to the best")
     ax.set(ylim=(-0.04, 1.12), title="What the answer $x_1$ is worth")
-    ax.legend(loc="center right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
 
 
 def tell(result: dict[str, Any]) -> str:
@@ -216,7 +216,7 @@ more on ε moves the counterfactual by {part["threshold"]["size"]:.2f}, which is
 What potentials do give is a continuous *value*: under the threshold x₁ is worth 1 up to ε = f(x₁) −
 f(q) and 0 beyond it; under the potential it loses at most
 {result["worth_jump"]["potential"]:.3f} of the peak per 1 % of width and still has
-{result["worth_of_x1_at_eps2"]:.0%} of it at w = ε₂ (right panel). So potentials rank near misses, which
-thresholds cannot; it is the ranking together with a cost of moving, and not the potential alone,
-that keeps an answer from running off to x₂.
+{result["worth_of_x1_at_eps2"]:.0%} of it at w = ε₂ (right panel). So potentials rank near
+misses, which thresholds cannot; it is the ranking together with a cost of moving,
+and not the potential alone, that keeps an answer from running off to x₂.
 """

@@ -14,7 +14,7 @@ import pandas as pd
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
-from experiments.adult import Adult, load
+from experiments.adult import load
 from experiments.drawing import BLUE, GREEN, figure
 from experiments.fig4_adult import BUDGET, MAIN, TARGET, TOLERANCE
 from experiments.runs import Settings, each, spread
@@ -28,54 +28,42 @@ def run(settings: Settings) -> dict[str, Any]:
     problem = load(MAIN, settings.data)
     queries = problem.queries.iloc[: settings.pick(len(problem.queries), 4)]
     seeds = range(settings.pick(5, 1))
-    apart = each(
-        one_by_one,
-        [
-            (problem, queries.iloc[[i]], 1000 * i + seed)
-            for seed in seeds
-            for i in range(len(queries))
-        ],
-        f"{NAME}: {WAYS[0]}",
-        settings.jobs,
-    )
-    joint = each(
-        together, [(problem, queries, seed) for seed in seeds], f"{NAME}: {WAYS[1]}", settings.jobs
-    )
+    model, space = cfx.probability(problem.model.pipeline, True), problem.space
+    apart = [
+        (model, space, queries.iloc[[i]], 1000 * i + seed)
+        for seed in seeds
+        for i in range(len(queries))
+    ]
+    joint = [(model, space, queries, seed) for seed in seeds]
+    tasks = dict(zip(WAYS, (apart, joint), strict=True))
+    shape = (len(seeds), len(queries), BUDGET)
     found = {
-        WAYS[0]: np.array(apart).reshape(len(seeds), len(queries), BUDGET),
-        WAYS[1]: np.array(joint),
+        way: np.array(each(potentials, todo, f"{NAME}: {way}", settings.jobs)).reshape(shape)
+        for way, todo in tasks.items()
     }
     return {
         "queries": len(queries),
         "seeds": len(seeds),
         "budget": BUDGET,
-        "ways": {way: _summary(potentials) for way, potentials in found.items()},
+        "ways": {way: _summary(values) for way, values in found.items()},
     }
 
 
-def one_by_one(task: tuple[Adult, pd.DataFrame, int]) -> Array:
-    """Return the best potential after 1 … 30 calls for one query on its own."""
-    problem, query, seed = task
-    return np.asarray(_potentials(problem, query, seed)[0])
+def potentials(task: tuple[Any, cfx.Space, pd.DataFrame, int]) -> Array:
+    """Return the best potential after 1 … 30 calls per query, ``(queries, 30)``.
 
-
-def together(task: tuple[Adult, pd.DataFrame, int]) -> Array:
-    """Return the best potential after 1 … 30 calls per query for all queries at once."""
-    problem, queries, seed = task
-    return _potentials(problem, queries, seed)
-
-
-def _potentials(problem: Adult, queries: pd.DataFrame, seed: int) -> Array:
-    """Return ``(queries, 30)``; nan after the last call of a query that has its answer."""
+    After the last call of a query that has its answer: nan.
+    """
+    model, space, queries, seed = task
     found = np.full((len(queries), BUDGET), np.nan)
 
     def hear(step: cfx.Step) -> None:
         found[step.question, step.n_evaluations - 1] = step.potential
 
     answers = cfx.explain_many(
-        cfx.probability(problem.model.pipeline, True),
+        model,
         queries,
-        problem.space,
+        space,
         cfx.reach(TARGET),
         budget=BUDGET,
         tolerance=TOLERANCE,
@@ -83,20 +71,18 @@ def _potentials(problem: Adult, queries: pd.DataFrame, seed: int) -> Array:
         on_step=hear,
     )
     for i, answer in enumerate(answers):
-        found[i, answer.n_evaluations - 1] = answer.best.potential
-        found[i, 0] = 0.0 if np.isnan(found[i, 0]) else found[i, 0]
-        last = answer.n_evaluations
+        row = found[i, : answer.n_evaluations]
+        row[-1] = answer.best.potential
         # calls of one round share a step: each has the best known before it
-        row = found[i, :last]
-        found[i, :last] = np.fmax.accumulate(np.where(np.isnan(row), 0.0, row))
+        row[:] = np.maximum.accumulate(np.where(np.isnan(row), 0.0, row))
     return found
 
 
-def _summary(potentials: Array) -> dict[str, Any]:
+def _summary(found: Array) -> dict[str, Any]:
     """Summarise ``(seeds, queries, 30)``."""
-    calls = (~np.isnan(potentials)).sum(axis=-1)
-    final = np.nanmax(potentials, axis=-1)
-    kept = np.where(np.isnan(potentials), final[..., None], potentials)
+    calls = (~np.isnan(found)).sum(axis=-1)
+    final = np.nanmax(found, axis=-1)
+    kept = np.where(np.isnan(found), final[..., None], found)
     reached = final >= 0.99
     per_seed = calls.mean(axis=1)
     return {

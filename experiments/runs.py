@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,10 +86,14 @@ def each(
     with bar:
         if jobs == 1:
             return [_counted(function(task), bar) for task in todo]
-        # "spawn": no state of this process, threads above all, leaks into the others
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-            return [_counted(answer, bar) for answer in pool.map(function, todo)]
+        return [_counted(answer, bar) for answer in _pool(jobs).map(function, todo)]
+
+
+@cache
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    """Return processes that live as long as this one: starting them takes seconds."""
+    # "spawn": no state of this process, threads above all, leaks into the others
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _bar(label: str, total: int) -> Any:

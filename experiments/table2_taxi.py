@@ -90,18 +90,16 @@ def _variant(data: taxi.Taxi, variant: Variant, settings: Settings) -> dict[str,
     rows = taxi.grid(data, query, settings.pick(2_001, 201), derive=variant.derive)
     outputs = model(rows)
     start = float(model(query.to_frame().T.astype(data.rows.dtypes.to_dict()))[0])
+    seeds = range(settings.pick(3, 1))
     tasks = [
-        (model, query, space if bound is None else space.max_changes(bound), percent, seed)
+        (model, query, space if bound is None else space.max_changes(bound), percent, seeds)
         for percent, bound, _, _ in PAPER
-        for seed in range(settings.pick(3, 1))
     ]
     answers = each(ask, tasks, f"taxi: {variant.name}"[:44], settings.jobs)
-    per = settings.pick(3, 1)
     found = []
-    for k, (percent, bound, _, _) in enumerate(PAPER):
+    for (percent, bound, _, _), mine in zip(PAPER, answers, strict=True):
         allowed = np.ones(len(rows), bool) if bound is None else _changed(rows, query) <= bound
         best = _brute(rows[allowed], outputs[allowed], query, start, percent)
-        mine = answers[k * per : (k + 1) * per]
         shares = [answer["potential"] / best["potential"] for answer in mine]
         found.append(
             {"percent": percent, "bound": bound, "brute": best, "share": shares, "answers": mine}
@@ -116,28 +114,32 @@ def _variant(data: taxi.Taxi, variant: Variant, settings: Settings) -> dict[str,
     }
 
 
-def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, int]) -> dict[str, Any]:
-    """Ask one question; return the answer in the table's terms."""
-    model, query, space, percent, seed = task
-    answer = cfx.explain(
-        model,
-        query,
-        space,
-        cfx.increase(percent=percent),
-        budget=BUDGET,
-        tolerance=TOLERANCE,
-        rng=seed,
-    )
-    best = answer.best
-    return {
-        "status": answer.status,
-        "stopped": answer.stopped,
-        "calls": answer.n_evaluations,
-        "potential": best.potential,
-        "percent": 100 * (best.output / answer.output - 1),
-        "moves": _moves(best.row, query),
-        "verified": answer.verify(model),
-    }
+def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> list[dict[str, Any]]:
+    """Ask one question, once per seed; return the answers in the table's terms."""
+    model, query, space, percent, seeds = task
+    found = []
+    for seed in seeds:
+        answer = cfx.explain(
+            model,
+            query,
+            space,
+            cfx.increase(percent=percent),
+            budget=BUDGET,
+            tolerance=TOLERANCE,
+            rng=seed,
+        )
+        found.append(
+            {
+                "status": answer.status,
+                "stopped": answer.stopped,
+                "calls": answer.n_evaluations,
+                "potential": answer.best.potential,
+                "percent": 100 * (answer.best.output / answer.output - 1),
+                "moves": _moves(answer.best.row, query),
+                "verified": answer.verify(model),
+            }
+        )
+    return found
 
 
 def _moves(row: Any, query: pd.Series[Any]) -> list[float]:

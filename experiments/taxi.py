@@ -153,7 +153,7 @@ def preprocess(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[Any]]:
             "dropoff_latitude": t["dropoff_latitude"],
             "month": when.dt.month,
             "week": when.dt.isocalendar().week.astype("int64"),
-            "weekday": when.dt.dayofweek,
+            "weekday": when.dt.day_of_week,
             "hour": when.dt.hour,
             "minute_of_day": 60 * when.dt.hour + when.dt.minute,
             "distance": haversine(*ends),

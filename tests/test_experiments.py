@@ -1,0 +1,333 @@
+"""The reproduction in small: every experiment runs, tells, draws, and gives the same bytes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments import (
+    adult,
+    complexity,
+    composition,
+    consistency,
+    data,
+    fig1_thresholds,
+    fig2_acquisition,
+    fig3_potentials,
+    fig4_adult,
+    report,
+    results,
+    runs,
+    table2_taxi,
+    taxi,
+)
+from experiments.__main__ import EXPERIMENTS, main
+
+import bayescfx as cfx
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK = runs.Settings(quick=True)
+
+
+def data_folder() -> Path | None:
+    """Return the folder with both data files, or None."""
+    for place in (os.environ.get(data.VARIABLE), ROOT.parent / "shared" / "data"):
+        if place and all((Path(place) / n).exists() for n in ("adult.csv.gz", "nyc_taxi.csv.gz")):
+            return Path(place)
+    return None
+
+
+FOLDER = data_folder()
+needs_data = pytest.mark.skipif(
+    FOLDER is None, reason=f"no folder with adult.csv.gz and nyc_taxi.csv.gz in {data.VARIABLE}"
+)
+
+
+@pytest.fixture
+def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the data folder, and the network."""
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+
+    def unreachable() -> Any:
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "_fetch", unreachable)
+
+
+# ── rules for all experiments ──
+
+
+def test_experiments_use_the_public_interface_only() -> None:
+    inside = set()
+    for path in sorted((ROOT / "experiments").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayescfx"):
+                inside.add((node.module, *(name.name for name in node.names)))
+    # the array alias, classic EI to compare with, and how to say "as in the paper"
+    assert inside <= {
+        ("bayescfx.arrays", "Array"),
+        ("bayescfx.acquisition", "expected_improvement"),
+        ("bayescfx.search.belief", "Surrogate"),
+    }
+
+
+def test_the_same_result_is_the_same_bytes() -> None:
+    result = {"b": np.array([0.1 + 0.2, np.inf]), "a": {"n": np.int64(3), "ok": np.bool_(True)}}
+    text = results.dumps(result)
+    assert text == results.dumps(result)
+    assert json.loads(text) == {"b": [0.3, None], "a": {"n": 3, "ok": True}}
+
+
+def test_an_object_does_not_get_into_a_result() -> None:
+    with pytest.raises(TypeError, match="AEP does not belong into a result"):
+        results.plain({"x": cfx.AEP(0.0, 1.0)})
+
+
+def test_results_do_not_depend_on_the_number_of_processes() -> None:
+    tasks = [("linear: 2x", 0, 0), ("linear: 2x", 1, 0)]
+    assert runs.each(composition.search, tasks, "two", jobs=2) == runs.each(
+        composition.search, tasks, "one", jobs=1
+    )
+
+
+def test_a_trace_that_ended_keeps_its_best() -> None:
+    assert runs.padded(np.array([0.1, 0.9]), 4).tolist() == [0.1, 0.9, 0.9, 0.9]
+    assert runs.calls_to(np.array([0.1, 0.9, 1.0]), 0.9) == 2
+    assert runs.calls_to(np.array([0.1]), 0.9) is None
+    assert runs.median_calls([3, None, 5]) == 5.0
+    assert runs.median_calls([3, None, None]) is None
+
+
+def test_the_summary_puts_contradictions_first() -> None:
+    sections = [
+        "## A\n\nfine\n",
+        "## B: c\n\n> **Contradicts the paper.** It is so, by far. More.\n",
+    ]
+    text = report.summary(sections)
+    assert text.index("[B: c](#b-c): Contradicts the paper. It is so, by far.") < text.index("[A]")
+
+
+# ── data ──
+
+
+def test_missing_adult_says_where_to_get_it_and_where_to_put_it(no_folder: None) -> None:
+    with pytest.raises(data.DataError) as caught:
+        data.load_adult()
+    text = str(caught.value)
+    assert "archive.ics.uci.edu" in text
+    assert "set BAYESCFX_DATA to that folder or pass --data" in text
+    assert "no network" in text
+
+
+def test_missing_taxi_says_where_to_get_it_and_where_to_put_it(tmp_path: Path) -> None:
+    with pytest.raises(data.DataError) as caught:
+        data.load_taxi(tmp_path)
+    text = str(caught.value)
+    assert str(tmp_path) in text
+    assert "kaggle.com/competitions/nyc-taxi-trip-duration" in text
+    assert "set BAYESCFX_DATA" in text
+
+
+def test_a_taxi_file_without_a_column_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"vendor_id": [1]}).to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(data.DataError, match="has no column 'pickup_datetime'"):
+        data.load_taxi(tmp_path)
+
+
+def test_the_command_ends_with_the_message_and_1(
+    no_folder: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--quick", "--only", "taxi", "--data", str(tmp_path), "--out", str(tmp_path)]
+    assert main(arguments) == 1
+    assert "taxi: no taxi trips" in capsys.readouterr().err
+
+
+def test_an_altered_adult_file_is_refused(tmp_path: Path) -> None:
+    row = dict.fromkeys(data.ADULT_COLUMNS, "1")
+    pd.DataFrame([row]).to_csv(tmp_path / data.ADULT_FILE, index=False)
+    with pytest.raises(data.DataError, match="has the checksum"):
+        data.load_adult(tmp_path)
+
+
+@needs_data
+def test_openml_gives_the_same_table_as_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = data.load_adult(FOLDER)
+    split = len(table) - data.OPENML_TEST_ROWS
+    # as OpenML has it: test rows first, missing values missing, texts as categories
+    theirs = pd.concat([table[split:], table[:split]], ignore_index=True)
+    theirs = theirs.rename(columns={"income": "class"}).replace("?", np.nan)
+    for name in theirs.columns:
+        if theirs[name].dtype != "int64":
+            theirs[name] = theirs[name].astype("category")
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+    monkeypatch.setattr(data, "_fetch", lambda: theirs)
+    pd.testing.assert_frame_equal(data.load_adult(), table, check_dtype=False)
+
+
+@needs_data
+def test_adult_is_preprocessed_as_in_the_appendix() -> None:
+    rows, label = adult.preprocess(data.load_adult(FOLDER), -1)
+    assert len(rows) == 46_033
+    assert set(rows["native-country"]) == {
+        "North America",
+        "Asia",
+        "South America",
+        "Europe",
+        "Other",
+    }
+    assert not (rows == "?").any(axis=None)
+    assert {"Unemployed", "Government", "Self-employed"} <= set(rows["workclass"])
+    assert rows["capital-change"].min() == -4356
+    assert 0.24 < label.mean() < 0.26
+
+
+def test_distance_and_direction_are_those_of_the_globe() -> None:
+    assert taxi.haversine(0.0, 0.0, 0.0, 90.0) == pytest.approx(np.pi / 2 * taxi.EARTH)
+    assert taxi.bearing(0.0, 0.0, 0.0, 1.0) == pytest.approx(90.0)
+    assert taxi.bearing(0.0, 0.0, 1.0, 0.0) == pytest.approx(0.0)
+
+
+# ── figures 1, 2, 3 ──
+
+
+def test_thresholds_jump_and_a_bare_potential_jumps_just_as_far(tmp_path: Path) -> None:
+    result = results.save("one", fig1_thresholds.run(QUICK), tmp_path)
+    jump = result["jump_eps1_to_eps2"]
+    assert jump["threshold"]["size"] > 1.0
+    assert jump["potential"]["size"] == pytest.approx(jump["threshold"]["size"], abs=0.01)
+    assert jump["potential, λ = 0.5"]["size"] < 0.05
+    assert result["worth_jump"]["potential"] < 0.02
+    for dot in result["library"]:
+        exact = np.interp(dot["parameter"], result["sweep"], result["curves"]["threshold"])
+        assert dot["x"] == pytest.approx(exact, abs=0.06)
+    fig1_thresholds.draw(result, tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+    assert "Contradicts the paper" in fig1_thresholds.tell(result)
+
+
+def test_the_acquisition_concentrates_on_the_target_set() -> None:
+    scene = fig2_acquisition.breast_cancer(25)
+    shares = fig2_acquisition.shares((scene, "random", 3))
+    area = float(scene.inside.mean())
+    assert shares["EI-CFX, log-odds"][-1] > 3 * area
+    assert shares["EI-CFX, log-odds"][-1] > shares["EI on ρ∘f"][-1]
+
+
+def test_the_ep_family_is_as_defined(tmp_path: Path) -> None:
+    result = results.save("three", fig3_potentials.run(QUICK), tmp_path)
+    assert result["peak_at"] == [-1.0, 1.0]
+    assert result["exact"]
+    assert result["nested"]
+    assert result["edge_error"] < 1e-12
+    fig3_potentials.draw(result, tmp_path / "three.png")
+    assert "Contradicts a footnote" in fig3_potentials.tell(result)
+
+
+# ── searches ──
+
+
+def test_composition_finds_the_value_in_between(tmp_path: Path) -> None:
+    result = results.save("composition", composition.run(QUICK), tmp_path)
+    for methods in result["shapes"].values():
+        assert methods["Bayes-CFX"]["solved"] == 1.0
+        assert methods["Bayes-CFX"]["median"] <= 6
+    composition.draw(result, tmp_path / "composition.png")
+    assert "| linear: 2x |" in composition.tell(result)
+
+
+def test_known_optima_of_the_consistency_cases_are_right() -> None:
+    rng = np.random.default_rng(0)
+    for case in consistency.CASES:
+        start = float(case.f(np.full((1, case.dimension), case.query))[0])
+        potential = cfx.reach(case.target).potential(start)
+        seen = potential.value(case.f(rng.random((200_000, case.dimension)))) / potential.peak
+        assert seen.max() <= case.optimum() + 1e-12, case.name
+        assert seen.max() > 0.6 * case.optimum(), case.name
+
+
+def test_the_shortfall_falls(tmp_path: Path) -> None:
+    result = results.save("consistency", consistency.run(QUICK), tmp_path)
+    for part in result["cases"].values():
+        for summary in part["methods"].values():
+            assert all(np.diff(summary["median"]) <= 0)
+    smooth = result["cases"]["smooth, 1 feature"]["methods"]
+    assert smooth["Bayes-CFX"]["worst"][-1] < 1e-4
+    consistency.draw(result, tmp_path / "consistency.png")
+    assert "smooth, 1 feature" in consistency.tell(result)
+
+
+def test_formulas_are_satisfied_or_honestly_not(tmp_path: Path) -> None:
+    result = results.save("complexity", complexity.run(QUICK), tmp_path)
+    for row in result["existence"]:
+        assert row["certificate"]
+        assert row["satisfied"] <= row["most_satisfiable"]
+        assert (row["status"] in ("reached", "query")) == (row["satisfied"] == row["clauses"])
+    assert all(row["certificate"] for row in result["localopt"])
+    complexity.draw(result, tmp_path / "complexity.png")
+    assert "CFX-Existence" in complexity.tell(result)
+
+
+def test_the_residual_is_that_of_the_recurrence() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.random((5, 2))
+    step = 1e-6
+    for j in range(2):
+        nudge = step * np.eye(2)[j]
+        slope = (complexity.g(X + nudge) - complexity.g(X - nudge)) / (2 * step)
+        assert complexity.gradient_of_g(X)[:, j] == pytest.approx(slope, abs=1e-6)
+    assert complexity.residual(np.array([0.5, 0.5])) > complexity.DELTA
+
+
+@needs_data
+def test_the_taxi_grid_and_the_space_allow_the_same_rows() -> None:
+    found = taxi.load(FOLDER, rounds=2)
+    query = found.query()
+    assert (query["passenger_count"], query["weekday"], query["hour"]) == (1, 0, 10)
+    rows = taxi.grid(found, query, 7)
+    region = found.space(query).around(query)
+    assert region.contains(region.encode(rows)).all()
+    assert set(rows["weekday"]) == {5, 6, 0, 1, 2}
+    assert (rows["minute_of_day"] // 60 == rows["hour"]).all()
+
+
+# ── everything, in small ──
+
+
+@pytest.mark.slow
+@needs_data
+@pytest.mark.timeout(1200)
+def test_everything_runs_and_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+    pages = []
+    for name in ("a", "b"):
+        out = tmp_path / name
+        assert main(["--quick", "--data", str(FOLDER), "--out", str(out), "--jobs", "2"]) == 0
+        files = sorted((out / "results").glob("*.json"))
+        assert len(files) == len(EXPERIMENTS)
+        pages.append([path.read_bytes() for path in (*files, out / "reproduction.md")])
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.slow
+@needs_data
+def test_every_satisfiable_taxi_row_reaches_99_percent_of_brute_force() -> None:
+    result = results.plain(table2_taxi.run(runs.Settings(quick=True, data=FOLDER)))
+    for part in result["variants"].values():
+        for row in part["rows"]:
+            if row["brute"]["satisfiable"]:
+                assert min(row["share"]) >= 0.99
+            assert all(answer["verified"] for answer in row["answers"])
+
+
+@pytest.mark.slow
+@needs_data
+def test_adult_is_solved_by_bayes_cfx_in_30_calls() -> None:
+    result = results.plain(fig4_adult.run(runs.Settings(quick=True, data=FOLDER)))
+    main_reading = result["readings"]["gain - loss"]
+    assert 0.83 < main_reading["accuracy"] < 0.86
+    assert main_reading["methods"]["Bayes-CFX"]["potential"]["mean"][-1] > 0.99
