@@ -3,16 +3,23 @@
 Every picture is drawn into the axes given, or into a new figure, and returns its axes. The numbers
 behind it are in `bayescfx.plots.info`. What the surrogate says (effects, response curves, maps) is
 learnt anew from the answer's evaluations; the model is never called.
+
+>>> from bayescfx import plots
+>>> plots.save(plots.change_chart(answer), "changes.png")  # doctest: +SKIP
+>>> plots.report(answer, "answer.html")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.plots.draw.changes import draw_changes
-from bayescfx.plots.draw.changes import height as _height
+from bayescfx.plots import draw
 from bayescfx.plots.info.changes import change_info
+from bayescfx.plots.info.movements import movement_info
+from bayescfx.plots.info.outcomes import convergence_info, potential_info
+from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.page import report
 from bayescfx.plots.style import new_axes, styled
@@ -22,7 +29,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["change_chart", "report", "save"]
+__all__ = [
+    "change_chart",
+    "convergence",
+    "movements",
+    "potential",
+    "report",
+    "response",
+    "save",
+    "surface",
+]
 
 
 def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0) -> Axes:
@@ -47,8 +63,140 @@ def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0)
     """
     info = change_info(View.of(answer), which)
     with styled():
-        ax = new_axes(_height(info)) if ax is None else ax
-        draw_changes(info, ax)
+        ax = new_axes(draw.change_height(info)) if ax is None else ax
+        draw.draw_changes(info, ax)
+    return ax
+
+
+def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the best potential after each row that the model scored.
+
+    Parameters
+    ----------
+    answer : Explanation
+        The answer.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+    """
+    info = convergence_info(answer)
+    with styled():
+        ax = new_axes(draw.OUTCOME_HEIGHT) if ax is None else ax
+        draw.draw_convergence(info, ax)
+    return ax
+
+
+def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw what each output is worth, with query, answers and the outputs seen.
+
+    Parameters
+    ----------
+    answer : Explanation
+        The answer.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+    """
+    info = potential_info(answer)
+    with styled():
+        ax = new_axes(draw.OUTCOME_HEIGHT) if ax is None else ax
+        draw.draw_potential(info, ax)
+    return ax
+
+
+def response(
+    answer: Explanation,
+    ax: Axes | None = None,
+    *,
+    feature: Hashable | None = None,
+    which: int = 0,
+) -> Axes:
+    """Draw the surrogate's response to one feature, around the query and around the answer.
+
+    Bands are two deviations of the surrogate on either side, widened where it was too sure of
+    rows that it had not seen. Dots are rows that the model scored.
+
+    Parameters
+    ----------
+    answer : Explanation
+        The answer.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    feature : name, optional
+        By default the most effective of the changed features.
+    which : int, default 0
+        Which of the answer's counterfactuals.
+
+    Returns
+    -------
+    Axes
+    """
+    info = response_info(View.of(answer), feature, which)
+    with styled():
+        ax = new_axes(draw.RESPONSE_HEIGHT) if ax is None else ax
+        draw.draw_response(info, ax)
+    return ax
+
+
+def surface(
+    answer: Explanation,
+    ax: Axes | None = None,
+    *,
+    features: Sequence[Hashable] | None = None,
+    which: int = 0,
+) -> Axes:
+    """Draw the surrogate over two features through the answer, and the acquisition.
+
+    Solid lines enclose what would be accepted, dashed ones where a search would look next: where
+    the target may be met nearer to the query or, before it is met, where EI-CFX is high. White
+    dots are rows that the model scored, whatever their other features.
+
+    Parameters
+    ----------
+    answer : Explanation
+        The answer.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    features : two names, optional
+        By default the two most effective features.
+    which : int, default 0
+        Which of the answer's counterfactuals.
+
+    Returns
+    -------
+    Axes
+    """
+    info = surface_info(View.of(answer), features, which)
+    with styled():
+        ax = new_axes(draw.SURFACE_HEIGHT) if ax is None else ax
+        draw.draw_surface(info, ax)
+    return ax
+
+
+def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:
+    """Draw which features move, how often and how far, over the best answers to many questions.
+
+    Parameters
+    ----------
+    answers : Explanations or sequence of Explanation
+        For instance what `explain_many` returned.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+    """
+    info = movement_info(answers)
+    with styled():
+        ax = new_axes(draw.movement_height(info)) if ax is None else ax
+        draw.draw_movements(info, ax)
     return ax
 
 

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from bayescfx import markup, wording
 from bayescfx.explanations import Explanations
-from bayescfx.plots.draw.changes import draw_changes, height
+from bayescfx.plots import draw
 from bayescfx.plots.info.changes import change_info
+from bayescfx.plots.info.movements import movement_info
+from bayescfx.plots.info.outcomes import convergence_info, potential_info
+from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, detached, styled
 from bayescfx.result import Explanation
@@ -25,6 +28,7 @@ from bayescfx.values import same_cell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_CURVES = 3  # response curves, of the most effective changes
 _MOST = 20  # answers of many that get a section of their own
 
 _STYLE = """
@@ -90,12 +94,12 @@ def page(answer: Explanation | Explanations) -> str:
     )
 
 
-def figure(draw: Callable[[Axes], None], alt: str, tall: float, caption: str = "") -> str:
+def figure(paint: Callable[[Axes], None], alt: str, tall: float, caption: str = "") -> str:
     """Return a drawing as an element of the page.
 
     Parameters
     ----------
-    draw : callable
+    paint : callable
         Draws into the axes it is given.
     alt : str
         What the picture says, for those who can't see it.
@@ -105,7 +109,7 @@ def figure(draw: Callable[[Axes], None], alt: str, tall: float, caption: str = "
         A line below it.
     """
     drawing = detached(tall)
-    draw(drawing.add_subplot())
+    paint(drawing.add_subplot())
     text = io.BytesIO()
     drawing.savefig(text, format="svg", metadata={"Date": None})
     source = base64.b64encode(text.getvalue()).decode("ascii")
@@ -123,6 +127,8 @@ def _one(answer: Explanation) -> str:
             f"<h1>What would have to change?{_badge(answer)}</h1>",
             *_lead(answer),
             *_changes(view),
+            *_responses(view),
+            *_search(view),
             *_allowed(answer),
             *_facts(answer),
         ]
@@ -148,11 +154,9 @@ def _changes(view: View) -> Iterable[str]:
     yield "<h2>What changes</h2>"
     parts = []
     for which, counterfactual in enumerate(answers):
-        info = change_info(view, which)
         caption = f"Answer {which + 1}" if len(answers) > 1 else ""
-        alt = f"{wording.moves(counterfactual.changes)}"
-        parts.append(figure(partial(draw_changes, info), alt, height(info), caption))
-    yield f'<div class="pair">{"".join(parts)}</div>'
+        parts.append(_chart(view, which, wording.moves(counterfactual.changes), caption))
+    yield _pair(*parts)
     yield _p(
         "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
         "what each change contributes to the prediction, as estimated from the rows that the model "
@@ -160,6 +164,50 @@ def _changes(view: View) -> Iterable[str]:
         "note",
     )
     yield _rows(view.answer)
+
+
+def _chart(view: View, which: int, alt: str, caption: str = "") -> str:
+    info = change_info(view, which)
+    return figure(partial(draw.draw_changes, info), alt, draw.change_height(info), caption)
+
+
+def _responses(view: View) -> Iterable[str]:
+    """Draw the surrogate along the most effective changes, and over two of them."""
+    if not can_respond(view):
+        return
+    yield "<h2>How the prediction responds</h2>"
+    names = [view.region.names[j] for j in view.by_effect(0)[:_CURVES]]
+    infos = [response_info(view, name) for name in names] or [response_info(view)]
+    parts = [
+        figure(
+            partial(draw.draw_response, info),
+            f"Response of the prediction to {info.name}",
+            draw.RESPONSE_HEIGHT,
+        )
+        for info in infos
+    ]
+    if len(view.region.free) > 1:
+        surface = surface_info(view)
+        alt = f"Map of the prediction over {surface.names[0]} and {surface.names[1]}"
+        parts.append(figure(partial(draw.draw_surface, surface), alt, draw.SURFACE_HEIGHT))
+    yield _pair(*parts)
+    yield _p(
+        "Estimated from the rows that the model scored (dots), all other features as in the query "
+        "or as in the answer. Bands are two standard deviations to either side. In the map, lines "
+        "enclose the target, and the cross is where a longer search would look next.",
+        "note",
+    )
+
+
+def _search(view: View) -> Iterable[str]:
+    """Draw how the search went."""
+    tall = draw.OUTCOME_HEIGHT
+    worth, course = potential_info(view.answer), convergence_info(view.answer)
+    yield "<h2>How the search went</h2>"
+    yield _pair(
+        figure(partial(draw.draw_convergence, course), "Best potential after each row", tall),
+        figure(partial(draw.draw_potential, worth), "Potential over the prediction", tall),
+    )
 
 
 def _rows(answer: Explanation) -> str:
@@ -215,15 +263,21 @@ def _many(answers: Explanations) -> str:
         head = ["query", *(str(name).replace("n_evaluations", "rows") for name in frame.columns)]
         lines = [[str(i), *map(wording.cell, row)] for i, row in enumerate(frame.to_numpy(object))]
         parts.append(f'<div class="wide">{markup.table(head, lines)}</div>')
+        moves = movement_info(answers)
+        alt = "Which features move how often and how far"
+        tall = draw.movement_height(moves)
+        parts.append(figure(partial(draw.draw_movements, moves), alt, tall))
     for i, answer in enumerate(answers[:_MOST]):
         parts.append(f"<h2>Query {i}{_badge(answer)}</h2>")
         parts.extend(_lead(answer))
-        info = change_info(View.of(answer))
-        alt = wording.moves(answer.best.changes)
-        parts.append(figure(partial(draw_changes, info), alt, height(info)))
+        parts.append(_chart(View.of(answer), 0, wording.moves(answer.best.changes)))
     if len(answers) > _MOST:
         parts.append(_p(f"… and {len(answers) - _MOST} more in the table above.", "note"))
     return "\n".join(parts)
+
+
+def _pair(*parts: str) -> str:
+    return f'<div class="pair">{"".join(parts)}</div>'
 
 
 def _p(text: str, kind: str = "") -> str:

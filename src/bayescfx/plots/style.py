@@ -17,7 +17,8 @@ COLUMN = 3.3  # inches: one column of a paper
 
 # The palette of Okabe and Ito.
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
-INK, GREY, PALE, PAPER = "#222222", "#6E6E6E", "#DADDE0", "#FFFFFF"
+PURPLE = "#CC79A7"
+INK, GREY, DOT, PALE, PAPER = "#222222", "#6E6E6E", "#B4BAC0", "#DADDE0", "#FFFFFF"
 TARGET = "#BFE5D6"  # the green, light enough to read on
 
 _RC: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bayescfx import wording
+from bayescfx.plots.draw.text import clip
 from bayescfx.plots.info.changes import Change, ChangeInfo, Prediction
 from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET
 
@@ -110,14 +111,3 @@ def _output(info: Prediction, y: float, ax: Axes) -> None:
         at = {"left": low, "right": high}.get(side, place)
         ax.text(at, y + 0.29, "target", ha=side, va="top", color=GREEN, fontsize=6.5)
     ax.text(_RIGHT, y, info.change, ha="right", va="center", color=INK)
-
-
-def clip(text: str, most: int) -> str:
-    """Return a text of at most `most` letters.
-
-    Examples
-    --------
-    >>> clip("Married-civ-spouse", 12)
-    'Married-civ…'
-    """
-    return text if len(text) <= most else text[: most - 1] + "…"

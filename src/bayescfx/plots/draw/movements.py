@@ -1,0 +1,48 @@
+"""Which features move how often and how far, over many answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescfx import wording
+from bayescfx.plots.draw.text import clip
+from bayescfx.plots.info.movements import MovementInfo
+from bayescfx.plots.style import BLUE, GREY, INK, ORANGE, PALE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LINE, _HEAD = 0.32, 0.75
+
+
+def height(info: MovementInfo) -> float:
+    """Return the height in inches that the picture needs."""
+    return _HEAD + _LINE * max(1, len(info.movements))
+
+
+def draw_movements(info: MovementInfo, ax: Axes) -> None:
+    """Draw a line per feature: a dot for each answer that moves it, a bar at their median."""
+    rng = np.random.default_rng(0)
+    ax.axvline(0, color=GREY, linewidth=0.8, zorder=1)
+    widest = max((float(np.abs(m.moves).max(initial=0)) for m in info.movements), default=1.0)
+    for i, move in enumerate(info.movements):
+        ax.axhline(i, color=PALE, linewidth=0.6, zorder=0)
+        if move.median is None:
+            ax.text(0.03 * widest, i - 0.06, clip(move.usual, 30), fontsize=6.5, va="bottom")
+            continue
+        colours = np.where(move.moves > 0, ORANGE, BLUE)
+        jitter = i + rng.uniform(-0.16, 0.16, len(move.moves))
+        ax.scatter(move.moves, jitter, c=colours.tolist(), s=9, alpha=0.55, linewidths=0, zorder=2)
+        ax.plot([move.median] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=1.6, zorder=3)
+    labels = [f"{clip(m.name, 16)}  {100 * m.times / info.answers:.0f} %" for m in info.movements]
+    ax.set_yticks(range(len(labels)), labels)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_ylim(len(labels) - 0.5, -0.6)
+    ax.set_xlim(-1.08 * widest, 1.08 * widest)
+    ax.set_xlabel("change, in the feature's units of change")
+    text = f"{wording.count(info.answers, 'answer')}, {info.reached} reached"
+    more = f"; {info.hidden} more features" if info.hidden else ""
+    ax.set_title(text + more, fontsize=7, color=GREY)

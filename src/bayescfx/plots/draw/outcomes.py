@@ -1,0 +1,66 @@
+"""Convergence, and the potential over the output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bayescfx import wording
+from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend
+from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
+from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_FLOOR = -0.14  # where the reachable range is drawn, below the potential
+
+
+def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
+    """Draw the best potential after each row."""
+    if info.scores is not None:
+        ax.plot(info.rows, info.scores, "o", color=DOT, markersize=3, label="each row", zorder=1)
+    ax.step(info.rows, info.best, where="post", color=BLUE, label="best so far", zorder=3)
+    if info.reached_at is not None:
+        ax.axvline(info.reached_at, color=GREEN, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2)
+        late = info.reached_at > 0.6 * len(info.rows)
+        ax.annotate(
+            f"target reached\nafter {wording.count(info.reached_at, 'row')}",
+            (info.reached_at, 0.27),
+            xytext=(-4 if late else 4, 0),
+            textcoords="offset points",
+            ha="right" if late else "left",
+            color=GREEN,
+            fontsize=7,
+        )
+    ax.set_ylim(-0.04, 1.06)
+    ax.set_xlim(0, max(2.0, 1.02 * len(info.rows)))
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel("rows sent to the model")
+    ax.set_ylabel("potential (1 = as wanted)")
+    legend(ax)
+
+
+def draw_potential(info: PotentialInfo, ax: Axes) -> None:
+    """Draw the potential over the output, with query, answer and what was seen."""
+    ax.set_xlim(info.outputs[0], info.outputs[-1])
+    band(info.accepted, ax, vertical=True)
+    if info.share is not None:
+        ax.plot(info.outputs, info.share, color=INK, linewidth=1.2, zorder=2)
+    low, high = info.reachable
+    ax.plot([low, high], [_FLOOR, _FLOOR], color=GREY, linewidth=4, solid_capstyle="butt")
+    ax.text(0.5 * (low + high), _FLOOR - 0.05, "outputs seen", ha="center", va="top", fontsize=6.5)
+    ax.plot(info.query, _height(info, info.query), **QUERY, label="query", zorder=4)
+    for k, output in enumerate(info.answers):
+        label = "answer" if k == 0 else None
+        ax.plot(output, _height(info, output), **ANSWER, label=label, zorder=5 - 0.01 * k)
+    ax.set_ylim(-0.34, 1.12)
+    ax.set_yticks([0, 0.5, 1])
+    ax.set_xlabel("prediction")
+    ax.set_ylabel("potential")
+    legend(ax)
+
+
+def _height(info: PotentialInfo, output: float) -> float:
+    if info.share is None:
+        return 0.0
+    return float(info.share[abs(info.outputs - output).argmin()])
