@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import io
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import tqdm
+
+import bayescfx as cfx
+from bayescfx.errors import MissingExtraError
+from bayescfx.progress import ProgressBar, progress_bar
+
+
+def step(question: int = 0, n: int = 5, *, reached: bool = False) -> cfx.Step:
+    return cfx.Step(question, n, 20, output=1.5, potential=0.5, reached=reached, cost=2.0)
+
+
+def shown(*steps: cfx.Step, questions: int = 1) -> str:
+    stream = io.StringIO()
+    bar = ProgressBar(partial(tqdm.tqdm, file=stream, mininterval=0.0), questions)
+    with bar:
+        for one in steps:
+            bar(one)
+    return stream.getvalue()
+
+
+def test_a_bar_counts_rows_and_tells_the_best_prediction() -> None:
+    text = shown(step(n=5), step(n=12, reached=True))
+    assert "5/20" in text
+    assert "12/20" in text
+    assert "best prediction 1.5, reached at cost 2" in text
+
+
+def test_a_search_that_ends_early_leaves_a_full_bar() -> None:
+    assert "12/12" in shown(step(n=12)).split("\r")[-1]
+
+
+def test_a_bar_for_many_questions_counts_all_of_them() -> None:
+    text = shown(step(0, 5), step(1, 7, reached=True), step(0, 6), questions=3)
+    assert "13/60" in text
+    assert "1 of 3 reached" in text
+
+
+def test_explain_takes_the_bar_as_a_listener(capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with progress_bar() as bar:
+        answer = cfx.explain(
+            lambda X: X[:, 0], X[0], cfx.Space.from_data(X), 1.0, budget=8, rng=0, on_step=bar
+        )
+    captured = capsys.readouterr()
+    assert f"{answer.n_evaluations}/{answer.n_evaluations}" in captured.err
+    assert captured.out == ""
+
+
+def test_a_missing_tqdm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'bayescfx\[progress\]'"):
+        progress_bar()
