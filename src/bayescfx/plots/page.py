@@ -56,6 +56,8 @@ th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px s
   vertical-align: top; }
 th[scope=row], th:first-child { text-align: left; font-weight: 600; }
 td { overflow-wrap: anywhere; }
+.many th:nth-child(2), .many td:nth-child(2), .many th:nth-child(6), .many td:nth-child(6) {
+  text-align: left; }
 tr { break-inside: avoid; }
 pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82rem;
   line-height: 1.4; border-radius: 4px; }
@@ -261,8 +263,11 @@ def _many(answers: Explanations) -> str:
     if len(frame):
         frame = frame[["status", "output", "wanted", "prediction", "changes", "n_evaluations"]]
         head = ["query", *(str(name).replace("n_evaluations", "rows") for name in frame.columns)]
-        lines = [[str(i), *map(wording.cell, row)] for i, row in enumerate(frame.to_numpy(object))]
-        parts.append(f'<div class="wide">{markup.table(head, lines)}</div>')
+        lines = [
+            [str(i), *(wording.cell(c).replace("best_guess", "best guess") for c in row)]
+            for i, row in enumerate(frame.to_numpy(object))
+        ]
+        parts.append(f'<div class="wide many">{markup.table(head, lines)}</div>')
         moves = movement_info(answers)
         alt = "Which features move how often and how far"
         tall = draw.movement_height(moves)

@@ -43,6 +43,6 @@ def draw_movements(info: MovementInfo, ax: Axes) -> None:
     ax.set_ylim(len(labels) - 0.5, -0.6)
     ax.set_xlim(-1.08 * widest, 1.08 * widest)
     ax.set_xlabel("change, in the feature's units of change")
-    text = f"{wording.count(info.answers, 'answer')}, {info.reached} reached"
+    text = f"moved in so many of {wording.count(info.answers, 'answer')} ({info.reached} reached)"
     more = f"; {info.hidden} more features" if info.hidden else ""
     ax.set_title(text + more, fontsize=7, color=GREY)
