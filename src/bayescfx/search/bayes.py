@@ -10,13 +10,16 @@ for a subsequence of the steps.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
+from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
 from bayescfx.search.question import Ending, Question, Rounds, drive
 from bayescfx.search.starting import (
@@ -105,10 +108,13 @@ class _Run:
         first = self._first()
         if len(first):
             yield first
+        if not (yield from self._blind()):
+            return "exhausted"
         while True:
             if question.reached and question.weight == 0.0 and self._enough():
                 return "converged"
-            nearer = question.reached and question.weight > 0.0
+            # Where distance costs nothing, it still tells answers apart.
+            nearer = question.reached and (question.weight > 0.0 or question.n > 1)
             if nearer and question.account.left <= _RESERVE * question.account.budget:
                 break
             belief = self._learn()
@@ -130,6 +136,16 @@ class _Run:
             n = min(n, max(2, question.account.budget // 4))
         known = len(question.X) - 1  # the query is always known
         return first_rows(question, n - known) if n > known else question.X[:0]
+
+    def _blind(self) -> Generator[Array, Array, bool]:
+        """Draw until some allowed row is known; return whether one was found."""
+        rows = fresh_rows(self.question)
+        while not len(self.question.y):  # only faults so far, and the query breaks a rule
+            batch = list(islice(rows, self.settings.batch))
+            if not batch:
+                return False
+            yield np.array(batch)
+        return True
 
     def _gives_up(self, watch: Watch, belief: Belief) -> bool:
         """Whether the target looks out of reach, and the best guess has had its share."""

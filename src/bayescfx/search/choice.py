@@ -12,6 +12,8 @@ _APART = (
     0.25  # how far different answers are apart in some feature, as a share of their longest move
 )
 
+_TRIFLE = 0.02  # what leaving out a change may cost more, as a share
+
 
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
@@ -31,10 +33,10 @@ def distinct(question: Question, n: int) -> Indices:
             if len(chosen) == n:
                 return np.array(chosen, dtype=np.intp)
             support = changed[i].tobytes()
-            if (new_sets_only and support in seen) or not apart(region, X[chosen], X[i]).all():
+            if (new_sets_only and support in seen) or not apart(region, X[[i]], X[chosen]).all():
                 continue
             seen.add(support)
-            chosen.append(int(i))
+            chosen.append(_sparser(question, int(i), chosen))
     return np.array(chosen, dtype=np.intp)
 
 
@@ -52,14 +54,31 @@ def _worth_telling(question: Question) -> Indices:
     return better if len(better) else order[:1]
 
 
-def apart(region: Region, X: Array, x: Array) -> Mask:
-    """Return which of some rows ``(k, d)`` differ clearly from row `x` ``(d,)``.
+def _sparser(question: Question, i: int, chosen: list[int]) -> int:
+    """Return `i`, or a row that does as well without the trifles that `i` changes."""
+    X, region = question.X, question.region
+    hits = question.problem.accepted(question.y)
+    if not hits[i]:
+        return i
+    changed, cost = region.changes(X), region.distance(X)
+    fewer = hits & (changed <= changed[i]).all(axis=1) & changed.any(axis=1)
+    fewer &= (cost <= (1.0 + _TRIFLE) * cost[i]) & ~apart(region, X, X[[i]])[:, 0]
+    fewer &= apart(region, X, X[chosen]).all(axis=1)
+    found = np.flatnonzero(fewer)
+    return int(found[np.lexsort((cost[found], changed[found].sum(axis=1)))[0]])
+
+
+def apart(region: Region, X: Array, others: Array) -> Mask:
+    """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m).
 
     They do if in some feature they are apart by a quarter of the longest move from the query that
     either of them makes, all in feature scales.
     """
     units = region.grid.units
-    longest = np.maximum(units(X).max(axis=1, initial=0.0), units(x[None]).max(initial=0.0))
+    longest = np.maximum(
+        units(X).max(axis=1, initial=0.0)[:, None], units(others).max(axis=1, initial=0.0)
+    )
     # Differences are measured as moves from the query, which knows levels, circles and gaps.
-    between = units(X - x + region.query).max(axis=1, initial=0.0)
+    moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
+    between = units(moves).max(axis=1, initial=0.0).reshape(longest.shape)
     return np.asarray(between >= _APART * longest)

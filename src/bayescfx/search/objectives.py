@@ -21,6 +21,7 @@ from bayescfx.ledger import Acquisition
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.region import Region
 from bayescfx.search.belief import Belief
+from bayescfx.search.choice import apart
 from bayescfx.search.coordinates import Coordinates
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
@@ -244,7 +245,8 @@ class Record:
     """The costs that a new answer has to beat.
 
     For one answer this is the lowest cost found. For `n` answers with different sets of changed
-    features: the cost of the answer with the same set, or, for a new set, that of the n-th best.
+    features: the cost of the answer with the same set, or nearly the same row, or else that of the
+    n-th best.
 
     Parameters
     ----------
@@ -271,7 +273,9 @@ class Record:
         changed = self.region.changes(self.X)
         chosen: dict[bytes, int] = {}
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
-            chosen.setdefault(changed[i].tobytes(), int(i))
+            support, others = changed[i].tobytes(), self.X[list(chosen.values())]
+            if support not in chosen and apart(self.region, self.X[[i]], others).all():
+                chosen[support] = int(i)
             if len(chosen) == self.n:
                 break
         return np.array(list(chosen.values()), dtype=np.intp)
@@ -285,6 +289,8 @@ class Record:
         open_end = 2.0 * float(cost.max()) + float(self.region.distance(X).max(initial=1.0))
         bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else open_end)
         changed, leading = self.region.changes(X), self.region.changes(self.X[best])
-        for i, support in zip(best, leading, strict=True):
-            bar[(changed == support).all(axis=1)] = cost[i]
-        return bar
+        same = (changed[:, None, :] == leading).all(axis=2)
+        # A leader with a trifle added is no answer of its own.
+        same |= ~apart(self.region, X, self.X[best])
+        held = np.where(same, cost[best], np.inf).min(axis=1)
+        return np.asarray(np.minimum(bar, held))
