@@ -64,5 +64,5 @@ def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:
                     f"{who} must get numbers; got column {name!r} of dtype {column.dtype}. Pass a "
                     "function that encodes it and calls the model."
                 )
-        return rows.to_numpy(dtype=np.float64, na_value=np.nan)
+        return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     return np.array(rows, dtype=np.float64)

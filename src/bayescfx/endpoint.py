@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,6 +117,7 @@ class Endpoint:
         httpx = _httpx()
         client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
         protocol = OpenInference if "/v2/models/" in parts.path else Mlflow
+        weakref.finalize(self, client.close)
         object.__setattr__(self, "_client", client)
         object.__setattr__(self, "protocol", protocol.of(self.url, self.output))
 
@@ -234,5 +236,6 @@ def _reason(answer: Any) -> str:
 
 
 def _shorten(text: str) -> str:
+    """Return both ends of a text: servers put the rows first and the reason last."""
     line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} … {line[-_SHOWN // 2 :]}"
