@@ -22,7 +22,7 @@ from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.page import report
-from bayescfx.plots.style import new_axes, styled
+from bayescfx.plots.style import new_axes, styled, write
 from bayescfx.result import Explanation
 
 if TYPE_CHECKING:
@@ -217,5 +217,4 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str], *, dpi: int = 200
     figure: Any = picture if hasattr(picture, "savefig") else picture.get_figure(root=True)
     ending = os.path.splitext(os.fspath(path))[1].lower()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
-    with styled():
-        figure.savefig(path, dpi=dpi, metadata=undated)
+    write(figure, path, dpi=dpi, metadata=undated)

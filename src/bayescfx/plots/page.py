@@ -20,7 +20,7 @@ from bayescfx.plots.info.movements import movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
-from bayescfx.plots.style import COLUMN, detached, styled
+from bayescfx.plots.style import COLUMN, detached, styled, write
 from bayescfx.result import Explanation
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
@@ -113,7 +113,7 @@ def figure(paint: Callable[[Axes], None], alt: str, tall: float, caption: str = 
     drawing = detached(tall)
     paint(drawing.add_subplot())
     text = io.BytesIO()
-    drawing.savefig(text, format="svg", metadata={"Date": None})
+    write(drawing, text, format="svg", metadata={"Date": None})
     source = base64.b64encode(text.getvalue()).decode("ascii")
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     return (

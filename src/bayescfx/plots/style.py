@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,13 @@ def styled() -> Iterator[None]:
     """Draw in the library's style, and leave the user's own untouched."""
     with matplotlib().rc_context(_RC):
         yield
+
+
+def write(figure: Figure, target: Any, **options: Any) -> None:
+    """Write a figure in the library's style; letters that the font lacks become boxes."""
+    with styled(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(target, **options)
 
 
 def new_axes(height: float, width: float = COLUMN) -> Axes:
