@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.ours import ask
 from benchmarks.parts import Settings
 from benchmarks.peers import botorch_traces
-from benchmarks.problems import Case, cell
+from benchmarks.problems import Case, cell, order
 from benchmarks.reporting import aim, show_table
 
 QUERIES, PEER_QUERIES, BUDGET = 20, 5, 40
@@ -46,9 +46,13 @@ def run(settings: Settings) -> dict[str, Any]:
     budget = settings.budgets[0] if settings.budgets else BUDGET
     asked = cases(settings, queries)
     traces, endings, seconds = {}, {}, []
-    for i, question in enumerate(asked):
+    for question in asked:
         found = ask(
-            question, budget=budget, cost=False, seed=settings.seed + i, method=settings.method
+            question,
+            budget=budget,
+            cost=False,
+            seed=settings.seed + order(question.data).index(question.row),
+            method=settings.method,
         )
         traces[question.key] = found.recorder.outputs
         endings[question.key] = found.answer.stopped
