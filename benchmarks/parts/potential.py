@@ -148,9 +148,9 @@ def show(figures: dict[str, Any]) -> None:
     )
     for hard in figures["hard"]:
         key = hard["case"]
-        rows, known = len(figures["traces"][key]), figures["best_known"][key]
+        spent, known = len(figures["traces"][key]), figures["best_known"][key]
         print(
             f"  short by {hard['shortfall']:.3f}: {key}, best known {known:.3f}, "
-            f"ended by {figures['endings'][key]!r} after {rows} rows"
+            f"ended by {figures['endings'][key]!r} after {spent} rows"
         )
     print(f"  {figures['seconds_per_problem']:.2f} CPU s per problem")
