@@ -74,8 +74,8 @@ def run(wanted: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -> 
     found = {}
     for name in parts:
         found[name] = PARTS[name].run(wanted)
-        PARTS[name].show(found[name])
         write(f"efficiency-{name}", found[name], quick=wanted.quick)
+        PARTS[name].show(found[name])
     return found
 
 
