@@ -160,7 +160,9 @@ def _check_lightgbm(content: bytes) -> None:
         raise ValueError("it does not start as such a file does.")
     sizes = [int(size) for size in lines[b"tree_sizes"].split()]
     end = content.find(b"Tree=0") + sum(sizes)
-    if sizes and not content[end:].startswith(b"end of trees"):
+    rest = content[end:] if sizes else content
+    whole = b"\nend of parameters" in rest and (not sizes or rest.startswith(b"end of trees"))
+    if not whole:
         raise ValueError("it is cut off or was changed.")
 
 
