@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayescfx.acquisition import LogEI
-from bayescfx.links import Linked, Logit
-from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau
+from bayescfx.acquisition.ei import LogEI
+from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau
+from bayescfx.potentials.links import Linked, Logit
 
 POINTS, COLUMNS, LIMIT = 10_000, 32, 15.0
 POTENTIALS: dict[str, LevelPotential] = {

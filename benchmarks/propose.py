@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayescfx.acquisition import LogEI
+from bayescfx.acquisition.ei import LogEI
 from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
-from bayescfx.potentials import AEP
-from bayescfx.propose import propose
-from bayescfx.region import Region
-from bayescfx.space import Space
-from bayescfx.surrogate import GaussianProcess
+from bayescfx.potentials.family import AEP
+from bayescfx.propose.proposal import propose
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+from bayescfx.surrogate.process import GaussianProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS, PROBLEMS, REPEATS = 50, 10, 15

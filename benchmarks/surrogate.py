@@ -23,7 +23,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 from threadpoolctl import threadpool_limits
 
-from bayescfx.surrogate import GaussianProcess
+from bayescfx.surrogate.process import GaussianProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS, POINTS = 50, 2048

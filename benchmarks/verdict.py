@@ -16,12 +16,7 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
-from bayescfx.deadline import NEVER
-from bayescfx.region import Region
-from bayescfx.search.bayes import BayesCFX
-from bayescfx.search.belief import Belief, Surrogate, learn
-from bayescfx.search.question import Ending, Question, Rounds, drive
-from bayescfx.search.verdict import Watch
+from bayescfx.space.region import Region
 from benchmarks.problems import MODELS, RANDOM_ROWS, Array, fitted, table
 from benchmarks.reporting import aim, show_table
 
@@ -30,37 +25,6 @@ BUDGETS = (60, 100)
 BEYOND = 0.2  # how far beyond the range, as a share of its length
 EARLY = 0.6  # share of the budget before which a verdict should come
 MOST_FALSE, LEAST_EARLY = 0.02, 0.8
-
-
-@dataclass(frozen=True)
-class Watched:
-    """Bayes-CFX with a watch outside of it, for a search that does not watch by itself."""
-
-    def run(self, question: Question) -> Ending:
-        """Run alone."""
-        return drive(self, question)
-
-    def rounds(self, question: Question) -> Rounds:
-        """Yield what Bayes-CFX asks for, and end when the watch says so."""
-        watch, belief = Watch(question), None
-        rounds = BayesCFX().rounds(question)
-        X = next(rounds)
-        while True:
-            y = yield X
-            if not question.reached:
-                belief = _believed(question, belief)
-                if watch.out_of_reach(belief):
-                    return "unreachable"
-            try:
-                X = rounds.send(y)
-            except StopIteration as end:
-                ending: Ending = end.value
-                return ending
-
-
-def _believed(question: Question, before: Belief | None) -> Belief:
-    outputs = question.problem.to_surrogate(question.y)
-    return learn(Surrogate(), question.region, question.X, outputs, before, NEVER)
 
 
 @dataclass(frozen=True)
@@ -97,8 +61,8 @@ def targets(region: Region, output: float, model: Any) -> dict[str, float]:
     return wanted
 
 
-def outcomes(queries: int, budgets: tuple[int, ...], *, wrapped: bool) -> Iterator[Outcome]:
-    """Yield how each search ended; `wrapped` puts the watch around the search."""
+def outcomes(queries: int, budgets: tuple[int, ...]) -> Iterator[Outcome]:
+    """Yield how each search ended."""
     for row in range(queries):
         for data, name in PROBLEMS:
             X, model = table(data).X, fitted(data, name)
@@ -108,13 +72,7 @@ def outcomes(queries: int, budgets: tuple[int, ...], *, wrapped: bool) -> Iterat
                 for kind, target in targets(space.around(query), output, model).items():
                     for budget in budgets:
                         answer = cfx.explain(
-                            model.predict,
-                            query,
-                            space,
-                            target,
-                            budget=budget,
-                            rng=row,
-                            method=Watched() if wrapped else BayesCFX(),
+                            model.predict, query, space, target, budget=budget, rng=row
                         )
                         yield Outcome(
                             f"{data} {name}, {kind_of_space}",
@@ -141,12 +99,10 @@ def figures(found: list[Outcome]) -> dict[str, float]:
     }
 
 
-def run(
-    queries: int = 4, budgets: tuple[int, ...] = BUDGETS, *, wrapped: bool = False
-) -> dict[str, float]:
+def run(queries: int = 4, budgets: tuple[int, ...] = BUDGETS) -> dict[str, float]:
     """Measure, print, and return the figures."""
     found = []
-    for outcome in outcomes(queries, budgets, wrapped=wrapped):
+    for outcome in outcomes(queries, budgets):
         found.append(outcome)
         print(
             f"{outcome.problem:22} {outcome.kind:9} budget {outcome.budget:3}: "
@@ -170,10 +126,9 @@ def run(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=4)
-    parser.add_argument("--wrapped", action="store_true", help="watch from outside the search")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     chosen = parser.parse_args()
-    run(chosen.queries, tuple(chosen.budgets), wrapped=chosen.wrapped)
+    run(chosen.queries, tuple(chosen.budgets))
 
 
 if __name__ == "__main__":

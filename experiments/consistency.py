@@ -23,7 +23,7 @@ BUDGET = 200
 TOLERANCE = 1e-4  # a search ends at a shortfall of 2e-8
 FLOOR = 1e-8
 METHODS = (
-    Method("Random", cfx.RandomSearch(batch=1)),
+    Method("Random", cfx.RandomSearch()),
     Method("L-BFGS-B", cfx.LBFGSB()),
     Method("Bayes", cfx.NaiveBayes()),
     Method("Bayes-CFX", cfx.BayesCFX()),

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayescfx as cfx
-from bayescfx.acquisition import expected_improvement
+from bayescfx.acquisition.ei import expected_improvement
 from bayescfx.arrays import Array
 from experiments.adult import load
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, figure
@@ -99,19 +99,22 @@ def breast_cancer(size: int) -> Scene:
 def adult(size: int, folder: Path | None) -> Scene:
     """Return a gentle scene: Adult's model by age and hours, and the row nearest to 90 %.
 
-    Among rows without capital gains, so that the two features alone reach 50 %.
+    Among rows without capital gains for which the two features alone can bring the probability
+    down to 25 %, so that the whole target set lies within the square.
     """
     features = ("age", "hours-per-week")
+    names = list(features)
     problem = load("gain - loss", folder)
     rows = problem.rows[problem.rows["capital-change"] == 0].reset_index(drop=True)
+    low, high = (problem.rows[names].agg(which).to_numpy() for which in ("min", "max"))
+    lowest = rows.copy()
+    lowest[names] = low  # both coefficients are positive
     confident = problem.model(rows)
-    k = int(np.argmin(np.abs(confident - 0.9)))
-    ranges = problem.rows[list(features)]
-    low, span = ranges.min().to_numpy(), (ranges.max() - ranges.min()).to_numpy()
+    k = int(np.argmin(np.abs(confident - 0.9) + (problem.model(lowest) > 0.25)))
     grid = unit_grid(size)
     table = rows.iloc[[k] * len(grid)].reset_index(drop=True)
-    table[list(features)] = low + grid * span
-    query = (rows.loc[k, list(features)].to_numpy(float) - low) / span
+    table[names] = low + grid * (high - low)
+    query = (rows.loc[k, names].to_numpy(float) - low) / (high - low)
     return Scene(features, grid, problem.model(table), query, downwards(float(confident[k])))
 
 

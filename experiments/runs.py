@@ -66,7 +66,7 @@ class Method:
 
 # The four methods of Section 4, with the paper's surrogate.
 PAPER_METHODS = (
-    Method("Random", cfx.RandomSearch(batch=1)),
+    Method("Random", cfx.RandomSearch()),
     Method("L-BFGS-B", cfx.LBFGSB()),
     Method("Bayes", cfx.NaiveBayes(surrogate=AS_IN_THE_PAPER)),
     Method("Bayes-CFX", cfx.BayesCFX(local=False, surrogate=AS_IN_THE_PAPER)),

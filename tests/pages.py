@@ -32,9 +32,7 @@ from tests.servers import Scoring, serving
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = "http://localhost:5000"  # where the docs say that a model is served
 
-_FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S
-)
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S)
 _EXIT = re.compile(r"#\s*exit code (\d+)(?: or (\d+))?")
 
 

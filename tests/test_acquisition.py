@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from bayescfx.acquisition import (
+from bayescfx.acquisition.ei import (
     LogEI,
     ei_cfx,
     ei_cfx_gradient,
@@ -28,8 +28,8 @@ from bayescfx.acquisition import (
     log_probability_in_with_gradient,
 )
 from bayescfx.arrays import Array
-from bayescfx.links import Linked, Logit
-from bayescfx.potentials import AEP, PEAK, SEP, LevelPotential, Plateau
+from bayescfx.potentials.family import AEP, PEAK, SEP, LevelPotential, Plateau
+from bayescfx.potentials.links import Linked, Logit
 from tests.oracles import improvement
 from tests.oracles.improvement import Question
 

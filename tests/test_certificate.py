@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
-from bayescfx.evaluator import Stop
-from bayescfx.potentials import AEP
+from bayescfx.evaluations.evaluator import Stop
+from bayescfx.potentials.family import AEP
 from bayescfx.search.certificate import (
     GradientViolation,
     Instance,

@@ -21,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import bayescfx as cfx
-from bayescfx.endpoint import Endpoint, EndpointError, Patience
-from bayescfx.protocols import Mlflow, OpenInference, numbers
+from bayescfx.model.endpoint import Endpoint, EndpointError, Patience
+from bayescfx.model.protocols import Mlflow, OpenInference, numbers
 from tests.people import people
 from tests.servers import Scoring, serving
 

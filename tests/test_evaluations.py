@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.cells import Column
 from bayescfx.deadline import Deadline
 from bayescfx.errors import ModelError
-from bayescfx.evaluations import Evaluations
-from bayescfx.evaluator import Account, Evaluator, OnFault, Stop
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
+from bayescfx.evaluations.known import keys
+from bayescfx.evaluations.store import EvaluationsError
 from bayescfx.features import Categorical, Integer, Real
-from bayescfx.known import keys
-from bayescfx.model import Model, as_model
-from bayescfx.schema import Schema
-from bayescfx.store import EvaluationsError
+from bayescfx.model.model import Model, as_model
+from bayescfx.space.cells import Column
+from bayescfx.space.schema import Schema
 from bayescfx.tables import Layout, Rows, cells_of, row_of
 
 MIXED = pd.DataFrame(
@@ -204,7 +204,7 @@ def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     script = (
         "import os, sys, pandas as pd\n"
-        "from bayescfx.evaluations import Evaluations\n"
+        "from bayescfx.evaluations.data import Evaluations\n"
         "known = Evaluations.open(sys.argv[1])\n"
         "known.append(pd.DataFrame({'a': [1, 2]}), [1.0, 2.0])\n"
         "known.append(pd.DataFrame({'a': [3]}), [3.0])\n"

@@ -72,7 +72,7 @@ def test_experiments_use_the_public_interface_only() -> None:
     # the array alias, classic EI to compare with, and how to say "as in the paper"
     assert inside <= {
         ("bayescfx.arrays", "Array"),
-        ("bayescfx.acquisition", "expected_improvement"),
+        ("bayescfx.acquisition.ei", "expected_improvement"),
         ("bayescfx.search.belief", "Surrogate"),
     }
 

@@ -18,13 +18,13 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from bayescfx.arrays import Array
 from bayescfx.errors import InfeasibleError, MissingExtraError, ModelError
 from bayescfx.features import Categorical, Integer, Real
-from bayescfx.potentials import AEP
+from bayescfx.potentials.family import AEP
+from bayescfx.potentials.targets import at_least, change, increase
 from bayescfx.search.certificate import LocalOptimum
 from bayescfx.search.differences import nudges
 from bayescfx.search.gradient import ProjectedGradient, natural_step
 from bayescfx.search.polytope import Polytope, Slice
-from bayescfx.space import Space
-from bayescfx.targets import at_least, change, increase
+from bayescfx.space.space import Space
 from tests.test_searches import KINDS, Kind, ask, finish
 
 AB = Space({"a": Real(0, 4), "b": Real(0, 40)})  # scales 1 and 10

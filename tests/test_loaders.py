@@ -19,9 +19,9 @@ from sklearn.svm import SVC, LinearSVC
 
 import bayescfx as cfx
 from bayescfx.errors import MissingExtraError
-from bayescfx.loaded import Loaded
-from bayescfx.loaders import LOADERS, LoadError, Trust, load_model
-from bayescfx.model import as_model
+from bayescfx.model.loaded import Loaded
+from bayescfx.model.loaders import LOADERS, LoadError, Trust, load_model
+from bayescfx.model.model import as_model
 from tests.people import categories, people
 from tests.servers import Scoring, serving
 

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from bayescfx.classifiers import probability
 from bayescfx.errors import ModelError
-from bayescfx.model import Model, as_model
-from bayescfx.space import Space
+from bayescfx.model.classifiers import probability
+from bayescfx.model.model import Model, as_model
+from bayescfx.space.space import Space
 
 TWO_COLUMNS = Space.from_data(np.array([[0.5, 1.5], [2.5, 3.5]])).schema
 FRAME = pd.DataFrame({"hour": [3, 4], "distance": [0.0, 1.5]})

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
-from bayescfx.adapters import adapted
-from bayescfx.columns import numeric_matrix, with_categories
+from bayescfx.model.adapters import adapted
+from bayescfx.model.columns import numeric_matrix, with_categories
 from tests.people import categories, people
 
 QUERY = 5

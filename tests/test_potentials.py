@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescfx.definitions import ThresholdSet, check_potential, in_target_set, is_potential
 from bayescfx.errors import TargetError
-from bayescfx.levels import ep_edges, excess, shortfall
-from bayescfx.links import Linked, Logit, Sampled
-from bayescfx.potentials import (
+from bayescfx.potentials.definitions import (
+    ThresholdSet,
+    check_potential,
+    in_target_set,
+    is_potential,
+)
+from bayescfx.potentials.family import (
     AEP,
     PEAK,
     SEP,
@@ -26,6 +29,8 @@ from bayescfx.potentials import (
     contains,
     monotone_root,
 )
+from bayescfx.potentials.levels import ep_edges, excess, shortfall
+from bayescfx.potentials.links import Linked, Logit, Sampled
 
 FAMILY: list[LevelPotential] = [
     AEP(0.0, 1.0),

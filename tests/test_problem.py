@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bayescfx.features import Real
-from bayescfx.links import Logit
-from bayescfx.model import Link
+from bayescfx.model.model import Link
+from bayescfx.potentials.links import Logit
+from bayescfx.potentials.targets import at_least, decrease, increase
 from bayescfx.problem import Problem
-from bayescfx.space import Space
-from bayescfx.targets import at_least, decrease, increase
+from bayescfx.space.space import Space
 
 REGION = Space({"a": Real(0.0, 1.0)}).around({"a": 0.5})
 

@@ -13,16 +13,16 @@ from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.special import log_ndtr, ndtr
 
 from bayescfx.arrays import Array
-from bayescfx.ascent import Box, ascend
 from bayescfx.deadline import Deadline
 from bayescfx.errors import OutOfTime
-from bayescfx.evidence import Hyperparameters
 from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
-from bayescfx.kernels import KERNELS
-from bayescfx.propose import propose
-from bayescfx.region import Region
-from bayescfx.space import Space
-from bayescfx.surrogate import GaussianProcess
+from bayescfx.propose.ascent import Box, ascend
+from bayescfx.propose.proposal import propose
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+from bayescfx.surrogate.evidence import Hyperparameters
+from bayescfx.surrogate.kernels import KERNELS
+from bayescfx.surrogate.process import GaussianProcess
 from tests.oracles.spaces import random_case
 
 LISTED = 8192  # larger finite regions are searched, not enumerated

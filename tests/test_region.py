@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayescfx.draws import draw
 from bayescfx.errors import InfeasibleError, SpaceError
 from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
-from bayescfx.region import Region
-from bayescfx.space import Space
+from bayescfx.space.draws import draw
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
 from tests.oracles.spaces import Case, random_case
 
 

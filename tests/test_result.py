@@ -14,22 +14,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx import wording
-from bayescfx.archive import ArchiveError
 from bayescfx.arrays import Array
-from bayescfx.counterfactual import Counterfactual
 from bayescfx.errors import SpaceError
-from bayescfx.evaluations import Evaluations
-from bayescfx.evaluator import Evaluator
-from bayescfx.explanations import Explanations
-from bayescfx.levels import Intervals
-from bayescfx.model import as_model
-from bayescfx.potentials import AEP
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.model.model import as_model
+from bayescfx.potentials.family import AEP
+from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials.targets import as_target, decrease
 from bayescfx.problem import Problem
-from bayescfx.report import counterfactuals, query_row
-from bayescfx.result import Explanation, Stopped
-from bayescfx.space import Space
-from bayescfx.targets import as_target, decrease
+from bayescfx.result import wording
+from bayescfx.result.archive import ArchiveError
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation, Stopped
+from bayescfx.result.explanations import Explanations
+from bayescfx.result.report import counterfactuals, query_row
+from bayescfx.space.space import Space
 
 FRAME = pd.DataFrame(
     {

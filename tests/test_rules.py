@@ -13,10 +13,10 @@ from scipy.optimize import LinearConstraint, minimize
 
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
-from bayescfx.linear import coordinate_corrections, project_linear
-from bayescfx.near import NearData
-from bayescfx.rules import Cost, FunctionRule, TextRule
-from bayescfx.space import Space
+from bayescfx.space.linear import coordinate_corrections, project_linear
+from bayescfx.space.near import NearData
+from bayescfx.space.rules import Cost, FunctionRule, TextRule
+from bayescfx.space.space import Space
 
 FEATURES: dict[Any, Feature] = {
     "a": Real(-10, 10),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from bayescfx.errors import QueryError, SpaceError
-from bayescfx.space import Space
+from bayescfx.space.space import Space
 from bayescfx.values import same_cell
 
 

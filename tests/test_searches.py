@@ -15,19 +15,19 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import OutOfTime, SpaceError
-from bayescfx.evaluations import Evaluations
-from bayescfx.evaluator import Evaluator, OnFault, Stop
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Ordinal, Real
-from bayescfx.model import Model
+from bayescfx.model.model import Model
+from bayescfx.potentials.targets import increase
+from bayescfx.potentials.wishes import Target
 from bayescfx.problem import Problem
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Question, Search
-from bayescfx.space import Space
-from bayescfx.targets import increase
-from bayescfx.wishes import Target
+from bayescfx.space.space import Space
 
 METHODS: dict[str, Search] = {
     "bayes-cfx": BayesCFX(),

@@ -12,8 +12,8 @@ import pytest
 
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
-from bayescfx.inference import robust_scale
-from bayescfx.space import Space
+from bayescfx.space.inference import robust_scale
+from bayescfx.space.space import Space
 
 
 def people(n: int = 40) -> pd.DataFrame:

@@ -13,10 +13,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline
 from bayescfx.errors import OutOfTime, SurrogateWarning
-from bayescfx.evidence import Hyperparameters, LogPosterior, Priors
-from bayescfx.kernels import KernelName, matern52, rbf
-from bayescfx.posterior import cholesky
-from bayescfx.surrogate import GaussianProcess
+from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors
+from bayescfx.surrogate.kernels import KernelName, matern52, rbf
+from bayescfx.surrogate.posterior import cholesky
+from bayescfx.surrogate.process import GaussianProcess
 
 KERNEL_NAMES: tuple[KernelName, ...] = ("matern52", "rbf")
 

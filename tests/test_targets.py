@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescfx.errors import TargetError
-from bayescfx.potentials import AEP, SEP, LevelPotential, Plateau, contains
-from bayescfx.targets import (
+from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, contains
+from bayescfx.potentials.targets import (
     as_target,
     at_least,
     at_most,
@@ -24,7 +24,7 @@ from bayescfx.targets import (
     reach,
     target_from_dict,
 )
-from bayescfx.wishes import Target, tolerance_epsilon
+from bayescfx.potentials.wishes import Target, tolerance_epsilon
 
 OURS: list[Target] = [
     reach(171),

@@ -12,14 +12,15 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.errors import InfeasibleError
-from bayescfx.evaluations import Evaluations
-from bayescfx.evaluator import Evaluator
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.features import Categorical, Integer, Ordinal, Real
-from bayescfx.model import Link, Model
+from bayescfx.model.model import Link, Model
+from bayescfx.potentials.targets import as_target, change
 from bayescfx.problem import Problem
 from bayescfx.search.belief import Belief, Surrogate, learn
 from bayescfx.search.binding import miss
-from bayescfx.search.frontier import frontier
+from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
 from bayescfx.search.verdict import (
     Verdict,
@@ -28,8 +29,7 @@ from bayescfx.search.verdict import (
     overconfidence,
     probability_reachable,
 )
-from bayescfx.space import Space
-from bayescfx.targets import as_target, change
+from bayescfx.space.space import Space
 from tests.oracles.spaces import random_case
 
 UNIT = {name: Real(0, 1) for name in "abcd"}
@@ -283,9 +283,12 @@ def first_doubt(question: Question, rows: Array) -> int | None:
     watch, belief = Watch(question), None
     for row in rows:
         question.account.evaluate(row[None])
+        if question.reached or question.account.left < 10:
+            return None
         belief = learn(Surrogate(), question.region, question.X, question.y, belief, NEVER)
         if watch.out_of_reach(belief):
             return question.account.spent
+        question.account.evaluate(watch.probe())
     return None
 
 
@@ -299,6 +302,33 @@ def test_a_hopeless_target_is_given_up_before_three_fifths_of_the_budget() -> No
 def test_a_hard_but_reachable_target_is_not_given_up() -> None:
     question = asked(Space(UNIT), 5.9, rows=0)
     assert first_doubt(question, question.region.sample(79, np.random.default_rng(2))) is None
+
+
+def test_no_verdict_without_a_probe() -> None:
+    question = asked(Space(UNIT), 9.0, rows=60)
+    belief, watch = believed(question), Watch(question)
+    assert not watch.out_of_reach(belief)
+    assert not len(watch.probe())
+    for row in question.region.sample(6, np.random.default_rng(3)):
+        question.account.evaluate(row[None])
+        assert not watch.out_of_reach(believed(question))
+    rows = watch.probe()
+    assert question.region.contains(rows).all()
+    assert len(np.unique(np.vstack([question.X, rows]), axis=0)) == len(question.X) + len(rows)
+    assert not len(watch.probe())  # handed out once
+
+
+def test_a_probe_looks_where_the_search_was_not() -> None:
+    def hill(frame: pd.DataFrame) -> Any:
+        return 10.0 * np.exp(-20.0 * (frame["a"] - 0.9) ** 2) + 0.1 * frame["b"]
+
+    frame = pd.DataFrame(np.random.default_rng(0).random((60, 4)), columns=list("abcd"))
+    question = asked(Space.from_data(frame), 8.0, f=hill, query=dict.fromkeys("abcd", 0.2), rows=0)
+    near = question.region.query + np.random.default_rng(1).uniform(-0.1, 0.1, (30, 4))
+    question.account.evaluate(question.region.project(near))
+    rows = probes(believed(question), question.region, question.X, 1, np.random.default_rng(0), 8)
+    assert len(rows) == 8
+    assert (rows[:, 0] > 0.6).any()
 
 
 def test_no_verdict_without_evidence() -> None:

@@ -9,14 +9,12 @@
 True
 """
 
-from bayescfx.acquisition import (
+from bayescfx.acquisition.ei import (
     ei_cfx,
     ei_cfx_gradient,
     log_ei_cfx,
     log_ei_cfx_gradient,
 )
-from bayescfx.classifiers import probability
-from bayescfx.counterfactual import Counterfactual
 from bayescfx.errors import (
     BayesCFXError,
     BayesCFXWarning,
@@ -29,20 +27,30 @@ from bayescfx.errors import (
     SurrogateWarning,
     TargetError,
 )
-from bayescfx.evaluations import Evaluations
-from bayescfx.explainer import explain, explain_many
-from bayescfx.explanations import Explanations
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer.front import explain, explain_many
 from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
-from bayescfx.potentials import AEP, SEP
-from bayescfx.result import Explanation
+from bayescfx.model.classifiers import probability
+from bayescfx.potentials.family import AEP, SEP
+from bayescfx.potentials.targets import (
+    at_least,
+    at_most,
+    between,
+    change,
+    decrease,
+    increase,
+    reach,
+)
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.turns import Step
-from bayescfx.space import Space
-from bayescfx.surrogate import GaussianProcess
-from bayescfx.targets import at_least, at_most, between, change, decrease, increase, reach
+from bayescfx.space.space import Space
+from bayescfx.surrogate.process import GaussianProcess
 
 __version__ = "0.1.0"
 

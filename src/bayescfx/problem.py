@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.levels import Intervals
-from bayescfx.links import Linked, Logit
-from bayescfx.model import Link
-from bayescfx.potentials import LevelPotential, contains
-from bayescfx.region import Region
-from bayescfx.wishes import Target
+from bayescfx.model.model import Link
+from bayescfx.potentials.family import LevelPotential, contains
+from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials.links import Linked, Logit
+from bayescfx.potentials.wishes import Target
+from bayescfx.space.region import Region
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Problem:
     Examples
     --------
     >>> from bayescfx.features import Real
-    >>> from bayescfx.space import Space
-    >>> from bayescfx.targets import increase
+    >>> from bayescfx.space.space import Space
+    >>> from bayescfx.potentials.targets import increase
     >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
     >>> problem = Problem.of(region, 100.0, increase(by=20), tolerance=0.05)
     >>> problem.acceptance, problem.score(np.array([100.0, 120.0]))

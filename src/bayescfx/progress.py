@@ -7,8 +7,8 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-from bayescfx import wording
 from bayescfx.errors import MissingExtraError
+from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
 

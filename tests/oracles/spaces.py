@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.features import Feature, Integer, Moment, Real
-from bayescfx.space import Space
+from bayescfx.space.space import Space
 from bayescfx.values import same_cell
 
 Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bool_]]"]

@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx import wording
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.pictures import write_picture, write_report
 from bayescfx.cli.settings import SettingsError
-from bayescfx.explanations import Explanations
-from bayescfx.protocols import cell as plain_cell
-from bayescfx.result import Explanation
+from bayescfx.model.protocols import cell as plain_cell
+from bayescfx.result import wording
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 
 PICTURES = (".png", ".svg", ".pdf")
 CODES = {"reached": 0, "best_guess": 3, "unreachable": 4}

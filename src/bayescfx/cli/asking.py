@@ -17,19 +17,19 @@ from bayescfx.cli.settings import Settings, SettingsError
 from bayescfx.cli.spaces import make_space
 from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
 from bayescfx.deadline import Deadline
-from bayescfx.endpoint import Patience
 from bayescfx.errors import BayesCFXError, ModelError
-from bayescfx.evaluations import Evaluations
-from bayescfx.explainer import explain_many
-from bayescfx.explanations import Explanations
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer.front import explain_many
 from bayescfx.features import Categorical, Ordinal
-from bayescfx.loaded import Loaded
-from bayescfx.loaders import Trust, load_model
-from bayescfx.model import Model, as_model
-from bayescfx.result import Explanation
+from bayescfx.model.endpoint import Patience
+from bayescfx.model.loaded import Loaded
+from bayescfx.model.loaders import Trust, load_model
+from bayescfx.model.model import Model, as_model
+from bayescfx.potentials.wishes import Target
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 from bayescfx.search.turns import Listener
-from bayescfx.space import Space
-from bayescfx.wishes import Target
+from bayescfx.space.space import Space
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
 

@@ -17,7 +17,7 @@ from bayescfx.cli.settings import Settings, SettingsError, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError
-from bayescfx.explanations import Explanations
+from bayescfx.result.explanations import Explanations
 
 
 def explain(options: Namespace, console: Console) -> int:

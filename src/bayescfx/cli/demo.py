@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import bayescfx as cfx
-from bayescfx import wording
 from bayescfx.cli.answers import as_text, exit_code
 from bayescfx.cli.console import Console
 from bayescfx.cli.pictures import write_picture, write_report
 from bayescfx.cli.progress import Progress
 from bayescfx.cli.settings import SettingsError
 from bayescfx.errors import MissingExtraError
+from bayescfx.result import wording
 
 PATIENT = 114
 BUDGET = 60

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx import wording
 from bayescfx.cli.answers import check_out, dumps
 from bayescfx.cli.asking import load, read_data, space_of
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
-from bayescfx.description import kind
 from bayescfx.features import Categorical, Feature, Moment, Ordinal, Real
-from bayescfx.model import as_model
-from bayescfx.saved import write_feature
-from bayescfx.space import Space
+from bayescfx.model.model import as_model
+from bayescfx.result import wording
+from bayescfx.space.description import kind
+from bayescfx.space.saved import write_feature
+from bayescfx.space.space import Space
 
 _ROWS = 100  # rows for a look at the outputs
 

@@ -6,8 +6,8 @@ import importlib
 from typing import Any
 
 from bayescfx.errors import MissingExtraError
-from bayescfx.explanations import Explanations
-from bayescfx.result import Explanation
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 
 
 def write_picture(answer: Explanation, path: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bayescfx import wording
 from bayescfx.cli.console import Console
+from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
 _LINES = 8  # plain lines per question, at most

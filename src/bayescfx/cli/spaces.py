@@ -12,9 +12,9 @@ import pandas as pd
 from bayescfx.cli.settings import SettingsError
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Categorical, Feature, Moment, Ordinal
-from bayescfx.inference import KINDS
-from bayescfx.loaders import import_name
-from bayescfx.space import Space
+from bayescfx.model.loaders import import_name
+from bayescfx.space.inference import KINDS
+from bayescfx.space.space import Space
 
 _MAKERS = {"ordinal": Ordinal, "categorical": Categorical}
 

@@ -7,8 +7,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from bayescfx.errors import TargetError
-from bayescfx.targets import at_least, at_most, between, change, decrease, increase, reach
-from bayescfx.wishes import Target
+from bayescfx.potentials.targets import (
+    at_least,
+    at_most,
+    between,
+    change,
+    decrease,
+    increase,
+    reach,
+)
+from bayescfx.potentials.wishes import Target
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"

@@ -23,7 +23,7 @@ from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.page import report
 from bayescfx.plots.style import new_axes, styled, write
-from bayescfx.result import Explanation
+from bayescfx.result.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayescfx import markup, wording
-from bayescfx.explanations import Explanations
 from bayescfx.plots import draw
 from bayescfx.plots.info.changes import change_info
 from bayescfx.plots.info.movements import movement_info
@@ -21,7 +19,9 @@ from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, detached, styled, write
-from bayescfx.result import Explanation
+from bayescfx.result import markup, wording
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 

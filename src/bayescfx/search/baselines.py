@@ -14,11 +14,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.repair import ordered
 from bayescfx.search.differences import nudges
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.space.repair import ordered
 
+_SAME = 1e-12  # coordinates of the unit box that differ by rounding only
 _PENALTY = 1.0  # of a point that can't be made allowed; worse than any potential
 
 
@@ -158,7 +159,9 @@ class _Climb:
         """Return minus the potential at a point of the unit box, and its gradient ``(k,)``."""
         region = self.question.region
         row = self.start.copy()
-        row[self.line] = region.low[self.line] + u * self._span
+        # A feature that has not moved keeps its value to the last bit.
+        moved = np.abs(u - self.unit(self.start)) > _SAME
+        row[self.line] = np.where(moved, region.low[self.line] + u * self._span, row[self.line])
         rows, allowed = region.repair(row[None, :])
         if not allowed[0]:
             return _PENALTY, np.zeros(len(u))

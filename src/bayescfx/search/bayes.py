@@ -17,7 +17,7 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.propose import Acquisition, Proposal, propose
+from bayescfx.propose.proposal import Acquisition, Proposal, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within

@@ -8,9 +8,9 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.deadline import Deadline
-from bayescfx.region import Region
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.surrogate import GaussianProcess
+from bayescfx.space.region import Region
+from bayescfx.surrogate.process import GaussianProcess
 
 _REFIT = 1.25  # hyperparameters are learnt again when the data have grown by this factor ...
 _ALWAYS = 24  # ... and at every step up to this many rows

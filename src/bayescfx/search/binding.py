@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.axis import Axis
 from bayescfx.features import Categorical, Moment, Ordinal, code_range
-from bayescfx.levels import Intervals
-from bayescfx.region import Region
+from bayescfx.potentials.levels import Intervals
 from bayescfx.search.belief import Belief
 from bayescfx.search.question import Question
+from bayescfx.space.axis import Axis
+from bayescfx.space.region import Region
 
 _CLOSES = 0.05  # share of the gap that relaxing must close to be worth telling
 _TOLD = 3  # how many are told

@@ -21,7 +21,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.potentials import Potential
+from bayescfx.potentials.family import Potential
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]
@@ -197,7 +197,7 @@ def certify(
 
     Examples
     --------
-    >>> from bayescfx.potentials import AEP
+    >>> from bayescfx.potentials.family import AEP
     >>> from bayescfx.search.polytope import Polytope
     >>> box = Polytope(np.zeros(1), np.full(1, 2.0), np.empty((0, 1)), np.empty(0))
     >>> double, two = lambda Z: 2 * Z[:, 0], lambda Z: np.full(Z.shape, 2.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.region import Region
 from bayescfx.search.question import Question, best_first
+from bayescfx.space.region import Region
 
 _APART = (
     0.25  # how far different answers are apart in some feature, as a share of their longest move

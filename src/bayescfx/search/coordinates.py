@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.region import Region
+from bayescfx.space.region import Region
 
 _KNOTS = 33  # a feature's distribution in that many quantiles
 _CELLS = 1024  # a coordinate is linear within each of this many cells

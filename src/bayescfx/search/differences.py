@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.region import Region
+from bayescfx.space.region import Region
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def nudges(region: Region, x: Array, features: Indices, by: Array) -> Nudges:
     Examples
     --------
     >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space import Space
+    >>> from bayescfx.space.space import Space
     >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
     >>> found = nudges(region, region.query, region.free, np.array([0.25, 0.25]))
     >>> found.rows.tolist(), found.by.tolist()

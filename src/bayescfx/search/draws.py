@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayescfx.arrays import Array
-from bayescfx.known import keys
+from bayescfx.evaluations.known import keys
 from bayescfx.search.question import Question
 
 _POOL = 256  # rows drawn at once

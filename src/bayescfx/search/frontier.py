@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.region import Region
 from bayescfx.search.belief import Belief
+from bayescfx.space.region import Region
 
 _RANDOM = 96  # rows drawn from the region, and as many copied from data
 _BEST = 6  # rows that are pushed further in each round
@@ -55,6 +55,57 @@ def frontier(
     order = np.argsort(-hope, kind="stable")[: 2 * most]
     _, first = np.unique(pool[order], axis=0, return_index=True)
     return np.asarray(pool[order[np.sort(first)[:most]]])
+
+
+def probes(
+    belief: Belief, region: Region, known: Array, side: int, rng: np.random.Generator, n: int
+) -> Array:
+    """Return rows that would show whether the surrogate knows the region or only a corner of it.
+
+    Every other row is the most hopeful one, given that those chosen before come out as predicted;
+    the rest are data rows as far as possible from everything known, by coordinates and not by
+    what the surrogate takes to matter.
+
+    Parameters
+    ----------
+    belief : Belief
+        The surrogate.
+    region : Region
+        Every row returned lies in it.
+    known : Array of shape (m, d)
+        Codes of evaluated rows.
+    side : {1, -1}
+        Where the target is: above or below what is known.
+    rng : numpy.random.Generator
+        Source of the rows to choose from.
+    n : int
+        How many.
+
+    Returns
+    -------
+    Array of shape (k, d)
+        At most `n` rows, none of them known.
+    """
+    hopeful = frontier(belief, region, known, side, rng, _RANDOM)
+    # Models vary most where their data are: corners of the box may all look alike.
+    usual = region.background_rows(2 * _RANDOM, rng)
+    if not len(usual):
+        usual = region.sample(2 * _RANDOM, rng)
+    pool = np.vstack([hopeful, usual])
+    from_data = np.arange(len(pool)) >= len(hopeful)
+    Z, process = belief.coordinates(pool), belief.process
+    away = belief.coordinates.distances(Z, belief.coordinates(known)).min(axis=1)
+    chosen: list[int] = []
+    while len(chosen) < n and (away > 0.0).any():
+        mean, std = process.predict(Z)
+        spread = np.where(from_data, away, 0.0)
+        hope = side * mean + _OPTIMISM * std if len(chosen) % 2 == 0 else spread
+        at = int(np.argmax(np.where(away > 0.0, hope, -np.inf)))
+        chosen.append(at)
+        process = process.with_points(Z[[at]], mean[[at]])
+        away = np.minimum(away, belief.coordinates.distances(Z, Z[[at]])[:, 0])
+        away[at] = 0.0
+    return np.asarray(pool[chosen])
 
 
 def optimism(belief: Belief, X: Array, side: int) -> Array:

@@ -291,8 +291,8 @@ def natural_step(problem: Problem, slope: Array) -> float:
     Examples
     --------
     >>> from bayescfx.features import Real
-    >>> from bayescfx.space import Space
-    >>> from bayescfx.targets import increase
+    >>> from bayescfx.space.space import Space
+    >>> from bayescfx.potentials.targets import increase
     >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
     >>> problem = Problem.of(region, 0.0, increase(by=4))
     >>> round(natural_step(problem, np.array([2.0])), 1)  # width² / (2 ‖∇f‖²)

@@ -11,14 +11,14 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
+from bayescfx.acquisition.ei import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
-from bayescfx.propose import Proposal, propose
-from bayescfx.region import Region
+from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.space.region import Region
 
 _HUBS = 4  # best rows around which the surrogate keeps what is known
 

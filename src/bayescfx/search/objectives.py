@@ -11,18 +11,18 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.acquisition import (
+from bayescfx.acquisition.ei import (
     LogEI,
     log_probability_in,
     log_probability_in_with_gradient,
 )
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.ledger import Acquisition
-from bayescfx.potentials import Intervals, LevelPotential
-from bayescfx.region import Region
+from bayescfx.potentials.family import Intervals, LevelPotential
+from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.belief import Belief
 from bayescfx.search.choice import apart
 from bayescfx.search.coordinates import Coordinates
+from bayescfx.space.region import Region
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
 _WIDEST_CLIFF = 0.04  # ... and at most, in the unit cube

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError, MissingExtraError
-from bayescfx.region import Region
-from bayescfx.repair import ordered
+from bayescfx.space.region import Region
+from bayescfx.space.repair import ordered
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Slice:
     Examples
     --------
     >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space import Space
+    >>> from bayescfx.space.space import Space
     >>> region = Space({"a": Real(0, 4), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
     >>> part = Slice(region, region.query)
     >>> part.features.tolist(), part.coordinates(region.query).tolist()

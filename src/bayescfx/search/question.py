@@ -11,10 +11,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import Deadline
-from bayescfx.evaluator import Account
-from bayescfx.levels import Intervals
+from bayescfx.evaluations.evaluator import Account
+from bayescfx.potentials.levels import Intervals
 from bayescfx.problem import Problem
-from bayescfx.region import Region
+from bayescfx.space.region import Region
 
 Ending: TypeAlias = Literal["nothing nearer expected", "exhausted", "unreachable", "converged"]
 Rounds: TypeAlias = Generator[Array, Array, Ending]

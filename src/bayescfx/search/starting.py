@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.region import Region
 from bayescfx.search.question import Question
+from bayescfx.space.region import Region
 
 _STRIDE = 1.0  # how far a single feature is moved at the start, in its own scale
 _POOL = 256  # candidates of each sort

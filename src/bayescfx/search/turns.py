@@ -12,7 +12,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluator import Evaluator, Scores, Stop
+from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
 from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import NEVER
-from bayescfx.levels import Intervals
+from bayescfx.potentials.levels import Intervals
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.binding import binding
-from bayescfx.search.frontier import frontier
+from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
 
 _PATHS = 256  # joint samples of the surrogate
@@ -26,12 +26,16 @@ _FEW = 256  # regions with at most this many rows are looked at row by row
 _OUTLIER = (
     3.0  # residuals count up to this many deviations: a jump is no reason to doubt everything
 )
-_DOUBT = 0.05  # the target counts as out of reach if its probability is below this ...
-_CHECKS = 3  # ... on average over that many checks in a row
-_LEAST = 12  # rows known in the region before the first check ...
-_PER_FEATURE = 1.2  # ... and so many more for each free feature ...
-_EARLIEST, _LATEST = 0.25, 0.4  # ... but at least and at most these shares of the budget
+_DOUBT = 0.15  # a probability below this calls for a probe ...
+_DESPAIR = 0.08  # ... and below this, after the probe, the target counts as out of reach ...
+_CHECKS = 2  # ... both on average over that many checks in a row
+_HOPE = 0.25  # probability from which an earlier probe no longer counts
+_LEAST = 8  # rows known in the region before the first check ...
+_PER_FEATURE = 1.0  # ... and so many more for each free feature ...
+_EARLIEST, _LATEST = 0.2, 0.3  # ... but at least and at most these shares of the budget
 _PAUSE = 40  # there are at most this many checks per budget, none for less than two new rows
+_PROBES = 8  # the most rows of a probe, and no more than this share of the budget:
+_PROBE_SHARE = 0.13
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def probability_reachable(belief: Belief, question: Question, rng: np.random.Gen
         return float(_within(_paths(belief, left, rng), accepted).any(axis=1).mean())
     seen = question.problem.to_surrogate(question.y)
     low, high = float(seen.min()), float(seen.max())
-    sides = {1 if first > high else -1 if last < low else 0 for first, last in accepted}
+    sides = _sides(accepted, low, high)
     if 0 in sides:
         return 1.0  # known outputs lie on both sides of accepted ones
     X = np.vstack(
@@ -124,6 +128,11 @@ def probability_reachable(belief: Belief, question: Question, rng: np.random.Gen
     lowest, highest = np.minimum(paths.min(axis=1), low), np.maximum(paths.max(axis=1), high)
     met = [(highest >= first) & (lowest <= last) for first, last in accepted]
     return float(np.any(met, axis=0).mean())
+
+
+def _sides(accepted: Intervals, low: float, high: float) -> list[int]:
+    """Return where accepted values lie: above (1) or below (-1) known ones, or among them (0)."""
+    return sorted({1 if first > high else -1 if last < low else 0 for first, last in accepted})
 
 
 def _paths(belief: Belief, X: Array, rng: np.random.Generator) -> Array:
@@ -160,6 +169,9 @@ def _unknown(X: Array, known: Array) -> Array:
 class Watch:
     """Notices during a search that its target is out of reach.
 
+    A search that climbs one hill knows little of the rest of the region, and so does its
+    surrogate. Before it gives up, the watch therefore wants a few rows from elsewhere evaluated.
+
     Parameters
     ----------
     question : Question
@@ -168,6 +180,8 @@ class Watch:
 
     question: Question
     _found: list[float] = field(default_factory=list, init=False)
+    _pending: Array | None = field(default=None, init=False, repr=False)
+    _probed: bool = field(default=False, init=False)
     _next: int = field(init=False)
     _rng: np.random.Generator = field(init=False, repr=False)
 
@@ -198,5 +212,34 @@ class Watch:
             return False
         self._next = known + max(2, self.question.account.budget // _PAUSE)
         self._found.append(probability_reachable(belief, self.question, self._rng))
-        last = self._found[-_CHECKS:]
-        return len(last) == _CHECKS and float(np.mean(last)) < _DOUBT
+        if self._found[-1] >= _HOPE:
+            self._probed = False
+        if len(self._found) < _CHECKS:
+            return False
+        recent = float(np.mean(self._found[-_CHECKS:]))
+        if self._probed:
+            return recent < _DESPAIR
+        if recent < _DOUBT:
+            self._pending = self._rows(belief)
+        return False
+
+    def probe(self) -> Array:
+        """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none.
+
+        Each is handed out once.
+        """
+        rows = self._pending
+        if rows is None:
+            return np.empty((0, len(self.question.region.query)))
+        self._pending, self._probed = None, True
+        self._found.clear()
+        self._next = len(self.question.y) + len(rows)
+        return rows
+
+    def _rows(self, belief: Belief) -> Array:
+        question = self.question
+        seen = question.problem.to_surrogate(question.y)
+        sides = _sides(question.problem.surrogate_acceptance, seen.min(), seen.max())
+        side = next((side for side in sides if side), 1)
+        n = max(2, min(_PROBES, int(_PROBE_SHARE * question.account.budget)))
+        return probes(belief, question.region, question.X, side, self._rng, n)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.levels import Intervals
 from bayescfx.plots.draw.text import clip
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.style import BLUE, INK, ORANGE, PAPER, TARGET
+from bayescfx.potentials.levels import Intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayescfx import wording
 from bayescfx.plots.draw.text import clip
 from bayescfx.plots.info.changes import Change, ChangeInfo, Prediction
 from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET
+from bayescfx.result import wording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayescfx import wording
 from bayescfx.plots.draw.text import clip
 from bayescfx.plots.info.movements import MovementInfo
 from bayescfx.plots.style import BLUE, GREY, INK, ORANGE, PALE
+from bayescfx.result import wording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayescfx import wording
 from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
 from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK
+from bayescfx.result import wording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bayescfx.levels import Intervals
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
+from bayescfx.potentials.levels import Intervals
 
 MOST = 12  # changes shown
 _PAD = 0.06  # room beside the outermost outputs

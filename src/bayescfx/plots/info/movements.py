@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
-from bayescfx.result import Explanation
+from bayescfx.result.explanation import Explanation
 
 MOST = 15  # features shown
 

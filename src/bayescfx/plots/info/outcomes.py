@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.archive import Told
 from bayescfx.arrays import Array
-from bayescfx.levels import Intervals
-from bayescfx.potentials import LevelPotential, contains
-from bayescfx.result import Explanation
-from bayescfx.wishes import tolerance_epsilon
+from bayescfx.potentials.family import LevelPotential, contains
+from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials.wishes import tolerance_epsilon
+from bayescfx.result.archive import Told
+from bayescfx.result.explanation import Explanation
 
 _POINTS = 401
 _MARGIN = 0.12  # room beside the outermost outputs

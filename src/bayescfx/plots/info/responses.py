@@ -10,11 +10,11 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
-from bayescfx.levels import Intervals
-from bayescfx.links import Linked
 from bayescfx.plots.info.outcomes import potential_of
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
+from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials.links import Linked
 from bayescfx.search.objectives import Cliffs, Gain, Nearer, Record
 
 DEVIATIONS = 2.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayescfx import wording
 from bayescfx.arrays import Array
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real, code_range
-from bayescfx.region import Region
+from bayescfx.result import wording
+from bayescfx.space.region import Region
 
 MOST_LEVELS = 12  # levels that are marked one by one
 

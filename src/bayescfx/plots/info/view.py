@@ -11,16 +11,16 @@ from itertools import combinations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.cells import UNKNOWN
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
-from bayescfx.links import Logit
-from bayescfx.potentials import contains
-from bayescfx.region import Region
-from bayescfx.result import Explanation
+from bayescfx.potentials.family import contains
+from bayescfx.potentials.links import Logit
+from bayescfx.result.explanation import Explanation
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
+from bayescfx.space.cells import UNKNOWN
+from bayescfx.space.region import Region
 from bayescfx.tables import Row
 
 _LEAST = 3  # rows below which a surrogate says nothing

@@ -1,0 +1,344 @@
+"""Where to look next: expected counterfactual improvement (Section 3, Appendix B).
+
+Pure functions of arrays: posterior means and deviations of the model's output, a potential and
+the best potential seen so far (one for all points, or one per point). The search maximises the
+logarithm: the closed form of Proposition 3.1 loses its digits from about eight deviations on and
+then is flat zero, exactly in the late phase when the target set is thin.
+
+The paper's misprints, corrected here: the limits of integration need Lambert's W at ``-rho*``, and
+``mu~ = mu - f(q)``, not ``mu - rho(q)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.acquisition.closed_form import ep_closed_form
+from bayescfx.acquisition.normal import (
+    expected_improvement,
+    expected_improvement_gradient,
+    log_expected_improvement,
+    log_expected_improvement_gradient,
+    log_probability_in,
+    log_probability_in_with_gradient,
+)
+from bayescfx.acquisition.panels import general_log_integral, plateau_log_integral
+from bayescfx.acquisition.quadrature import LogIntegral, added, ep_exponent, ep_log_integral
+from bayescfx.arrays import Array, Mask
+from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, Potential
+from bayescfx.potentials.levels import Edges, ep_edges, excess
+from bayescfx.potentials.links import Sampled
+
+__all__ = [
+    "LogEI",
+    "LogIntegral",
+    "ei_cfx",
+    "ei_cfx_gradient",
+    "expected_improvement",
+    "expected_improvement_gradient",
+    "log_ei_cfx",
+    "log_ei_cfx_gradient",
+    "log_ei_cfx_with_gradient",
+    "log_expected_improvement",
+    "log_expected_improvement_gradient",
+    "log_probability_in",
+    "log_probability_in_with_gradient",
+]
+
+_TINY = 1e-80  # deviations below this many widths count as zero
+_HUGE = 1e60
+_IGNORED = 150.0  # nats by which one side of a SEP may lead before the other is left out
+
+
+@dataclass(frozen=True, slots=True)
+class LogEI:
+    """Log EI-CFX prepared for one potential and threshold, for many calls.
+
+    Parameters
+    ----------
+    potential : Potential
+        Any potential. Without `knots` it is sampled around the points of each call.
+    best : float or ndarray of shape (n,)
+        The best potential so far, one for all points or one per point; may be negative.
+
+    Examples
+    --------
+    >>> value, d_mean, d_std = LogEI(AEP(0.0, 1.0), 0.2).value_and_gradient([0.8], [0.3])
+    >>> round(float(value[0]), 5)
+    -2.29597
+    """
+
+    potential: Potential
+    best: ArrayLike
+    _edges: Edges | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.potential, AEP | SEP):
+            depth = excess(np.asarray(self.best, dtype=float))
+            object.__setattr__(self, "_edges", ep_edges(depth))
+
+    def value_and_gradient(self, mean: ArrayLike, std: ArrayLike) -> LogIntegral:
+        """Return log EI-CFX and its derivatives by mean and deviation, each of shape (n,)."""
+        mean, std, best = np.broadcast_arrays(
+            *(np.asarray(a, dtype=float) for a in (mean, std, self.best))
+        )
+        shape = mean.shape
+        mean, std, best = mean.ravel(), std.ravel(), best.ravel()
+        unit = getattr(self.potential, "width", 1.0)
+        peak = getattr(self.potential, "peak", np.inf)
+        live = (std > _TINY * unit) & (best < peak)
+        if live.all():
+            out = self._positive(mean, std, best, None)
+        else:
+            out = _at_limit(mean, std, self.potential, best)
+            rows = np.flatnonzero(live)
+            for full, part in zip(
+                out, self._positive(mean[rows], std[rows], best[rows], live), strict=True
+            ):
+                full[rows] = part
+        return LogIntegral(*(np.reshape(part, shape) for part in out))
+
+    def _positive(self, mean: Array, std: Array, best: Array, live: Mask | None) -> LogIntegral:
+        """Evaluate points with a positive deviation and room for improvement."""
+        if isinstance(self.potential, AEP | SEP):
+            inner = self._ep(mean, std, live)
+        elif isinstance(self.potential, Plateau):
+            inner = plateau_log_integral(self.potential, mean, std, np.maximum(best, 0.0))
+        else:
+            known = _with_knots(self.potential, mean, std)
+            scalar = np.ndim(self.best) == 0 and best.size > 0
+            return general_log_integral(known, mean, std, best[:1] if scalar else best)
+        return _raised(inner, best) if np.any(best < 0.0) else inner
+
+    def _ep(self, mean: Array, std: Array, live: Mask | None) -> LogIntegral:
+        """Evaluate the EP family: one side, or the sum of both."""
+        assert self._edges is not None  # set in __post_init__ for these families
+        assert isinstance(self.potential, AEP | SEP)
+        shared = self._edges.t_low.ndim == 0
+        keep = slice(None) if live is None or shared else live
+        edges = Edges(*(np.atleast_1d(e).ravel()[keep] for e in self._edges))
+        if isinstance(self.potential, AEP):
+            return _one_side(mean, std, self.potential, edges)
+        return _both_sides(mean, std, self.potential, edges)
+
+
+def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
+    """Return the log integral of an AEP in output units."""
+    shift = side.side * (mean - side.origin)
+    m = np.clip(shift / side.width, -_HUGE, _HUGE)
+    m1 = np.clip((shift - side.width) / side.width, -_HUGE, _HUGE)
+    s = np.minimum(std / side.width, _HUGE)
+    value, d_mean, d_std = ep_log_integral(m, m1, s, edges)
+    return LogIntegral(value, side.side * d_mean / side.width, d_std / side.width)
+
+
+def _both_sides(mean: Array, std: Array, both: SEP, edges: Edges) -> LogIntegral:
+    """Return the log integral of a SEP; a side that can't matter is left out."""
+    near, far = both.sides
+    m = np.clip((mean - both.origin) / both.width, -_HUGE, _HUGE)
+    s = np.minimum(std / both.width, _HUGE)
+    lead = ep_exponent(near.side * m, s, edges) - ep_exponent(far.side * m, s, edges)
+    total = []
+    for side, rows in ((near, lead > -_IGNORED), (far, lead < _IGNORED)):
+        if rows.all():
+            total.append(_one_side(mean, std, side, edges))
+            continue
+        part = LogIntegral(np.full(m.shape, -np.inf), np.zeros(m.shape), np.zeros(m.shape))
+        kept = edges if len(edges.t_low) == 1 else Edges(*(e[rows] for e in edges))
+        for full, some in zip(part, _one_side(mean[rows], std[rows], side, kept), strict=True):
+            full[rows] = some
+        total.append(part)
+    return added(total[0], total[1])
+
+
+def _raised(inner: LogIntegral, best: Array) -> LogIntegral:
+    """Add what a negative threshold leaves everywhere: these potentials are never negative."""
+    negative = best < 0.0
+    floor = np.where(negative, np.log(np.where(negative, -best, 1.0)), -np.inf)
+    value = np.logaddexp(inner.value, floor)
+    share = np.where(negative, np.exp(inner.value - value), 1.0)
+    return LogIntegral(value, share * inner.d_mean, share * inner.d_std)
+
+
+def _at_limit(mean: Array, std: Array, potential: Potential, best: Array) -> LogIntegral:
+    """Return the limit for a deviation of zero; nothing where no improvement is left."""
+    gain = potential.value(mean) - best
+    peak = getattr(potential, "peak", np.inf)
+    positive = (gain > 0.0) & (best < peak)
+    safe = np.where(positive, gain, 1.0)
+    value = np.where(positive, np.log(safe), -np.inf)
+    d_mean = np.where(positive, potential.slope(mean) / safe, 0.0)
+    return LogIntegral(value, d_mean, np.zeros_like(value))
+
+
+def _with_knots(potential: Potential, mean: Array, std: Array) -> LevelPotential:
+    """Return the potential itself if it knows its pieces, else a sampled one."""
+    if isinstance(potential, LevelPotential):
+        return potential
+    low, high = float(np.min(mean - 40.0 * std)), float(np.max(mean + 40.0 * std))
+    return Sampled(potential, low, high)
+
+
+def log_ei_cfx_with_gradient(
+    mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
+) -> LogIntegral:
+    """Return log EI-CFX and its gradient in one pass.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n,)
+        Posterior of the model output; `std` may be zero.
+    potential : Potential
+        Any potential.
+    best : float or ndarray of shape (n,)
+        The best potential so far; may be negative, or differ from point to point.
+
+    Returns
+    -------
+    LogIntegral
+        ``value``, ``d_mean`` and ``d_std``, each of shape (n,).
+
+    Examples
+    --------
+    >>> out = log_ei_cfx_with_gradient([0.9], [0.001], AEP(0.0, 1.0), 0.3678)
+    >>> round(float(out.value[0]), 3)
+    -4037.456
+    """
+    return LogEI(potential, best).value_and_gradient(mean, std)
+
+
+def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
+    """Return the logarithm of the expected counterfactual improvement, stable everywhere.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n,)
+        Posterior of the model output; `std` may be zero.
+    potential : Potential
+        Any potential.
+    best : float or ndarray of shape (n,)
+        The best potential so far; may be negative, or differ from point to point.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        ``-inf`` where no improvement is possible.
+
+    Examples
+    --------
+    >>> log_ei_cfx([-0.5], [0.1], AEP(0.0, 1.0), 0.3).round(5).tolist()
+    [-81.00838]
+    """
+    return log_ei_cfx_with_gradient(mean, std, potential, best).value
+
+
+def log_ei_cfx_gradient(
+    mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
+) -> tuple[Array, Array]:
+    """Return the derivatives of :func:`log_ei_cfx` by mean and deviation.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n,)
+        Posterior of the model output; `std` may be zero.
+    potential : Potential
+        Any potential.
+    best : float or ndarray of shape (n,)
+        The best potential so far.
+
+    Returns
+    -------
+    d_mean, d_std : ndarray of shape (n,)
+        Finite everywhere; 0 where no improvement is possible.
+
+    Examples
+    --------
+    >>> d_mean, d_std = log_ei_cfx_gradient([0.8], [0.3], AEP(0.0, 1.0), 0.2)
+    >>> bool(d_mean[0] > 0)
+    True
+    """
+    out = log_ei_cfx_with_gradient(mean, std, potential, best)
+    return out.d_mean, out.d_std
+
+
+def ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
+    """Return the expected counterfactual improvement at each point.
+
+    The expectation of ``max(0, rho(y) - best)`` for ``y ~ N(mean, std**2)`` (Definition 3.1), in
+    closed form for the EP family (Proposition 3.1) wherever that keeps its digits.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n,)
+        Posterior of the model output; `std` may be zero.
+    potential : Potential
+        Any potential.
+    best : float or ndarray of shape (n,)
+        The best potential so far; may be negative, or differ from point to point.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Not negative.
+
+    Examples
+    --------
+    >>> ei_cfx([0.8], [0.3], AEP(0.0, 1.0), 0.2).round(6).tolist()
+    [0.100663]
+    """
+    return _ei(mean, std, potential, best).value
+
+
+def ei_cfx_gradient(
+    mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
+) -> tuple[Array, Array]:
+    """Return the derivatives of :func:`ei_cfx` by mean and deviation.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n,)
+        Posterior of the model output; `std` may be zero.
+    potential : Potential
+        Any potential.
+    best : float or ndarray of shape (n,)
+        The best potential so far.
+
+    Returns
+    -------
+    d_mean, d_std : ndarray of shape (n,)
+        Finite everywhere.
+
+    Examples
+    --------
+    >>> d_mean, d_std = ei_cfx_gradient([0.8], [0.3], AEP(0.0, 1.0), 0.2)
+    >>> bool(d_mean[0] > 0)
+    True
+    """
+    out = _ei(mean, std, potential, best)
+    return out.d_mean, out.d_std
+
+
+def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> LogIntegral:
+    """Return EI-CFX with gradient: the closed form where it is sound, else from the log form."""
+    log = log_ei_cfx_with_gradient(mean, std, potential, best)
+    value = np.exp(log.value)
+    out = LogIntegral(value, value * log.d_mean, value * log.d_std)
+    if not isinstance(potential, AEP | SEP):
+        return out
+    mean, std, level = np.broadcast_arrays(*(np.asarray(a, float) for a in (mean, std, best)))
+    s = np.clip(std / potential.width, 1e-9, 1e9)
+    inside = (s == std / potential.width) & (level >= 0.0) & (level < potential.peak)
+    level = np.clip(level, 0.0, potential.peak)
+    edges = ep_edges(excess(level))
+    sides = potential.sides if isinstance(potential, SEP) else (potential,)
+    parts = []
+    for side in sides:
+        m = np.clip(side.side * (mean - side.origin) / side.width, -1e9, 1e9)
+        value, d_mean, d_std, sound = ep_closed_form(m, s, level, edges)
+        inside = inside & sound
+        parts.append((value, side.side * d_mean / side.width, d_std / side.width))
+    totals = (sum(part[k] for part in parts) for k in range(3))
+    return LogIntegral(*(np.where(inside, t, o) for t, o in zip(totals, out, strict=True)))

@@ -1,0 +1,247 @@
+"""What is known of a model: the paper's D_n, in memory or in a file.
+
+Evaluations belong to the model and not to a question: each is a whole row in the user's units with
+the model's output, and serves every query and every target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.evaluations.store import EvaluationsError, File, check_columns
+from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, row_of
+
+
+class Evaluations:
+    """Rows and the model's outputs for them; rows are only ever added.
+
+    Parameters
+    ----------
+    rows : DataFrame or ndarray of shape (n, k), optional
+        Rows that the model has scored already.
+    outputs : array-like of shape (n,), optional
+        Its outputs for them.
+    model : str, optional
+        A name of your own for the model; rows of another are then refused.
+
+    Examples
+    --------
+    >>> known = Evaluations(pd.DataFrame({"age": [30, 40]}), [0.25, 0.5])
+    >>> len(known), known.outputs
+    (2, array([0.25, 0.5 ]))
+    >>> known.to_frame()
+       age  output
+    0   30    0.25
+    1   40    0.50
+    """
+
+    def __init__(
+        self, rows: Rows | None = None, outputs: object = None, *, model: str | None = None
+    ) -> None:
+        self._layout: Layout | None = None
+        self._parts: list[tuple[Rows, Array]] = []
+        self._file: File | None = None
+        self._model = model
+        self._named = model is not None
+        if (rows is None) != (outputs is None):
+            raise EvaluationsError(
+                "`rows` and `outputs` must be given together; got only one. Pass both, or neither."
+            )
+        if rows is not None:
+            self.append(rows, outputs)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, model: str | None = None) -> Evaluations:
+        """Return the evaluations kept in a file, which is made if there is none.
+
+        Each batch is on disk before the search goes on, so that a crash loses nothing that was
+        scored. Others may read the file meanwhile. Use it as a context manager, or close it.
+
+        Parameters
+        ----------
+        path : str or path
+            An SQLite file.
+        model : str, optional
+            A name of your own for the model, such as a version. A file under another name is
+            refused.
+
+        Returns
+        -------
+        Evaluations
+            What the file holds; what is added is written to it.
+
+        Raises
+        ------
+        EvaluationsError
+            If the file is of another kind, format or model.
+        """
+        evaluations = cls(model=model)
+        file = File(Path(path))
+        try:
+            evaluations._read(file, model)
+        except BaseException:
+            file.close()
+            raise
+        evaluations._file = file
+        return evaluations
+
+    def _read(self, file: File, model: str | None) -> None:
+        layout, known = file.layout(), file.model()
+        if model is not None and known is not None and known != model:
+            raise EvaluationsError(
+                f"{str(file.path)!r} holds evaluations of model {known!r}; got model={model!r}. "
+                "Open another file."
+            )
+        self._model = known if known is not None else model
+        if layout is not None:
+            self._layout = layout
+            cells, outputs = file.read()
+            if cells:
+                self._parts.append((layout.table(cells), outputs))
+        if model is not None and known is None:
+            file.write_model(model)
+
+    def __len__(self) -> int:
+        return sum(len(y) for _, y in list(self._parts))
+
+    def __iter__(self) -> Iterator[tuple[Row, float]]:
+        """Yield each row, as a Series or an array, with its output."""
+        for rows, y in list(self._parts):
+            for i, output in enumerate(y):
+                yield row_of(rows, i), float(output)
+
+    def __repr__(self) -> str:
+        where = "" if self._file is None else f" in {str(self._file.path)!r}"
+        return f"Evaluations({len(self)} rows{where})"
+
+    @property
+    def columns(self) -> tuple[Any, ...] | None:
+        """The columns' names (``x0``, ``x1``, … for an array); ``None`` before the first row."""
+        return None if self._layout is None else self._layout.names
+
+    @property
+    def layout(self) -> Layout | None:
+        """Columns and dtypes, or ``None`` before the first row."""
+        return self._layout
+
+    @property
+    def model(self) -> str | None:
+        """What the model is, if known."""
+        return self._model
+
+    @property
+    def rows(self) -> Rows | None:
+        """All rows as one table in the user's units, or ``None`` before the first."""
+        if self._layout is None:
+            return None
+        self._compact()
+        return self._parts[0][0] if self._parts else self._layout.table([])
+
+    @property
+    def outputs(self) -> Array:
+        """The model's outputs, shape ``(n,)``; nan where the model failed and that was skipped."""
+        self._compact()
+        return self._parts[0][1].copy() if self._parts else np.empty(0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows with their outputs in a last column ``output``.
+
+        If the table has a column of that name, the last one is ``output_``, and so on.
+        """
+        rows = self.rows
+        frame = pd.DataFrame() if rows is None else as_frame(rows)
+        frame[free_name("output", frame.columns)] = self.outputs
+        return frame
+
+    def append(self, rows: Rows, outputs: object, *, layout: Layout | None = None) -> None:
+        """Add rows and their outputs: all of them or, on an error, none.
+
+        Parameters
+        ----------
+        rows : DataFrame or ndarray of shape (n, k)
+            Rows with the columns of those before.
+        outputs : array-like of shape (n,)
+            The model's outputs for them.
+        layout : Layout, optional
+            That of `rows`, if it is known.
+        """
+        y = np.array(outputs, dtype=np.float64)
+        if y.shape != (len(rows),):
+            raise EvaluationsError(
+                f"`outputs` must be one number for each of the {len(rows)} rows; got shape "
+                f"{y.shape}. Pass what the model returned for them."
+            )
+        layout = self._fit(Layout.of(rows) if layout is None else layout)
+        if self._file is not None:
+            self._file.append(rows, y, None if layout is self._layout else layout)
+        self._layout = layout
+        self._parts.append((rows, y))
+
+    def claim(self, columns: tuple[Any, ...], model: str | None) -> None:
+        """Say for which columns and model these are used from now on; raise if for others before.
+
+        Parameters
+        ----------
+        columns : tuple
+            Names of the columns; ``x0``, ``x1``, … for an array.
+        model : str, optional
+            What the model is, if it can be told.
+        """
+        if self._layout is not None:
+            check_columns(self._layout.names, columns)
+        if model is None or self._named:
+            return
+        if self._model is None:
+            self._model = model
+            if self._file is not None:
+                self._file.write_model(model)
+        elif self._model != model:
+            raise EvaluationsError(
+                f"`evaluations` holds outputs of {self._model}; got {model}. Use one store for "
+                "each model, or name it yourself with Evaluations.open(path, model=...)."
+            )
+
+    def close(self) -> None:
+        """Close the file, if there is one; what was read stays."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Evaluations:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _fit(self, layout: Layout) -> Layout:
+        if self._layout is None or layout is self._layout:
+            return layout
+        if layout == self._layout:
+            return self._layout
+        if layout.is_frame != self._layout.is_frame:
+            kinds = ("an array", "a DataFrame")
+            raise EvaluationsError(
+                f"`evaluations` holds rows of {kinds[self._layout.is_frame]}; got "
+                f"{kinds[layout.is_frame]}. Use one store for each."
+            )
+        check_columns(self._layout.names, layout.names)
+        return self._layout.merge(layout)
+
+    def _compact(self) -> None:
+        """Put the parts together, so that asking again costs nothing."""
+        if len(self._parts) > 1:
+            rows, outputs = zip(*self._parts, strict=True)
+            self._parts[:] = [(join(rows), np.concatenate(outputs))]

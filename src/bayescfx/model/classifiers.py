@@ -1,0 +1,135 @@
+"""A classifier as a model: the probability of one label."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayescfx.errors import ModelError, suggest
+from bayescfx.model.adapters import CLASSIFIERS, adapted
+from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
+
+_SHOWN = 20
+
+
+def probability(clf: object, label: object = None) -> Model:
+    """Return a classifier's probability of one label as a model.
+
+    The outputs are probabilities, and so are targets on them; a surrogate works on log-odds, where
+    a logistic model is a plane.
+
+    Parameters
+    ----------
+    clf : object
+        A fitted classifier with ``predict_proba`` and ``classes_``, or a callable that returns the
+        probability for each row.
+    label : object, optional
+        One of ``clf.classes_``. ``None`` means the second class of a binary classifier.
+
+    Returns
+    -------
+    Model
+        The probability of `label`, with ``link = "logit"``.
+
+    Raises
+    ------
+    ModelError
+        If `label` is not a class of `clf`, or `clf` gives no probabilities.
+
+    Examples
+    --------
+    >>> half = probability(lambda X: [0.5 for _ in X])
+    >>> half(np.zeros((2, 1))), half.link
+    (array([0.5, 0.5]), 'logit')
+    """
+    name = name_of(clf)
+    clf = as_classifier(clf)
+    if not hasattr(clf, "predict_proba"):
+        return _callable_probability(clf, label)
+    classes = _classes(clf)
+    column = _column(classes, label)
+    name = f"P({classes[column]!r}) by {name}"
+    return Model(_Column(clf, column, len(classes)), link="logit", name=name)
+
+
+def as_classifier(model: object) -> object:
+    """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
+    adapt: Callable[[object], object] | None = adapted(model, CLASSIFIERS)
+    seen = None if adapt is None else adapt(model)
+    return model if seen is None else seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of a classifier's probabilities; a class, so that it can go to other processes."""
+
+    clf: Any
+    column: int
+    n_classes: int
+
+    def __call__(self, rows: Any) -> object:
+        table = np.asarray(self.clf.predict_proba(rows))
+        if table.shape != (len(rows), self.n_classes):
+            raise ModelError(
+                f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
+                f"({len(rows)}, {self.n_classes}), one column for each of `clf.classes_`."
+            )
+        return table[:, self.column]
+
+
+def _callable_probability(clf: object, label: object) -> Model:
+    if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
+        raise ModelError(
+            f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
+            "classifier without probabilities pass clf.decision_function as the model, and "
+            "e.g. at_least(0)."
+        )
+    if label is not None:
+        raise ModelError(
+            f"`label` must be None for a callable; got {label!r}. Let the callable return the "
+            "probability of that label."
+        )
+    return Model(predict_of(clf), link="logit")
+
+
+def _classes(clf: object) -> list[object]:
+    """Return the classes as plain values."""
+    classes = getattr(clf, "classes_", None)
+    if classes is None:
+        raise ModelError(
+            f"`clf` must have `classes_`; got {kind_of(clf)} without. Fit it first, or pass a "
+            "callable, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        )
+    table = np.asarray(classes, dtype=object)
+    if table.ndim != 1:
+        raise ModelError(
+            "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
+            "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
+        )
+    return [plain(c) for c in table]
+
+
+def _column(classes: list[object], label: object) -> int:
+    """Return which column of ``predict_proba`` belongs to `label`."""
+    if label is None:
+        if len(classes) == 2:
+            return 1
+        raise ModelError(
+            f"`label` must be one of {_listed(classes)}; got None, which only a binary classifier "
+            "allows."
+        )
+    for column, known in enumerate(classes):
+        if known == plain(label):
+            return column
+    raise ModelError(
+        f"`label` must be one of {_listed(classes)}; got {label!r}.{suggest(label, classes)}"
+    )
+
+
+def _listed(values: list[object]) -> str:
+    shown = ", ".join(repr(v) for v in values[:_SHOWN])
+    return shown + (", …" if len(values) > _SHOWN else "")

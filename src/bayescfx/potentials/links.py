@@ -1,0 +1,214 @@
+"""Potentials seen through something else: another scale, or samples.
+
+:class:`Linked` shows a potential on the scale that the surrogate models (log-odds for a
+probability): the potential and its target set stay on the output, only the argument changes.
+:class:`Sampled` finds peak and superlevel sets of a potential of which only value and slope
+are known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from bayescfx.arrays import Array
+from bayescfx.errors import TargetError
+from bayescfx.potentials.family import Intervals, LevelPotential, Potential, monotone_root
+
+# panels that resolve the logistic function; beyond the last a double can't tell it from 1
+_LOGISTIC = np.array([-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0])
+_GRID = 2049
+_PANELS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Logit:
+    """The log-odds ``u = log(y / (1 - y))`` of a probability.
+
+    Parameters
+    ----------
+    clip : float
+        Outputs are moved at least this far away from 0 and 1 before the logarithm.
+
+    Examples
+    --------
+    >>> float(Logit().forward(0.5)), float(Logit().inverse(0.0)), float(Logit().slope(0.0))
+    (0.0, 0.5, 0.25)
+    """
+
+    clip: float = 1e-12
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.clip < 0.5:
+            raise TargetError(f"Logit: `clip` must be between 0 and 0.5; got {self.clip!r}.")
+
+    def forward(self, y: ArrayLike) -> Array:
+        """Return the log-odds of each probability, clipped."""
+        return np.asarray(special.logit(np.clip(y, self.clip, 1.0 - self.clip)))
+
+    def inverse(self, u: ArrayLike) -> Array:
+        """Return the probability of each log-odds."""
+        return np.asarray(special.expit(np.asarray(u, dtype=float)))
+
+    def slope(self, u: ArrayLike) -> Array:
+        """Return d probability / d log-odds."""
+        y = special.expit(np.asarray(u, dtype=float))
+        return np.asarray(y * special.expit(-np.asarray(u, dtype=float)))
+
+    def interval(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
+        ends = (float(special.logit(min(max(y, 0.0), 1.0))) for y in (low, high))
+        return (next(ends), next(ends))
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A potential as a function of ``u = link(y)``.
+
+    Parameters
+    ----------
+    potential : LevelPotential
+        The potential on the output's own scale.
+    link : Logit
+        The scale of the surrogate.
+
+    Examples
+    --------
+    >>> from bayescfx.potentials.family import AEP
+    >>> linked = Linked(AEP(0.9, 0.4, side=-1), Logit())
+    >>> bool(np.isclose(linked.value(0.0), linked.peak))
+    True
+    """
+
+    potential: LevelPotential
+    link: Logit
+
+    @property
+    def peak(self) -> float:
+        """The largest value of the potential on its own scale."""
+        return self.potential.peak
+
+    def value(self, u: ArrayLike) -> Array:
+        """Return the potential at each point of the link's scale."""
+        return self.potential.value(self.link.inverse(u))
+
+    def slope(self, u: ArrayLike) -> Array:
+        """Return the derivative with respect to the link's scale."""
+        return self.potential.slope(self.link.inverse(u)) * self.link.slope(u)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return where the potential is at least `level`, on the link's scale."""
+        return self._mapped(self.potential.superlevel(level))
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``, on the link's scale."""
+        return self._mapped(self.potential.target_set(epsilon))
+
+    def knots(self) -> Array:
+        """Return points between which the linked potential is smooth and monotone."""
+        inner = self.potential.knots()
+        inner = inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)]
+        return np.concatenate(
+            ([-math.inf], np.union1d(special.logit(inner), _LOGISTIC), [math.inf])
+        )
+
+    def _mapped(self, intervals: Intervals) -> Intervals:
+        mapped = []
+        for low, high in intervals:
+            if high >= 0.0 and low <= 1.0:
+                mapped.append(self.link.interval(low, high))
+        return tuple(mapped)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A potential known by value and slope only, examined between two outputs.
+
+    Parameters
+    ----------
+    potential : Potential
+        Anything with `value` and `slope`.
+    low, high : float
+        Where it is examined; outside nothing is known and nothing is counted.
+
+    Examples
+    --------
+    >>> from bayescfx.potentials.family import AEP
+    >>> sampled = Sampled(AEP(0.0, 1.0), -2.0, 4.0)
+    >>> bool(np.isclose(sampled.peak, AEP(0.0, 1.0).peak)), len(sampled.superlevel(0.2))
+    (True, 1)
+    """
+
+    potential: Potential
+    low: float
+    high: float
+    _knots: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise TargetError(
+                f"Sampled: `low` must be below `high`; got {self.low!r} and {self.high!r}."
+            )
+        grid = np.linspace(self.low, self.high, _GRID)
+        slope = np.sign(self.potential.slope(grid))
+        turns = np.flatnonzero(slope[:-1] * slope[1:] < 0.0)
+        found = [self._turning_point(grid[k], grid[k + 1]) for k in turns]
+        flat = grid[1:-1][(slope[1:-1] == 0.0) & ((slope[:-2] != 0.0) | (slope[2:] != 0.0))]
+        panels = np.linspace(self.low, self.high, _PANELS)
+        object.__setattr__(self, "_knots", np.unique(np.concatenate([panels, flat, found])))
+
+    @property
+    def peak(self) -> float:
+        """The largest value found."""
+        return float(np.max(self.potential.value(self._knots)))
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        return np.asarray(self.potential.value(np.asarray(y, dtype=float)), dtype=float)
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        return np.asarray(self.potential.slope(np.asarray(y, dtype=float)), dtype=float)
+
+    def knots(self) -> Array:
+        """Return points between which the potential is taken to be smooth and monotone."""
+        return self._knots
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return the intervals where the potential is at least `level`, by bracketing."""
+        if level > self.peak:
+            return ()
+        knots, values = self._knots, self.value(self._knots)
+        found: list[tuple[float, float]] = []
+        for a, c, va, vc in zip(knots[:-1], knots[1:], values[:-1], values[1:], strict=True):
+            if max(va, vc) < level:
+                continue
+            low, high = float(a), float(c)
+            if min(va, vc) < level:
+                root = float(monotone_root(self, (low, high), np.array([level]))[0])
+                low, high = (root, high) if vc > va else (low, root)
+            if found and found[-1][1] == low:
+                low = found.pop()[0]
+            found.append((low, high))
+        return tuple(found)
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        if not 0.0 <= epsilon < 1.0:
+            raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
+        return self.superlevel(self.peak - epsilon * abs(self.peak))
+
+    def _turning_point(self, a: float, c: float) -> float:
+        """Return where the slope changes its sign, by bisection."""
+        left = float(np.sign(self.potential.slope(np.array([a]))[0]))
+        for _ in range(60):
+            middle = 0.5 * (a + c)
+            if float(np.sign(self.potential.slope(np.array([middle]))[0])) == left:
+                a = middle
+            else:
+                c = middle
+        return 0.5 * (a + c)

@@ -1,0 +1,144 @@
+"""The best next point: maximise any function over a region.
+
+Small finite regions are enumerated. Otherwise some hundred candidates are scored in one call, a
+handful of different good ones is refined together: gradient ascent for continuous features
+(:mod:`bayescfx.propose.ascent`) alternates with moves for the others (:mod:`bayescfx.propose.moves`). Every
+candidate lies in the region before it is scored, so what is proposed is allowed by construction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.deadline import NEVER, Deadline
+from bayescfx.propose.axes import Axes
+from bayescfx.propose.ledger import Acquisition, Ledger
+from bayescfx.propose.refine import different, refine
+from bayescfx.propose.supports import sampled, screen
+from bayescfx.space.region import Region
+
+__all__ = ["Acquisition", "Proposal", "propose"]
+
+_EXACT = 8192  # regions with at most this many points are enumerated
+_SAMPLE = 4096  # rows drawn before a region that can't be enumerated is called exhausted
+_MANY = 512  # best rows among which several points are chosen
+_APART = (0.2, 0.05, 0.01)  # distances between several points, in units of the ranges
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Points worth evaluating.
+
+    Parameters
+    ----------
+    points : Array of shape (n, d)
+        Codes, best first; at most as many as were asked for.
+    values : Array of shape (n,)
+        Their values; ``-inf`` where nothing better is known.
+    exhausted : bool
+        Every point of the region is to be avoided; there are no points then.
+    """
+
+    points: Array
+    values: Array
+    exhausted: bool = False
+
+
+def propose(
+    acquisition: Acquisition,
+    region: Region,
+    rng: np.random.Generator,
+    starts: Array | None = None,
+    *,
+    k: int = 1,
+    avoid: Array | None = None,
+    thorough: bool = True,
+    deadline: Deadline = NEVER,
+) -> Proposal:
+    """Return the best points of `region` that have not been evaluated.
+
+    Parameters
+    ----------
+    acquisition : Acquisition
+        What is maximised, with its gradient by each code. It may be ``-inf`` in places and may
+        have kinks where a feature equals the query's value.
+    region : Region
+        Where; every point proposed lies in it.
+    rng : numpy.random.Generator
+        Source of candidates; the same state gives the same proposal.
+    starts : Array of shape (n, d), optional
+        Promising rows, best first.
+    k : int, default 1
+        How many distinct points, different local maxima first.
+    avoid : Array of shape (n, d), optional
+        Rows that were evaluated before and are not proposed again.
+    thorough : bool, default True
+        Whether to look for the maximum, or, in a third of the time, for a good point.
+    deadline : Deadline
+        Checked before every call of the acquisition.
+
+    Returns
+    -------
+    Proposal
+        Fewer than `k` points where the region has no more.
+
+    Raises
+    ------
+    OutOfTime
+        If the deadline passes on the way.
+
+    Examples
+    --------
+    >>> from bayescfx.features import Integer, Real
+    >>> from bayescfx.space.space import Space
+    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
+    >>> class Hill:
+    ...     def value(self, X):
+    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
+    ...
+    ...     def gradient(self, X):
+    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
+    >>> propose(Hill(), region, np.random.default_rng(0)).points.round(3)
+    array([[0.25, 7.  ]])
+    """
+    if k < 1:
+        raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
+    ledger = Ledger(acquisition, region, avoid, deadline)
+    axes = Axes.of(region)
+    everything = region.enumerate(_EXACT)
+    if everything is not None:
+        ledger.value(everything, allowed=True)
+        return _chosen(ledger, axes, k)
+    given = np.empty((0, len(region.query))) if starts is None else starts
+    screen(ledger, axes, np.concatenate([given, region.query[None]]), rng)
+    if ledger.empty:
+        _last_resort(ledger, rng)
+    refine(ledger, axes, k, rng, thorough=thorough)
+    return _chosen(ledger, axes, k)
+
+
+def _last_resort(ledger: Ledger, rng: np.random.Generator) -> None:
+    """Nothing new was found: look at every point if they can be listed, else at many."""
+    everything = ledger.region.enumerate(_EXACT + 4 * ledger.n_avoided)
+    if everything is not None:
+        ledger.value(everything, allowed=True)
+    else:
+        ledger.value(sampled(ledger.region, _SAMPLE, rng), allowed=True)
+
+
+def _chosen(ledger: Ledger, axes: Axes, k: int) -> Proposal:
+    """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
+    X, value = ledger.tried(_MANY + 16 * k if k > 1 else 1)
+    if not len(X):
+        return Proposal(X, value, exhausted=True)
+    chosen = np.empty(0, dtype=np.intp)
+    for apart in (*_APART, 0.0):
+        more = different(axes, X, value, k, apart)
+        chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
+        if len(chosen) == k:
+            break
+    order = np.argsort(-value[chosen], kind="stable")
+    return Proposal(X[chosen[order]], value[chosen[order]])

@@ -1,0 +1,365 @@
+"""The answer: counterfactuals, how sure we are, and everything needed to check them.
+
+Numbers are rounded where they are shown and nowhere else; rows are exactly what the model scored.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SpaceError, SpaceWarning
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.model.model import as_model
+from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials.wishes import Shift, Target
+from bayescfx.result import archive, markup, wording
+from bayescfx.result.archive import Told
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.verification import Claim, violations
+from bayescfx.space.region import Region
+from bayescfx.space.space import Space
+from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
+from bayescfx.values import Plain, from_plain, same_cell, to_plain
+
+Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
+Stopped: TypeAlias = Literal[
+    "nothing nearer expected",
+    "budget",
+    "timeout",
+    "interrupted",
+    "converged",
+    "exhausted",
+    "unreachable",
+]
+
+N_META = 5  # columns that `to_frame` adds
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The answer to one question.
+
+    Parameters
+    ----------
+    query : Series or ndarray
+        The row asked about.
+    output : float
+        The model's output for it.
+    target : Target
+        The wish, as it was given.
+    wanted : tuple of (low, high)
+        The outputs wished for.
+    accepted : tuple of (low, high)
+        The outputs that count as reached: the wish with its tolerance.
+    status : {"reached", "best_guess", "unreachable"}
+        Whether the target was reached; if not, whether budget or time ran out or the search is
+        confident that it is out of reach.
+    counterfactuals : tuple of Counterfactual
+        Distinct, best first; at least one.
+    stopped : str
+        Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
+        ``"interrupted"``, ``"converged"``, ``"exhausted"`` or ``"unreachable"``.
+    reachable : (float, float)
+        Lowest and highest output seen among the allowed rows.
+    trace : ndarray of shape (n_evaluations,)
+        The best potential, relative to its peak, after each row that the model scored.
+    evaluations : Evaluations
+        Everything known of the model; pass it on to the next question.
+    n_evaluations : int
+        Rows sent to the model for this question, the query's included.
+    space : Space
+        What was allowed.
+    layout : Layout
+        Columns and dtypes of the rows.
+    tolerance : float
+        How much of the wanted change may be missed.
+    probability_reachable : float, optional
+        The surrogate's probability that the target can be reached within the limits.
+    binding : tuple of str
+        Limits and rules that keep the target away, as the surrogate sees it.
+    method : str
+        The search that was used.
+    seed : int, optional
+        The seed, if the random state was given as one.
+    """
+
+    query: Row
+    output: float
+    target: Target | Told
+    wanted: Intervals
+    accepted: Intervals
+    status: Status
+    counterfactuals: tuple[Counterfactual, ...]
+    stopped: Stopped
+    reachable: tuple[float, float]
+    trace: Array
+    evaluations: Evaluations
+    n_evaluations: int
+    space: Space
+    layout: Layout
+    tolerance: float = 0.05
+    probability_reachable: float | None = None
+    binding: tuple[str, ...] = ()
+    method: str = "bayes-cfx"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.counterfactuals:
+            raise ValueError(
+                "`counterfactuals` must hold at least one row; got none. Pass the best guess."
+            )
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target was reached."""
+        return self.status == "reached"
+
+    @property
+    def best(self) -> Counterfactual:
+        """The best answer: the nearest that is valid, or the best guess."""
+        return self.counterfactuals[0]
+
+    @property
+    def rows(self) -> Rows:
+        """The counterfactual rows as one table of the user's columns and dtypes."""
+        return self.layout.table([list(c.row) for c in self.counterfactuals])
+
+    def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
+        """Return one line per counterfactual: its row, then what is known about it.
+
+        Parameters
+        ----------
+        changes_only : bool, default False
+            Show only the columns in which some counterfactual differs from the query, with ``"-"``
+            where it does not. Otherwise all columns, with the dtypes of the data.
+
+        Returns
+        -------
+        DataFrame
+            The columns, then ``prediction``, ``valid``, ``potential``, ``cost`` and ``n_changes``
+            (with ``_`` appended where a column of that name exists).
+        """
+        frame = as_frame(self.rows)
+        columns = list(frame.columns)
+        if changes_only:
+            frame = self._changed_cells(frame)
+        answers = self.counterfactuals
+        meta: dict[str, list[float] | list[bool] | list[int]] = {
+            "prediction": [c.output for c in answers],
+            "valid": [c.valid for c in answers],
+            "potential": [c.potential for c in answers],
+            "cost": [c.cost for c in answers],
+            "n_changes": [c.n_changes for c in answers],
+        }
+        for name, values in meta.items():
+            frame[free_name(name, columns)] = values
+        return frame
+
+    def _changed_cells(self, frame: pd.DataFrame) -> pd.DataFrame:
+        before = cells_of(self.layout.table([list(self.query)]))[0]
+        after = cells_of(frame)
+        shown: dict[Any, list[Any]] = {}
+        for j, name in enumerate(frame.columns):
+            kept = [same_cell(row[j], before[j]) for row in after]
+            if not all(kept):
+                shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
+        return pd.DataFrame(shown, index=frame.index, dtype=object)
+
+    def to_json(self) -> str:
+        """Return the whole answer as a JSON text; see :meth:`from_json`.
+
+        Cells come back exactly, whatever their type. Rules that are functions can't be written;
+        their names are.
+        """
+        return archive.dumps(
+            "explanation", self.to_dict(archive.write_evaluations(self.evaluations))
+        )
+
+    def to_dict(self, evaluations: Plain) -> dict[str, Plain]:
+        """Return the answer in JSON's own types, with whatever stands for its evaluations."""
+        return {
+            "layout": self.layout.to_plain(),
+            "query": archive.write_row(self.query, self.layout),
+            "output": to_plain(self.output),
+            "target": archive.write_target(self.target),
+            "wanted": archive.write_intervals(self.wanted),
+            "accepted": archive.write_intervals(self.accepted),
+            "tolerance": self.tolerance,
+            "status": self.status,
+            "stopped": self.stopped,
+            "counterfactuals": [c.to_plain(self.layout) for c in self.counterfactuals],
+            "reachable": [to_plain(float(y)) for y in self.reachable],
+            "probability_reachable": self.probability_reachable,
+            "binding": list(self.binding),
+            "trace": [to_plain(float(p)) for p in self.trace],
+            "n_evaluations": self.n_evaluations,
+            "method": self.method,
+            "seed": self.seed,
+            "space": self.space.to_dict(),
+            "evaluations": evaluations,
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """Return the answer that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Raises
+        ------
+        ArchiveError
+            If the text is something else, or of a format that this version does not know.
+        """
+        content = archive.loads("explanation", text)
+        return cls.from_dict(content, archive.read_evaluations(content["evaluations"]))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
+        """Return the answer that :meth:`to_dict` wrote."""
+        layout = Layout.from_plain(content["layout"])
+        low, high = (from_plain(y) for y in content["reachable"])
+        return cls(
+            query=archive.read_row(content["query"], layout),
+            output=from_plain(content["output"]),
+            target=archive.read_target(content["target"]),
+            wanted=archive.read_intervals(content["wanted"]),
+            accepted=archive.read_intervals(content["accepted"]),
+            status=content["status"],
+            counterfactuals=tuple(
+                Counterfactual.from_plain(c, layout) for c in content["counterfactuals"]
+            ),
+            stopped=content["stopped"],
+            reachable=(low, high),
+            trace=np.array([from_plain(p) for p in content["trace"]], dtype=np.float64),
+            evaluations=evaluations,
+            n_evaluations=content["n_evaluations"],
+            space=Space.from_dict(content["space"]),
+            layout=layout,
+            tolerance=content["tolerance"],
+            probability_reachable=content["probability_reachable"],
+            binding=tuple(content["binding"]),
+            method=content["method"],
+            seed=content["seed"],
+        )
+
+    def verify(self, model: object, space: Space | None = None) -> bool:
+        """Tell whether everything the answer claims is true; one call of the model.
+
+        Each row is scored again, tested against every limit and rule, and, where it is called
+        valid, against the target. Nothing but the answer is needed, also after a JSON round trip,
+        unless rules are functions.
+
+        Parameters
+        ----------
+        model : object
+            The model.
+        space : Space, optional
+            What was allowed, if the answer comes from JSON and its rules are functions.
+
+        Returns
+        -------
+        bool
+            Whether all holds; :meth:`violations` says what does not.
+        """
+        return not self.violations(model, space)
+
+    def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
+        """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
+        region = self._region(space)
+        answers = self.counterfactuals
+        claim = Claim(
+            query=self.layout.table([list(self.query)]),
+            output=self.output,
+            rows=self.rows,
+            outputs=np.array([c.output for c in answers]),
+            valid=np.array([c.valid for c in answers]),
+            changes=tuple(tuple(c.changes) for c in answers),
+            reached=self.reached,
+        )
+        return violations(as_model(model, region.schema), region, self._accepted(), claim)
+
+    def _accepted(self) -> Intervals:
+        """Return the accepted outputs, from the target itself where it is one of ours."""
+        if isinstance(self.target, Told):
+            return self.accepted
+        return self.target.acceptance(self.output, self.tolerance)
+
+    def _region(self, space: Space | None) -> Region:
+        space = self.space if space is None else space
+        if space.unrestored:
+            raise SpaceError(
+                "`space` must be given, because these rules are functions, which JSON does not "
+                f"hold: {', '.join(space.unrestored)}. Pass the space that was used."
+            )
+        with warnings.catch_warnings():
+            # What there is to say about this query was said when the question was asked.
+            warnings.simplefilter("ignore", SpaceWarning)
+            return space.around(self.layout.table([list(self.query)]))
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        best = self.best
+        sentence = wording.sentence(best.changes, self.output, best.output, self.wanted)
+        said = f"{self.target.describe()}; " if isinstance(self.target, Shift) else ""
+        now = f"({said}now {wording.number(self.output)})"
+        lines = [
+            f"Wanted: prediction {wording.wish(self.wanted)} {now}",
+            f"{'Answer' if self.reached else 'Best guess'}: {sentence}",
+        ]
+        for k, other in enumerate(self.counterfactuals[1:], start=2):
+            tail = "" if other.valid else " (not valid)"
+            moved = wording.moves(other.changes)
+            lines.append(f"  {k}. {moved}: prediction {wording.number(other.output)}{tail}")
+        lines.append(self.verdict)
+        lines.append(f"{wording.count(self.n_evaluations, 'row')} of the model used.")
+        return lines
+
+    @property
+    def verdict(self) -> str:
+        """How the search ended, in words."""
+        return wording.verdict(
+            self.status,
+            stopped=self.stopped,
+            miss=wording.gap(self.best.output, self.accepted),
+            reachable=self.reachable,
+            probability=self.probability_reachable,
+            binding=self.binding,
+        )
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for c in self.counterfactuals for name in c.changes))
+        before = {name: c.changes[name][0] for c in self.counterfactuals for name in c.changes}
+        head = ["", "query", *(f"answer {k + 1}" for k in range(len(self.counterfactuals)))]
+        lines = [
+            [
+                str(name),
+                wording.cell(before[name]),
+                *(
+                    wording.cell(c.changes[name][1]) if name in c.changes else "-"
+                    for c in self.counterfactuals
+                ),
+            ]
+            for name in names
+        ]
+        outputs = [wording.number(c.output) for c in self.counterfactuals]
+        marks = ["yes" if c.valid else "no" for c in self.counterfactuals]
+        lines.append(["prediction", wording.number(self.output), *outputs])
+        lines.append(["valid", "", *marks])
+        text = self._lines()
+        return markup.page(
+            *(markup.paragraph(line) for line in text[:2]),
+            markup.table(head, lines),
+            *(markup.paragraph(line) for line in text[-2:]),
+        )

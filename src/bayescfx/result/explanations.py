@@ -1,0 +1,122 @@
+"""Answers to several questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.result import archive, markup, wording
+from bayescfx.result.explanation import N_META, Explanation
+from bayescfx.tables import free_name
+from bayescfx.values import Plain
+
+_SHOWN = 10
+
+
+class Explanations(Sequence[Explanation]):
+    """Answers to several questions, in the order of the queries.
+
+    Parameters
+    ----------
+    answers : sequence of Explanation
+        One per query.
+    """
+
+    def __init__(self, answers: Sequence[Explanation]) -> None:
+        self._answers = tuple(answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @overload
+    def __getitem__(self, i: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Explanations: ...
+
+    def __getitem__(self, i: int | slice) -> Explanation | Explanations:
+        return Explanations(self._answers[i]) if isinstance(i, slice) else self._answers[i]
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._answers)
+
+    def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
+        """Return the frames of all answers, with the query's position in a first column."""
+        frames = [answer.to_frame(changes_only=changes_only) for answer in self]
+        if not frames:
+            return pd.DataFrame()
+        lengths = [len(frame) for frame in frames]
+        whole = pd.concat(frames, ignore_index=True)
+        if changes_only:
+            # Answers change different columns: those go first, cells nobody changed are "-".
+            meta = list(frames[0].columns[-N_META:])
+            cells = whole.drop(columns=meta).astype(object)
+            whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
+        whole.insert(0, free_name("query", whole.columns), np.repeat(np.arange(len(self)), lengths))
+        return whole
+
+    def summary(self) -> pd.DataFrame:
+        """Return one line per query: how it ended and what the best answer is."""
+        return pd.DataFrame(
+            {
+                "status": [a.status for a in self],
+                "output": [a.output for a in self],
+                "prediction": [a.best.output for a in self],
+                "wanted": [wording.wish(a.wanted) for a in self],
+                "potential": [a.best.potential for a in self],
+                "cost": [a.best.cost for a in self],
+                "n_changes": [a.best.n_changes for a in self],
+                "changes": [wording.moves(a.best.changes) for a in self],
+                "n_evaluations": [a.n_evaluations for a in self],
+                "stopped": [a.stopped for a in self],
+            }
+        )
+
+    def to_json(self) -> str:
+        """Return all answers as one JSON text, with evaluations that they share written once."""
+        stores = list({id(answer.evaluations): answer.evaluations for answer in self}.values())
+        place = {id(store): k for k, store in enumerate(stores)}
+        content: dict[str, Plain] = {
+            "answers": [answer.to_dict(place[id(answer.evaluations)]) for answer in self],
+            "evaluations": [archive.write_evaluations(store) for store in stores],
+        }
+        return archive.dumps("explanations", content)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanations:
+        """Return the answers that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+        """
+        content = archive.loads("explanations", text)
+        stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
+        return cls([Explanation.from_dict(a, stores[a["evaluations"]]) for a in content["answers"]])
+
+    def __repr__(self) -> str:
+        reached = sum(a.reached for a in self)
+        rows = sum(a.n_evaluations for a in self)
+        head = (
+            f"{wording.count(len(self), 'answer')}, {reached} reached, "
+            f"{wording.count(rows, 'row')} of the model used"
+        )
+        shown = [
+            f"  {i}. {wording.sentence(a.best.changes, a.output, a.best.output, a.wanted)}"
+            f"{'' if a.reached else ' (' + a.status.replace('_', ' ') + ')'}"
+            for i, a in enumerate(self._answers[:_SHOWN])
+        ]
+        more = [f"  … and {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
+        return "\n".join([head, *shown, *more])
+
+    def _repr_html_(self) -> str:
+        frame = self.summary()
+        head = ["query", *frame.columns]
+        lines = [[str(i), *map(wording.cell, row)] for i, row in enumerate(frame.to_numpy(object))]
+        reached = sum(a.reached for a in self)
+        title = f"{wording.count(len(self), 'answer')}, {reached} reached"
+        return markup.page(markup.paragraph(title), markup.table(head, lines))

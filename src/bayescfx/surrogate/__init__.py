@@ -1,0 +1,6 @@
+"""What is believed about the model: an exact Gaussian process."""
+
+from bayescfx.surrogate.evidence import Hyperparameters
+from bayescfx.surrogate.process import GaussianProcess
+
+__all__ = ["GaussianProcess", "Hyperparameters"]

@@ -1,0 +1,275 @@
+"""A Gaussian process conditioned on data, in standardised outputs.
+
+With K = s k + noise·I = L Lᵀ, α = K⁻¹ z, covariances c(x) = s k(x, X) and v(x) = L⁻¹ c(x):
+
+    mean(x) = c(x)ᵀ α             ∂ mean/∂x_j = Σ_i α_i ∂c_i/∂x_j
+    var(x)  = s - |v(x)|²         ∂ var/∂x_j  = -2 Σ_i (K⁻¹ c(x))_i ∂c_i/∂x_j
+
+where ∂c_i/∂x_j = 2 s k'(s_i) (x_j - X_ij)/l_j². Every sum over i is a matrix product.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SurrogateWarning
+from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
+from bayescfx.surrogate.kernels import Embedding, Kernel, squared_distances
+
+TINY_VARIANCE = 1e-14  # of the output scale: what cancellation leaves of a variance of zero
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The shift and the scale between the user's outputs and standardised ones.
+
+    Parameters
+    ----------
+    offset, scale : float
+        ``y = offset + scale * z``.
+
+    Examples
+    --------
+    >>> Units.of(np.array([1.0, 3.0]), centred=True)
+    Units(offset=2.0, scale=1.0)
+    """
+
+    offset: float
+    scale: float
+
+    @classmethod
+    def of(cls, y: Array, *, centred: bool) -> Units:
+        """Return the units in which outputs `y` have variance 1, about their average or zero."""
+        largest = float(np.max(np.abs(y)))
+        if largest == 0.0:
+            return cls(0.0, 1.0)
+        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
+        centre = float(u.mean()) if centred else 0.0
+        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
+        # Constant outputs say nothing about their scale; their own size is the only guess.
+        if spread < 1e-14:
+            spread = 1.0
+        return cls(centre * largest, spread * largest)
+
+    def standardise(self, y: Array) -> Array:
+        """Return outputs `y` in these units."""
+        return (y - self.offset) / self.scale
+
+
+def cholesky(K: Array) -> tuple[Array, float]:
+    """Return the lower factor of K plus the least jitter, growing tenfold, that makes it definite.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric, finite.
+
+    Returns
+    -------
+    L : ndarray of shape (n, n)
+        Lower triangle, zeros above.
+    jitter : float
+        What was added to the diagonal, 0 in most cases.
+
+    Examples
+    --------
+    >>> L, jitter = cholesky(np.ones((2, 2)))
+    >>> 0.0 <= jitter < 1e-10
+    True
+    """
+    L, info = dpotrf(K, lower=1, clean=1)
+    jitter, largest = 0.0, float(K.diagonal().max())
+    while info:
+        jitter = 10.0 * jitter if jitter else 1e-12 * largest
+        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
+    if jitter > 1e-6 * largest:
+        warnings.warn(
+            f"the kernel is singular: a noise of {jitter:.0e} was added. "
+            "Raise `noise` or remove rows that nearly coincide.",
+            SurrogateWarning,
+            stacklevel=2,
+        )
+    return L, jitter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """What is known after conditioning; made by :func:`condition`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    z : ndarray of shape (n,)
+        Standardised outputs.
+    h : Hyperparameters
+        In use.
+    kernel : callable
+        Correlation and slope as functions of the squared distance.
+    embedding : Embedding
+        How rows become points.
+    A : ndarray of shape (n, D)
+        Embedded rows over lengthscales.
+    squares : ndarray of shape (n,)
+        Squared norms of `A`.
+    L, L_inverse : ndarray of shape (n, n)
+        Cholesky factor of K, and its inverse.
+    alpha : ndarray of shape (n,)
+        K⁻¹ z.
+    jitter : float
+        Added to the noise so that K has a factor.
+    """
+
+    X: Array
+    z: Array
+    h: Hyperparameters
+    kernel: Kernel
+    embedding: Embedding
+    A: Array
+    squares: Array
+    L: Array
+    L_inverse: Array
+    alpha: Array
+    jitter: float
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of the standardised outputs."""
+        value = -0.5 * float(self.z @ self.alpha) - float(np.log(self.L.diagonal()).sum())
+        return value - 0.5 * len(self.z) * LOG_2PI
+
+    def covariances(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return c (m, n), the slope k' (m, n) and the scaled rows (m, D)."""
+        A, squares = self.embedding.scaled(X, self.h.lengthscales)
+        c, slope = self.kernel(squared_distances(A, squares, self.A, self.squares))
+        if self.h.output_scale != 1.0:
+            c *= self.h.output_scale
+        return c, slope, A
+
+    def _variance(self, V: Array) -> Array:
+        s = self.h.output_scale
+        variance: Array = np.maximum(s - np.einsum("ij,ij->i", V, V), TINY_VARIANCE * s)
+        return variance
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return mean and variance at each row, without noise."""
+        c, _, _ = self.covariances(X)
+        return c @ self.alpha, self._variance(c @ self.L_inverse.T)
+
+    def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """Return mean and variance (m,), and their gradients (m, d), without noise."""
+        c, slope, A = self.covariances(X)
+        V = c @ self.L_inverse.T
+        slope *= 2.0 * self.h.output_scale
+        dmean = self._chain(slope * self.alpha, A)
+        slope *= V @ self.L_inverse
+        dvar = self._chain(slope, A)
+        dvar *= -2.0
+        return c @ self.alpha, self._variance(V), dmean, dvar
+
+    def _chain(self, weights: Array, A: Array) -> Array:
+        """Return sum_i weights_i (x_j - X_ij)/l_j² for each row and feature."""
+        numeric = self.embedding.numeric
+        lengthscales, p = self.h.lengthscales, len(numeric)
+        G: Array = weights.sum(axis=1)[:, None] * A[:, :p] - weights @ self.A[:, :p]
+        if p == len(lengthscales):
+            G /= lengthscales
+            return G
+        full = np.zeros((len(A), len(lengthscales)))
+        full[:, numeric] = G / lengthscales[numeric]
+        return full
+
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
+        c, _, _ = self.covariances(X)
+        V = c @ self.L_inverse.T
+        # Levels that the data do not have differ from each other too: embed these rows afresh.
+        embedding = Embedding.of(X, tuple(self.embedding.unordered))
+        A, squares = embedding.scaled(X, self.h.lengthscales)
+        prior, _ = self.kernel(squared_distances(A, squares, A, squares))
+        return c @ self.alpha, self.h.output_scale * prior - V @ V.T
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return residuals α_i / K⁻¹_ii and variances 1 / K⁻¹_ii, noise included."""
+        precision = np.einsum("ij,ij->j", self.L_inverse, self.L_inverse)
+        return self.alpha / precision, 1.0 / precision
+
+
+def condition(
+    X: Array, z: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
+) -> Posterior:
+    """Return the process conditioned on standardised outputs `z` at rows `X`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    z : ndarray of shape (n,)
+        Standardised outputs.
+    h : Hyperparameters
+        Taken as they are.
+    kernel : callable
+        Correlation and slope as functions of the squared distance.
+    embedding : Embedding
+        How rows become points.
+
+    Returns
+    -------
+    Posterior
+    """
+    A, squares = embedding.scaled(X, h.lengthscales)
+    K, _ = kernel(squared_distances(A, squares, A, squares))
+    K *= h.output_scale
+    K.flat[:: len(K) + 1] = h.output_scale + h.noise
+    L, jitter = cholesky(K)
+    L_inverse, _ = dtrtri(L, lower=1)
+    alpha, _ = dpotrs(L, z, lower=1)
+    return Posterior(X, z, h, kernel, embedding, A, squares, L, L_inverse, alpha, jitter)
+
+
+def extend(p: Posterior, X: Array, z: Array) -> Posterior:
+    """Return the process conditioned on more points, growing the factor at a cost of n² each.
+
+    Parameters
+    ----------
+    p : Posterior
+        Known so far.
+    X : ndarray of shape (m, d)
+        More rows.
+    z : ndarray of shape (m,)
+        Their outputs, standardised in the same way.
+
+    Returns
+    -------
+    Posterior
+    """
+    h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
+    outputs = np.concatenate([p.z, z])
+    if not p.embedding.knows(X):
+        embedding = Embedding.of(rows, tuple(p.embedding.unordered))
+        return condition(rows, outputs, h, p.kernel, embedding)
+    c, _, A = p.covariances(X)
+    squares = p.embedding.norms(A, h.lengthscales)
+    corner, _ = p.kernel(squared_distances(A, squares, A, squares))
+    corner *= h.output_scale
+    corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
+    # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
+    B = c @ p.L_inverse.T
+    C, info = dpotrf(corner - B @ B.T, lower=1, clean=1)
+    if info:
+        return condition(rows, outputs, h, p.kernel, p.embedding)
+    C_inverse, _ = dtrtri(C, lower=1)
+    L, L_inverse = np.zeros((2, len(rows), len(rows)), order="F")
+    L[:n, :n], L[n:, :n], L[n:, n:] = p.L, B, C
+    L_inverse[:n, :n], L_inverse[n:, n:] = p.L_inverse, C_inverse
+    L_inverse[n:, :n] = -C_inverse @ (B @ p.L_inverse)
+    alpha = L_inverse.T @ (L_inverse @ outputs)
+    A, squares = np.concatenate([p.A, A]), np.concatenate([p.squares, squares])
+    return Posterior(
+        rows, outputs, h, p.kernel, p.embedding, A, squares, L, L_inverse, alpha, p.jitter
+    )

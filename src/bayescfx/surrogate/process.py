@@ -1,0 +1,367 @@
+"""The surrogate: an exact Gaussian process for the model's output.
+
+This module is the front: it checks what it is given, standardises outputs, and answers in the units
+of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperparameters in
+:mod:`bayescfx.surrogate.evidence`, the linear algebra of prediction in :mod:`bayescfx.surrogate.posterior`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array
+from bayescfx.deadline import NEVER, Deadline
+from bayescfx.errors import suggest
+from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
+from bayescfx.surrogate.kernels import KERNELS, Embedding, KernelName
+from bayescfx.surrogate.posterior import Posterior, Units, condition, extend
+
+__all__ = ["GaussianProcess", "Hyperparameters"]
+
+MeanName: TypeAlias = Literal["standard", "zero"]
+FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
+FIT_NUMBERS = 2e7  # and on fewer rows if n² d/2 would exceed this (160 MB)
+
+
+class GaussianProcess:
+    """Exact Gaussian process with one lengthscale per feature and learned hyperparameters.
+
+    Rows should be near the unit cube: the prior of the lengthscales is meant for that scale.
+
+    Parameters
+    ----------
+    kernel : {"matern52", "rbf"}, default "matern52"
+        Matérn 5/2 suits trees and networks; the paper uses the RBF.
+    categorical : sequence of int, default ()
+        Columns with unordered levels: any two different levels are equally far apart.
+    mean : {"standard", "zero"}, default "standard"
+        Whether outputs are centred on their average, or the prior mean is zero as in the paper.
+    noise : float or None, default None
+        Noise variance relative to the outputs' variance; None learns it.
+    output_scale : float or None, default None
+        Prior variance relative to the outputs' variance; None learns it.
+    dimensions : int or None, default None
+        The d of the lengthscale prior; None means the number of columns that vary.
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 1.0, 8)[:, None]
+    >>> gp = GaussianProcess().fit(X, np.sin(6.0 * X[:, 0]))
+    >>> mean, std = gp.predict(np.array([[0.4]]))
+    >>> bool(abs(mean[0] - np.sin(2.4)) < 2 * std[0])
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: KernelName = "matern52",
+        categorical: Sequence[int] = (),
+        mean: MeanName = "standard",
+        noise: float | None = None,
+        output_scale: float | None = None,
+        dimensions: int | None = None,
+    ) -> None:
+        if kernel not in KERNELS:
+            names = ", ".join(map(repr, KERNELS))
+            hint = suggest(kernel, KERNELS)
+            raise ValueError(f"`kernel` must be one of {names}; got {kernel!r}.{hint}")
+        if mean not in ("standard", "zero"):
+            raise ValueError(f"`mean` must be 'standard' or 'zero'; got {mean!r}.")
+        if noise is not None and not 0.0 <= noise < np.inf:
+            raise ValueError(f"`noise` must be None or a number >= 0; got {noise!r}.")
+        if output_scale is not None and not 0.0 < output_scale < np.inf:
+            raise ValueError(f"`output_scale` must be None or a number > 0; got {output_scale!r}.")
+        if dimensions is not None and dimensions < 1:
+            raise ValueError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
+        self.kernel: KernelName = kernel
+        self.categorical = tuple(int(j) for j in categorical)
+        self.mean: MeanName = mean
+        self.noise = noise
+        self.output_scale = output_scale
+        self.dimensions = dimensions
+        self._fitted: tuple[Posterior, Units] | None = None
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
+        return f"<GaussianProcess {self.kernel!r}, mean {self.mean!r}: {state}>"
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        start: Hyperparameters | None = None,
+        deadline: Deadline = NEVER,
+    ) -> GaussianProcess:
+        """Learn hyperparameters (their posterior mode) and condition on the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, near the unit cube.
+        y : array-like of shape (n,)
+            Outputs, in any units.
+        start : Hyperparameters or None
+            Warm start from an earlier fit, several times faster than none.
+        deadline : Deadline, default NEVER
+            Checked at every step; raises :class:`~bayescfx.errors.OutOfTime`.
+
+        Returns
+        -------
+        GaussianProcess
+            This object, fitted.
+        """
+        rows, outputs = self._data(X, y)
+        if start is not None:
+            _check_columns(start, rows.shape[1])
+        h = most_plausible(self.log_posterior(rows, outputs, deadline), start)
+        return self._adopt(rows, outputs, h)
+
+    def condition(
+        self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
+    ) -> GaussianProcess:
+        """Condition on the data with given hyperparameters; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows, near the unit cube.
+        y : array-like of shape (n,)
+            Outputs, in any units.
+        hyperparameters : Hyperparameters
+            Taken as they are.
+
+        Returns
+        -------
+        GaussianProcess
+            This object, fitted.
+        """
+        rows, outputs = self._data(X, y)
+        _check_columns(hyperparameters, rows.shape[1])
+        return self._adopt(rows, outputs, hyperparameters)
+
+    def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
+        """Return a new process that also knows these points.
+
+        Hyperparameters, offset and scale stay, so nothing moves but what the points say. The
+        Cholesky factor grows by the new rows, at a cost of n² per point.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            More rows.
+        y : array-like of shape (m,)
+            Their outputs.
+
+        Returns
+        -------
+        GaussianProcess
+            A new object; this one is unchanged.
+        """
+        posterior, units = self._known()
+        rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
+        twin = GaussianProcess(
+            kernel=self.kernel,
+            categorical=self.categorical,
+            mean=self.mean,
+            noise=self.noise,
+            output_scale=self.output_scale,
+            dimensions=self.dimensions,
+        )
+        twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
+        return twin
+
+    def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
+        """Return what :meth:`fit` maximises: a function of log hyperparameters, with gradient.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; of many rows, a fixed choice of some hundreds is used.
+        y : array-like of shape (n,)
+            Outputs.
+        deadline : Deadline, default NEVER
+            Checked at every evaluation.
+
+        Returns
+        -------
+        LogPosterior
+        """
+        rows, outputs = self._data(X, y)
+        z = Units.of(outputs, centred=self.mean == "standard").standardise(outputs)
+        limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / max(rows.shape[1], 1)) ** 0.5))
+        if len(rows) > limit:
+            # A fixed choice: the same data give the same fit.
+            chosen = np.random.default_rng(0).permutation(len(rows))[:limit]
+            rows, z = rows[chosen], z[chosen]
+        varied = int(np.any(rows[0] != rows, axis=0).sum())
+        return LogPosterior(
+            rows,
+            z,
+            categorical=self.categorical,
+            kernel=KERNELS[self.kernel],
+            priors=Priors.for_dimensions(self.dimensions or varied),
+            noise=self.noise,
+            output_scale=self.output_scale,
+            deadline=deadline,
+        )
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """The hyperparameters in use; pass them to :meth:`fit` as `start`."""
+        return self._known()[0].h
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """The log evidence of the outputs, as densities in the units of y."""
+        posterior, units = self._known()
+        return posterior.log_evidence - len(posterior.z) * float(np.log(units.scale))
+
+    def predict(self, X: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
+        """Return posterior mean and standard deviation at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        noise : bool, default False
+            Whether the deviation is that of a new output, noise included.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (m,)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        mean, variance = posterior.predict(_rows(X, posterior.X.shape[1]))
+        if noise:
+            variance += posterior.h.noise
+        return units.offset + units.scale * mean, units.scale * np.sqrt(variance)
+
+    def predict_gradient(
+        self, X: ArrayLike, *, noise: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return mean, deviation, and their gradients with respect to the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        noise : bool, default False
+            Whether the deviation is that of a new output, noise included.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (m,)
+            As from :meth:`predict`.
+        dmean, dstd : ndarray of shape (m, d)
+            Their gradients; 0 in categorical columns.
+        """
+        posterior, units = self._known()
+        mean, variance, dmean, dvar = posterior.predict_gradient(_rows(X, posterior.X.shape[1]))
+        if noise:
+            variance += posterior.h.noise
+        std = np.sqrt(variance)
+        dmean *= units.scale
+        dvar *= (0.5 * units.scale / std)[:, None]
+        return units.offset + units.scale * mean, units.scale * std, dmean, dvar
+
+    def sample(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
+        """Return joint samples of the posterior, without noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows.
+        n : int
+            Number of samples.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        mean, covariance = posterior.joint(_rows(X, posterior.X.shape[1]))
+        # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        standard: Array = mean + rng.standard_normal((n, len(mean))) @ root.T
+        return units.offset + units.scale * standard
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Return each output minus its prediction from all others, and that prediction's std.
+
+        Hyperparameters, offset and scale stay as they are; the deviation includes the noise.
+
+        Returns
+        -------
+        residual, std : ndarray of shape (n,)
+            In the units of y.
+        """
+        posterior, units = self._known()
+        residual, variance = posterior.leave_one_out()
+        return units.scale * residual, units.scale * np.sqrt(variance)
+
+    def _known(self) -> tuple[Posterior, Units]:
+        if self._fitted is None:
+            raise ValueError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
+        return self._fitted
+
+    def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
+        units = Units.of(y, centred=self.mean == "standard")
+        embedding = Embedding.of(X, self.categorical)
+        posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
+        self._fitted = posterior, units
+        return self
+
+    def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
+        """Return rows and outputs as checked arrays of their own."""
+        rows = _rows(X, columns).copy()
+        outputs = np.array(y, dtype=np.float64)
+        if not len(rows):
+            raise ValueError("`X` must have at least one row; got none.")
+        if outputs.shape != (len(rows),):
+            raise ValueError(
+                f"`y` must have shape ({len(rows)},), one output per row of `X`; "
+                f"got {outputs.shape}."
+            )
+        if not np.isfinite(outputs).all():
+            row = int(np.flatnonzero(~np.isfinite(outputs))[0])
+            raise ValueError(f"`y` must be finite; got {outputs[row]} in row {row}.")
+        if any(not 0 <= j < rows.shape[1] for j in self.categorical):
+            raise ValueError(
+                f"`categorical` must hold columns of `X`, 0 to {rows.shape[1] - 1}; "
+                f"got {self.categorical}."
+            )
+        return rows, outputs
+
+
+def _check_columns(h: Hyperparameters, columns: int) -> None:
+    """Raise unless there is one lengthscale per column."""
+    if h.lengthscales.shape != (columns,):
+        raise ValueError(
+            f"hyperparameters must have {columns} lengthscales, one per column of `X`; "
+            f"got {len(h.lengthscales)}."
+        )
+
+
+def _rows(X: ArrayLike, columns: int | None) -> Array:
+    """Return `X` as an array of finite rows."""
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"`X` must have shape (n, d); got {rows.shape}.")
+    if columns is not None and rows.shape[1] != columns:
+        raise ValueError(
+            f"`X` must have {columns} columns, as the data fitted; got {rows.shape[1]}."
+        )
+    # nan fails the comparison too; the limit keeps squared distances finite.
+    if rows.size and not np.abs(rows).max() < 1e100:
+        raise ValueError("`X` must be finite, and near the unit cube; got nan, inf or >= 1e100.")
+    return rows
