@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
 from bayescfx.explainer.run import Asked, Run, in_order
 from bayescfx.explainer.task import Seed, Task, check_count, spawn
+from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Search
@@ -52,6 +54,7 @@ def explain(
     rng: Seed = None,
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
+    progress: bool = False,
 ) -> Explanation:
     """Say what would have to change in `query` for `model` to answer as wished.
 
@@ -87,6 +90,8 @@ def explain(
     on_fault : {"raise", "skip"}, default "raise"
         What to do with rows for which the model fails: raise an error that carries
         ``.evaluations``, or treat them as not allowed.
+    progress : bool, default False
+        Whether to show a bar, in a notebook or a terminal; needs tqdm.
 
     Returns
     -------
@@ -117,7 +122,8 @@ def explain(
     )
     (child,) = spawn(rng, 1)
     region = _regions(space, [query], many=False)[0]
-    (answer,) = Run(task, [Asked(region, target, child, 0)]).answers()
+    with _watched(task, progress, 1) as watched:
+        (answer,) = Run(watched, [Asked(region, target, child, 0)]).answers()
     _tell(task)
     return answer
 
@@ -137,6 +143,7 @@ def explain_many(
     rng: Seed = None,
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
+    progress: bool = False,
     n_jobs: int = 1,
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
@@ -173,6 +180,8 @@ def explain_many(
         Hears a `Step` per query and round. If it raises, all searches end.
     on_fault : {"raise", "skip"}, default "raise"
         As in :func:`explain`.
+    progress : bool, default False
+        As in :func:`explain`.
     n_jobs : int, default 1
         Blocks worked on at the same time, in threads; the model must then be thread-safe.
 
@@ -201,7 +210,7 @@ def explain_many(
         timeout=timeout,
         evaluations=evaluations,
         rng=rng,
-        on_step=on_step if n_jobs == 1 or on_step is None else _in_turn(on_step),
+        on_step=on_step,
         on_fault=on_fault,
         many=True,
     )
@@ -215,8 +224,9 @@ def explain_many(
     ]
     # Every block starts from what is known now, so that none depends on when another ends; and
     # every query and target is looked at before any search begins.
-    runs = [Run(task, asked[i : i + _BLOCK]) for i in range(0, len(asked), _BLOCK)]
-    answers = in_order(runs, task, n_jobs)
+    with _watched(task, progress, len(rows)) as watched:
+        runs = [Run(watched, asked[i : i + _BLOCK]) for i in range(0, len(asked), _BLOCK)]
+        answers = in_order(runs, watched, n_jobs)
     _tell(task)
     return Explanations(answers)
 
@@ -293,17 +303,22 @@ def _about(i: int, many: bool) -> Iterator[None]:
         raise
 
 
-def _in_turn(on_step: Listener) -> Listener:
-    """Return a listener for several threads that hears one step at a time."""
-    if not callable(on_step):
-        return on_step
+@contextmanager
+def _watched(task: Task, progress: bool, questions: int) -> Iterator[Task]:
+    """Give the task one listener for the user's and for the bar; threads are heard in turn."""
+    if not progress and task.listener is None:
+        yield task
+        return
     lock = threading.Lock()
+    with progress_bar(questions) if progress else nullcontext() as bar:
+        listeners = [hear for hear in (bar, task.listener) if hear is not None]
 
-    def hear(step: Step) -> object:
-        with lock:
-            return on_step(step)
+        def hear_all(step: Step) -> None:
+            with lock:
+                for hear in listeners:
+                    hear(step)
 
-    return hear
+        yield replace(task, listener=hear_all)
 
 
 def _tell(task: Task) -> None:
