@@ -17,7 +17,7 @@ export MKL_NUM_THREADS ?= 1
 .PHONY: demo test test-all lint format bench reproduce docs clean
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	$(BIN)/bayescfx demo --folder demo-output
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n $(JOBS)
@@ -35,8 +35,15 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+reproduce: $(READY)
+	$(BIN)/python -m experiments
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/mkdocs build --strict --site-dir site
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("bayescfx needs Python 3.11 or newer, got " + sys.version) if sys.version_info < (3, 11) else None'
