@@ -105,10 +105,7 @@ class _Run:
         """Hit first, then nearer, then walk back."""
         question = self.question
         watch = Watch(question)
-        first = self._first()
-        if len(first):
-            yield first
-        if not (yield from self._blind()):
+        if not (yield from self._begin()):
             return "exhausted"
         while True:
             if question.reached and question.weight == 0.0 and self._enough():
@@ -118,8 +115,12 @@ class _Run:
             if nearer and question.account.left <= _RESERVE * question.account.budget:
                 break
             belief = self._learn()
-            if not question.reached and self._gives_up(watch, belief):
-                return "unreachable"
+            if not question.reached:
+                if self._gives_up(watch, belief):
+                    return "unreachable"
+                if len(elsewhere := watch.probe()):
+                    yield elsewhere
+                    continue
             found = self._nearer(belief) if nearer else self._hit(belief)
             if found.exhausted:
                 return "exhausted"
@@ -137,8 +138,11 @@ class _Run:
         known = len(question.X) - 1  # the query is always known
         return first_rows(question, n - known) if n > known else question.X[:0]
 
-    def _blind(self) -> Generator[Array, Array, bool]:
-        """Draw until some allowed row is known; return whether one was found."""
+    def _begin(self) -> Generator[Array, Array, bool]:
+        """Evaluate the start set, and more until some allowed row is known; return whether."""
+        first = self._first()
+        if len(first):
+            yield first
         rows = fresh_rows(self.question)
         while not len(self.question.y):  # only faults so far, and the query breaks a rule
             batch = list(islice(rows, self.settings.batch))
