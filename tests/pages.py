@@ -1,8 +1,8 @@
 """README and docs as programs: the code blocks of a page, run in order in one folder.
 
 ``python`` blocks of a page share one namespace. ``bash`` blocks hold ``bayescfx`` commands, one
-per line; a comment ``# exit code 3 or 4`` says what one returns if not 0. A ``text`` block right below
-shows what the block prints. Nothing else runs: ``console`` is for commands of other programs.
+per line; a comment ``# exit code 3 or 4`` says what one returns if not 0. A ``text`` block right
+below shows what the block prints. Nothing else runs: ``console`` is for other programs.
 
 ``python -m tests.pages`` runs every page and rewrites the outputs shown, so that readers see what
 the code prints now; with names of pages, only those.
@@ -82,7 +82,7 @@ def commands(block: Block) -> Iterator[tuple[list[str], set[int]]]:
 
 @contextlib.contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
-    """Run with this current folder, and forget modules that were imported from it."""
+    """Run with this current folder; forget modules imported from it, and close all figures."""
     before, known = os.getcwd(), set(sys.modules)
     os.chdir(folder)
     sys.path.insert(0, str(folder))
@@ -91,6 +91,8 @@ def _in_folder(folder: Path) -> Iterator[None]:
     finally:
         os.chdir(before)
         sys.path.remove(str(folder))
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
         for name in set(sys.modules) - known:
             file = getattr(sys.modules[name], "__file__", None)
             if file is not None and Path(file).is_relative_to(folder):
