@@ -16,6 +16,7 @@ from experiments.runs import Settings
 NAME = "fig3_potentials"
 EPSILONS = (0.5, 0.25, 0.1, 0.01)
 TOLERANCE = 1e-12
+_PATCH = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}  # behind labels on lines
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -66,13 +67,15 @@ def draw(result: dict[str, Any], path: Path) -> None:
         for at, label in ((-1, "$f(q)-w$"), (0, "$f(q)$"), (1, "$f(q)+w$")):
             for ax in (top, bottom):
                 ax.axvline(at, color=GREY, linewidth=1)
-            top.annotate(label, (at, 0.43), ha="center")
+            top.annotate(label, (at, 0.43), ha="center", bbox=_PATCH)
         top.set(ylabel="potential ρ(y)", ylim=(0, 0.47))
         top.legend(loc="center right")
         for k, (epsilon, intervals) in enumerate(result["target_sets"].items()):
             for (low, high), color in zip(intervals, (VERMILION, BLUE), strict=True):
                 bottom.barh(k, high - low, left=low, height=0.6, color=color, alpha=0.75)
-            bottom.annotate(f"ε = {epsilon}", (0.0, k), ha="center", va="center", color=BLACK)
+            bottom.annotate(
+                f"ε = {epsilon}", (0.0, k), ha="center", va="center", color=BLACK, bbox=_PATCH
+            )
         bottom.set(xlabel="output y, in widths from f(q)", ylabel="target sets $T^ε$", yticks=[])
 
 
