@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from bayescfx.cli.settings import Settings, SettingsError
 from bayescfx.cli.spaces import make_space
 from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
 from bayescfx.deadline import Deadline
-from bayescfx.errors import BayesCFXError, ModelError
+from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.features import Categorical, Ordinal
@@ -170,8 +171,9 @@ def ask(
 ) -> Asked:
     """Answer the question for each query, block by block.
 
-    The answers are those of ``explain_many(..., rng=seed)``. If the model fails half-way, the
-    block it failed in is answered from what is known, and the rest is not answered.
+    Each block starts from what the ones before it have learnt. The answers to one block are those
+    of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in is
+    answered from what is known, and the rest is not answered.
 
     Parameters
     ----------
@@ -188,6 +190,8 @@ def ask(
     on_block : callable, optional
         Hears what there is after each block.
     """
+    if settings.timeout is not None and not settings.timeout >= 0:
+        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
     places = [i for i, row in enumerate(queries) if row is not None]
     progress = Progress(console, settings.budget * len(places), len(places))
     asker = _Asker(
@@ -198,12 +202,12 @@ def ask(
         Deadline.after(settings.timeout),
         np.random.default_rng(settings.seed),
     )
-    known = None if settings.evaluations is None else Evaluations.open(settings.evaluations)
+    named = settings.evaluations
+    store = Evaluations() if named is None else Evaluations.open(named)
     asked = Asked({})
     try:
         for start in range(0, len(places), BLOCK):
             block = places[start : start + BLOCK]
-            store = Evaluations() if known is None else known
             answers, fault = asker.answer([queries[i] for i in block], store, start)
             found = dict(zip(block, answers, strict=False))
             asked = Asked({**asked.answers, **found}, fault=fault)
@@ -213,8 +217,7 @@ def ask(
                 break
     finally:
         progress.close()
-        if known is not None:
-            known.close()
+        store.close()
     return asked
 
 
@@ -262,21 +265,24 @@ class _Asker:
         self, model: Model, rows: Sequence[Any], store: Evaluations, on_step: Listener | None
     ) -> Explanations:
         left = self.deadline.at - time.monotonic()
-        return explain_many(
-            model,
-            rows,
-            self.subject.space,
-            self.target,
-            method=self.settings.method,
-            budget=self.settings.budget,
-            n=self.settings.n,
-            tolerance=self.settings.tolerance,
-            timeout=None if math.isinf(left) else max(left, 0.0),
-            evaluations=store,
-            rng=self.rng,
-            on_step=on_step,
-            on_fault="skip" if self.settings.on_fault == "skip" else "raise",
-        )
+        with warnings.catch_warnings():
+            # What there is to say about a query was said when it was read.
+            warnings.simplefilter("ignore", SpaceWarning)
+            return explain_many(
+                model,
+                rows,
+                self.subject.space,
+                self.target,
+                method=self.settings.method,
+                budget=self.settings.budget,
+                n=self.settings.n,
+                tolerance=self.settings.tolerance,
+                timeout=None if math.isinf(left) else max(left, 0.0),
+                evaluations=store,
+                rng=self.rng,
+                on_step=on_step,
+                on_fault="skip" if self.settings.on_fault == "skip" else "raise",
+            )
 
 
 def _dead(model: Model, error: BaseException) -> Model:

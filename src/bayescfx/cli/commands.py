@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from bayescfx.cli.console import Console, one_line
 from bayescfx.cli.settings import Settings, SettingsError, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
-from bayescfx.errors import BayesCFXError
+from bayescfx.errors import BayesCFXError, SpaceWarning
 from bayescfx.result.explanations import Explanations
 
 
@@ -52,7 +53,7 @@ def explain_many(options: Namespace, console: Console) -> int:
     settings.need("model", "data", "queries", "target")
     target = parse_target(str(settings.target))
     subject = make_subject(settings, console)
-    queries, refused = _queries(subject, settings)
+    queries, refused = _queries(subject, settings, console)
 
     def keep(asked: Asked) -> None:
         for path in options.out:
@@ -73,19 +74,27 @@ def explain_many(options: Namespace, console: Console) -> int:
 
 
 def _queries(
-    subject: Subject, settings: Settings
+    subject: Subject, settings: Settings, console: Console
 ) -> tuple[list[dict[str, Any] | None], tuple[Failure, ...]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
     table = read_table(str(settings.queries), "queries")
     rows: list[dict[str, Any] | None] = []
     refused = []
+    said: dict[int, str] = {}
     for i in range(len(table)):
         cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
-        try:
-            rows.append(subject.fit(cells))
-        except BayesCFXError as error:
-            rows.append(None)
-            refused.append(Failure(i, one_line(str(error))))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SpaceWarning)
+            try:
+                rows.append(subject.fit(cells))
+            except BayesCFXError as error:
+                rows.append(None)
+                refused.append(Failure(i, one_line(str(error))))
+        if caught:
+            said[i] = str(caught[0].message)
+    for i, text in list(said.items())[:1]:
+        others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
+        console.warn(f"row {i} of the queries{others}: {text}")
     if refused and len(refused) == len(rows):
         raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0].reason}")
     return rows, tuple(refused)
@@ -104,7 +113,8 @@ def _many_code(asked: Asked, count: int, out: list[str], console: Console) -> in
     """Say what is missing, and return the exit code."""
     where = f" They are in {', '.join(out)}." if out else ""
     if asked.fault is not None:
-        console.error(
+        say = console.error if asked.failures else console.warn
+        say(
             f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of {count} "
             f"queries have answers, the last ones from what was known by then.{where} Run the "
             "command again when the model answers; with --evaluations FILE it goes on from there."

@@ -12,7 +12,8 @@ from bayescfx.result.explanations import Explanations
 
 def write_picture(answer: Explanation, path: str) -> None:
     """Draw what changes, as ``.png``, ``.svg`` or ``.pdf``."""
-    _plots().change_chart(answer, path)
+    plots = _plots()
+    plots.save(plots.change_chart(answer), path)
 
 
 def write_report(answer: Explanation | Explanations, path: str) -> None:
