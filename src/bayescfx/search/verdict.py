@@ -23,9 +23,7 @@ from bayescfx.search.question import Question
 _PATHS = 256  # joint samples of the surrogate
 _POINTS = 96  # rows at which they are taken
 _FEW = 256  # regions with at most this many rows are looked at row by row
-_OUTLIER = (
-    3.0  # residuals count up to this many deviations: a jump is no reason to doubt everything
-)
+_OUTLIER = 3.0  # residuals count up to this many deviations: one jump says little of the rest
 _DOUBT = 0.15  # a probability below this calls for a probe ...
 _DESPAIR = 0.1  # ... and below this, after the probe, the target counts as out of reach ...
 _CHECKS = 2  # ... both on average over that many checks in a row
@@ -48,6 +46,11 @@ class Verdict:
         That the target can be reached within the limits.
     binding : tuple of str
         Limits and rules that keep the target away, most binding first.
+
+    Examples
+    --------
+    >>> Verdict(0.01, ("limit on 'bmi' (at most 32)",)).binding
+    ("limit on 'bmi' (at most 32)",)
     """
 
     probability: float
@@ -67,6 +70,23 @@ def judge(question: Question, belief: Belief | None = None) -> Verdict:
     Returns
     -------
     Verdict
+
+    Examples
+    --------
+    >>> from bayescfx.evaluations.data import Evaluations
+    >>> from bayescfx.evaluations.evaluator import Evaluator
+    >>> from bayescfx.features import Real
+    >>> from bayescfx.model.model import Model
+    >>> from bayescfx.problem import Problem
+    >>> from bayescfx.space.space import Space
+    >>> from bayescfx.potentials.targets import reach
+    >>> region = Space({"a": Real(0, 1), "b": Real(0, 1)}).around({"a": 0.5, "b": 0.5})
+    >>> evaluator = Evaluator(Model(lambda rows: 3 * rows["a"]), region.schema, Evaluations())
+    >>> account, rng = evaluator.account(region, budget=20), np.random.default_rng(0)
+    >>> y = account.evaluate(np.vstack([region.query, region.sample(15, rng)]))
+    >>> verdict = judge(Question(Problem.of(region, y[0], reach(9.0)), account, rng, NEVER))
+    >>> verdict.probability < 0.01, verdict.binding
+    (True, ("the upper end of 'a' (1)",))
     """
     if question.reached:
         return Verdict(1.0, ())
