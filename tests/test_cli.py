@@ -454,7 +454,7 @@ def test_blocks_of_queries_learn_from_each_other(
 ) -> None:
     monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
     people()[0].iloc[[3, 4, 3, 4, 5]].to_csv(shell.folder / "twice.csv", index=False)
-    words = ("--queries", "twice.csv", "--target", "+10%", "--budget", "1", "--quiet")
+    words = ("--queries", "twice.csv", "--target", ">= 10", "--quiet")
     ran = shell(*MANY, *words, "--json", "--out", "twice.json")
     assert [a["n_evaluations"] for a in ran.content["answers"]] == [1, 1, 0, 0, 1]
     text = (shell.folder / "twice.json").read_text()
