@@ -193,7 +193,8 @@ def _skops(path: Path, trust: Trust) -> Loaded:
     if refused:
         raise LoadError(
             f"the model file {str(path)!r} holds types that are not known as harmless: "
-            f"{', '.join(refused)}. If you trust who made it, pass --trust {','.join(unknown)}"
+            f"{', '.join(refused)}. If you trust who made it, add --trust {','.join(unknown)} to "
+            "the command."
         )
     with _damaged(path, "a skops file"):
         return _described(io.load(path, trusted=unknown))
