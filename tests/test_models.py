@@ -17,8 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
+from bayescfx.model import as_model
 from bayescfx.model.adapters import adapted
 from bayescfx.model.columns import numeric_matrix, with_categories
+from bayescfx.model.model import as_model
 from tests.people import categories, people
 
 QUERY = 5
@@ -104,7 +106,7 @@ def test_a_lightgbm_booster_knows_integer_categories() -> None:
     )
     model = lightgbm.LGBMRegressor(n_estimators=40, verbose=-1, n_jobs=1)
     model.fit(codes.astype({"glucose": "category"}), y)
-    booster = cfx.model.as_model(model.booster_)
+    booster = as_model(model.booster_)
     np.testing.assert_allclose(
         booster(codes.head(20)), model.predict(codes.astype({"glucose": "category"}).head(20))
     )
@@ -154,7 +156,7 @@ def test_xgboost_takes_categories_in_both_forms() -> None:
     first = ask(model, table, cfx.increase(percent=25))
     second = ask(model.get_booster(), table, cfx.increase(percent=25))
     assert first.best.changes == second.best.changes
-    text = cfx.model.as_model(model.get_booster())
+    text = as_model(model.get_booster())
     np.testing.assert_allclose(text(X.head(30)), model.predict(table.head(30)), rtol=1e-6)
 
 
@@ -256,7 +258,7 @@ def test_a_torch_module_takes_categories_as_one_hot_groups() -> None:
 @pytest.mark.filterwarnings("default")  # PyTorch's own, while it is imported
 def test_a_torch_module_says_which_column_it_cannot_take() -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
-    model = cfx.model.as_model(torch.nn.Linear(3, 1))
+    model = as_model(torch.nn.Linear(3, 1))
     with pytest.raises(cfx.ModelError, match=r"a PyTorch module must get numbers; got column"):
         model(people()[0].head(2))
 
@@ -299,7 +301,7 @@ def test_an_onnx_session_takes_one_input_per_column_text_included() -> None:
     model = make_pipeline(encoder, RandomForestRegressor(20, random_state=0)).fit(X, y)
     session = onnx_pipeline(model, X)
     ask(session, X, cfx.increase(percent=25))
-    run = cfx.model.as_model(session)
+    run = as_model(session)
     with pytest.raises(cfx.ModelError, match=r"must get the columns .*; missing: sex\."):
         run(X.drop(columns="sex"))
     with pytest.raises(cfx.ModelError, match=r"must get a table with the columns .*; got an array"):

@@ -1,8 +1,8 @@
 """Log integrals of an improvement over pieces of the line, for plateaus and any other potential.
 
 The line is cut at the potential's knots, so that on each panel the potential is smooth and
-monotone; each panel is integrated on its own hull (:mod:`bayescfx.acquisition.quadrature`) for the points
-to which it matters, and the panels are added up in log form.
+monotone; each panel is integrated on its own hull (:mod:`bayescfx.acquisition.quadrature`) for the
+points to which it matters, and the panels are added up in log form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Targets: what is asked, in the user's words.
 
-Each function returns a wish (:mod:`bayescfx.potentials.wishes`) that becomes a potential once f(query) is
-known.
+Each function returns a wish (:mod:`bayescfx.potentials.wishes`) that becomes a potential once
+f(query) is known.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Small finite regions are enumerated. Otherwise some hundred candidates are scored in one call, a
 handful of different good ones is refined together: gradient ascent for continuous features
-(:mod:`bayescfx.propose.ascent`) alternates with moves for the others (:mod:`bayescfx.propose.moves`). Every
-candidate lies in the region before it is scored, so what is proposed is allowed by construction.
+(:mod:`bayescfx.propose.ascent`) alternates with moves for the others
+(:mod:`bayescfx.propose.moves`). Every candidate lies in the region before it is scored, so what is
+proposed is allowed by construction.
 """
 
 from __future__ import annotations

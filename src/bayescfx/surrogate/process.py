@@ -1,8 +1,9 @@
 """The surrogate: an exact Gaussian process for the model's output.
 
-This module is the front: it checks what it is given, standardises outputs, and answers in the units
-of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperparameters in
-:mod:`bayescfx.surrogate.evidence`, the linear algebra of prediction in :mod:`bayescfx.surrogate.posterior`.
+This module is the front: it checks what it is given, standardises outputs, and answers in the
+units of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperparameters in
+:mod:`bayescfx.surrogate.evidence`, the linear algebra of prediction in
+:mod:`bayescfx.surrogate.posterior`.
 """
 
 from __future__ import annotations
