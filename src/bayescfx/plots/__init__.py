@@ -45,8 +45,9 @@ def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0)
     """Draw what changes: before and after per feature, each on its own scale.
 
     The most effective change comes first. An effect is what a change contributes to the
-    prediction as the surrogate sees it (its Shapley value: an average over the orders in which
-    the changes can be made). Thick lines are what was allowed, thin ones the feature's range.
+    prediction: its Shapley value, an average over the orders in which the changes can be made,
+    with the surrogate in place of the model where the model was not asked. Effects sum up to the
+    whole change. Thick lines are what was allowed, thin ones the feature's range.
 
     Parameters
     ----------

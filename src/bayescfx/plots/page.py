@@ -161,8 +161,8 @@ def _changes(view: View) -> Iterable[str]:
     yield _pair(*parts)
     yield _p(
         "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
-        "what each change contributes to the prediction, as estimated from the rows that the model "
-        "scored.",
+        "what each change contributes to the prediction, estimated from the rows that the model "
+        "scored; they sum up to the whole change.",
         "note",
     )
     yield _rows(view.answer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
-from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK
+from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK, PAPER
 from bayescfx.result import wording
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
             ha="right" if late else "left",
             color=GREEN,
             fontsize=7,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1.0},
         )
     ax.set_ylim(-0.04, 1.06)
     ax.set_xlim(0, max(2.0, 1.02 * len(info.rows)))

@@ -13,6 +13,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
+from bayescfx.evaluations.known import keys
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.links import Logit
 from bayescfx.result.explanation import Explanation
@@ -110,10 +111,11 @@ class View:
         return np.setdiff1d(np.flatnonzero(~same), self.moved(which))
 
     def effects(self, which: int) -> Array | None:
-        """Return what each change of an answer contributes to the output, as the surrogate sees it.
+        """Return what each change of an answer contributes to the output.
 
-        Shapley values of the changes: averages over the orders in which they can be made. They
-        sum up to the whole change of the surrogate's output.
+        Shapley values of the changes: averages over the orders in which they can be made. Where
+        only some of them are made, the output is the model's if it is known, else the
+        surrogate's. They sum up to the whole change of the model's output.
 
         Returns
         -------
@@ -147,10 +149,21 @@ class View:
         return found
 
     def _worth(self, which: int, moved: Indices, subsets: Mask) -> Array:
-        """Return the surrogate's outputs with only some of the changes made."""
+        """Return the outputs with only some of the changes made: the model's where known."""
         X = np.tile(self.region.query, (len(subsets), 1))
         X[:, moved] = np.where(subsets, self.answers[which, moved], self.region.query[moved])
-        return self.predict(self.region.complete(X))
+        X = self.region.complete(X)
+        worth = self.predict(X)
+        for i, key in enumerate(keys(X)):
+            worth[i] = self._known.get(key, worth[i])
+        worth[~subsets.any(axis=1)] = self.answer.output
+        worth[subsets.all(axis=1)] = self.answer.counterfactuals[which].output
+        return worth
+
+    @cached_property
+    def _known(self) -> dict[bytes, float]:
+        """The model's outputs by the exact codes of a row."""
+        return dict(zip(keys(self.X), self.y.tolist(), strict=True))
 
     def pairs(self, which: int) -> list[tuple[int, int]]:
         """Return the pairs of changed features, the most effective first."""
