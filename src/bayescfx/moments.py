@@ -35,6 +35,8 @@ class Moment:
         Limits, both included; anything :class:`pandas.Timestamp` understands.
     unit : {"W", "D", "h", "min", "s", "ms"}, default "D"
         One step.
+    origin : timestamp or timedelta, optional
+        Where codes count from; `low` unless the feature has grown since.
 
     Examples
     --------
