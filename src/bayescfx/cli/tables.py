@@ -146,7 +146,7 @@ def read_query(text: str, data: pd.DataFrame) -> dict[str, Any]:
 
 def cells_of(table: pd.DataFrame, row: int) -> dict[str, Any]:
     """Return the cells of one row by column, each of its own type."""
-    return {str(name): table[name].iloc[row] for name in table.columns}
+    return {str(name): table[name].iloc[[row]].tolist()[0] for name in table.columns}
 
 
 def _row(number: int, data: pd.DataFrame) -> dict[str, Any]:
