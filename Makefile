@@ -17,12 +17,14 @@ export MKL_NUM_THREADS ?= 1
 .PHONY: demo test test-all lint format bench reproduce docs clean
 
 demo: $(READY)
+	mkdir -p demo-output
 	$(BIN)/bayescfx demo --folder demo-output
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 test-all: $(READY)
+	$(BIN)/python -m pip install --quiet --group heavy
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow"
 
 lint: $(READY)
@@ -49,7 +51,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("bayescfx needs Python 3.11 or newer, got " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable '.[plots,gradient,progress]' --group lint --group test
+	$(BIN)/python -m pip install --quiet --editable '.[plots,gradient,progress,models]' --group lint --group test
 	touch $(READY)
 
 clean:

@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
-from bayescfx.model import as_model
 from bayescfx.model.adapters import adapted
 from bayescfx.model.columns import numeric_matrix, with_categories
 from bayescfx.model.model import as_model
