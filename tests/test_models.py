@@ -19,7 +19,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import bayescfx as cfx
 from bayescfx.model.adapters import adapted
 from bayescfx.model.columns import numeric_matrix, with_categories
-from bayescfx.model.model import as_model
 from tests.people import categories, people
 
 QUERY = 5
