@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
+from bayescfx.model import as_model
 from bayescfx.model.adapters import adapted
 from bayescfx.model.columns import numeric_matrix, with_categories
 from tests.people import categories, people
