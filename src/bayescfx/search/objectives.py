@@ -136,7 +136,9 @@ class Few:
     most: int
 
     def _outside(self, X: Array) -> Mask:
-        return np.asarray((self.centre != X).sum(axis=1) > self.most)
+        # A missing value is the same in every row.
+        differs = (self.centre != X) & ~np.isnan(self.centre)
+        return np.asarray(differs.sum(axis=1) > self.most)
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -280,14 +282,20 @@ class Record:
                 break
         return np.array(list(chosen.values()), dtype=np.intp)
 
+    @cached_property
+    def _open_end(self) -> float:
+        """A cost that any row beats: while sets are missing, a new one is an improvement."""
+        region = self.region
+        low, high = region.query - region.low, region.high - region.query
+        farthest = np.where(high >= low, region.high, region.low)
+        return 2.0 * float(region.distance(farthest[None])[0] + self.cost.max()) + 1.0
+
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
         best, cost = self.leaders, self.cost
         if self.n == 1:
             return np.full(len(X), cost[best[0]])
-        # While there are fewer sets than wanted, any new set is an improvement.
-        open_end = 2.0 * float(cost.max()) + float(self.region.distance(X).max(initial=1.0))
-        bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else open_end)
+        bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else self._open_end)
         changed, leading = self.region.changes(X), self.region.changes(self.X[best])
         same = (changed[:, None, :] == leading).all(axis=2)
         # A leader with a trifle added is no answer of its own.
