@@ -3,8 +3,7 @@
 The range of outputs that 50,000 random rows of a region reach says what is true. *Reachable*:
 targets inside that range: four fifths of the way from f(query) to its far end, and near either
 end. *Out of reach*: targets beyond either end by a fifth of the range's length; where a search
-reaches such a target all the same, the random rows were wrong, and the problem is left out and
-counted.
+reaches such a target all the same, the random rows were wrong, and the problem is left out.
 """
 
 from __future__ import annotations
