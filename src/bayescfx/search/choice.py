@@ -71,8 +71,8 @@ def _sparser(question: Question, i: int, chosen: list[int]) -> int:
 def apart(region: Region, X: Array, others: Array) -> Mask:
     """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m).
 
-    They do if in some feature they are apart by a quarter of the longest move from the query that
-    either of them makes, all in feature scales.
+    They do if in some feature they are apart by more than a quarter of the longest move from the
+    query that either of them makes, all in feature scales.
     """
     units = region.grid.units
     longest = np.maximum(
@@ -81,4 +81,4 @@ def apart(region: Region, X: Array, others: Array) -> Mask:
     # Differences are measured as moves from the query, which knows levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = units(moves).max(axis=1, initial=0.0).reshape(longest.shape)
-    return np.asarray(between >= _APART * longest)
+    return np.asarray(between > _APART * longest)

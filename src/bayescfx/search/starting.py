@@ -17,15 +17,17 @@ def first_rows(question: Question, n: int) -> Array:
     """Return the rows evaluated before the surrogate leads, at most `n`.
 
     Where nearness counts: the query with one feature moved by one scale unit, towards where the
-    data are; or with groups of features, if there are more of them than rows. Otherwise rows of
-    the data, and random points of the region where there are none.
+    data are; or with groups of features, if there are more of them than rows. Otherwise, and if
+    there are more rows than features, rows of the data, and random points of the region where
+    there are none.
     """
     region, rng = question.region, question.rng
+    rows = np.empty((0, len(region.query)))
     if question.weight > 0.0:
-        moved = _one_at_a_time(region, rng, n)
-        if len(moved):
-            return moved
-    rows = region.background_rows(n, rng)
+        rows = _one_at_a_time(region, rng, n)
+        if len(rows) and n <= len(region.free):
+            return rows
+    rows = np.vstack([rows, region.background_rows(n - len(rows), rng)])
     if len(rows) < n:
         rows = np.vstack([rows, region.sample(n - len(rows), rng)])
     return rows[:n]
