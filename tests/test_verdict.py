@@ -331,6 +331,17 @@ def test_a_probe_looks_where_the_search_was_not() -> None:
     assert (rows[:, 0] > 0.6).any()
 
 
+def test_a_near_miss_is_not_given_up() -> None:
+    def capped(frame: pd.DataFrame) -> Any:
+        return np.minimum(plane(frame), 4.0)
+
+    # half of the way, and all but a little of it: both are out of reach, one is no near miss
+    for target, given_up in [(5.0, True), (4.09, False)]:
+        question = asked(Space(UNIT), target, f=capped, rows=0)
+        spent = first_doubt(question, question.region.sample(79, np.random.default_rng(2)))
+        assert (spent is not None) == given_up
+
+
 def test_no_verdict_without_evidence() -> None:
     wide = {f"x{i}": Real(0, 1) for i in range(20)}
 

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import NEVER
 from bayescfx.potentials.levels import Intervals
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
-from bayescfx.search.binding import binding
+from bayescfx.search.binding import binding, miss
 from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
 
@@ -28,6 +28,7 @@ _DOUBT = 0.15  # a probability below this calls for a probe ...
 _DESPAIR = 0.1  # ... and below this, after the probe, the target counts as out of reach ...
 _CHECKS = 2  # ... both on average over that many checks in a row
 _HOPE = 0.25  # probability from which an earlier probe no longer counts
+_CLOSE = 0.08  # nobody gives up with less than this share of the way to go
 _LEAST = 8  # rows known in the region before the first check ...
 _PER_FEATURE = 1.0  # ... and so many more for each free feature ...
 _EARLIEST, _LATEST = 0.2, 0.3  # ... but at least and at most these shares of the budget
@@ -228,7 +229,7 @@ class Watch:
         bool
         """
         known = len(self.question.y)
-        if known < self._next:
+        if known < self._next or self._close():
             return False
         self._next = known + max(2, self.question.account.budget // _PAUSE)
         self._found.append(probability_reachable(belief, self.question, self._rng))
@@ -242,6 +243,13 @@ class Watch:
         if recent < _DOUBT:
             self._pending = self._rows(belief)
         return False
+
+    def _close(self) -> bool:
+        """Whether so little is missing that the surrogate can't tell it from nothing."""
+        problem = self.question.problem
+        outputs = problem.to_surrogate(np.append(self.question.y, problem.output))
+        misses = miss(outputs, problem.surrogate_acceptance or ((np.inf, np.inf),))
+        return bool(misses.min() < _CLOSE * misses[-1])
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none.
