@@ -25,10 +25,10 @@ from experiments.runs import Settings, each
 NAME = "complexity"
 BUDGET = 150
 SIZES = ((6, 28), (8, 38), (10, 46), (12, 56))  # variables, clauses: some of each kind
-ETA, DELTA = 0.02, 1e-3
-CENTRES = np.array([[0.25, 0.7], [0.75, 0.3], [0.6, 0.85]])
-DEPTHS = np.array([1.0, 0.8, 0.5])
-SPREAD = 0.15
+ETA, DELTA = 0.03, 1e-3
+CENTRES = np.array([[0.2, 0.7], [0.8, 0.25], [0.75, 0.85]])
+DEPTHS = np.array([1.0, 0.8, 0.6])
+SPREAD = 0.2
 
 
 @dataclass(frozen=True, eq=False)

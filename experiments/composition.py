@@ -104,10 +104,10 @@ def draw(result: dict[str, Any], path: Path) -> None:
             top.axhline(1.0, color=BLACK, linewidth=1, linestyle=":")
             top.set(title=shape, xlabel="x")
             for name, summary in methods.items():
-                look = {**LOOK[name], "markevery": 5, "markersize": 6}
+                look = {**LOOK[name], "markevery": 2, "markersize": 6}
                 calls = np.arange(1, result["budget"] + 1)
                 bottom.plot(calls, summary["mean_trace"], label=name, **look)
-            bottom.set(xlabel="calls", ylim=(-0.03, 1.03))
+            bottom.set(xlabel="calls", ylim=(-0.03, 1.03), xlim=(0.5, 15.5))
         axes[0, 0].set_ylabel("f(x)")
         axes[1, 0].set_ylabel("best potential,\nrelative to the peak")
         axes[1, 0].legend(loc="lower right")

@@ -165,7 +165,7 @@ def shares(task: tuple[Scene, str, int]) -> dict[str, list[float]]:
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure over 20 seeds, both designs and both scenes."""
-    size = settings.pick(61, 25)
+    size = settings.pick(51, 25)
     scenes = {
         "Adult": adult(size, settings.data, 0.25),
         "Adult, corner": adult(size, settings.data, 0.5),

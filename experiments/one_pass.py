@@ -27,7 +27,7 @@ def run(settings: Settings) -> dict[str, Any]:
     """Answer all queries both ways, several seeds."""
     problem = load(MAIN, settings.data)
     queries = problem.queries.iloc[: settings.pick(len(problem.queries), 4)]
-    seeds = range(settings.pick(5, 1))
+    seeds = range(settings.pick(3, 1))
     model, space = cfx.probability(problem.model.pipeline, True), problem.space
     apart = [
         (model, space, queries.iloc[[i]], 1000 * i + seed)
