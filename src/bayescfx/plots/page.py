@@ -65,6 +65,9 @@ summary { cursor: pointer; font-weight: 600; margin-top: 1rem; }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; }
   h2, h3 { break-after: avoid; }
+  .whole { break-inside: avoid; }
+  table { font-size: 9pt; }
+  th, td { padding-top: .1rem; padding-bottom: .1rem; }
   pre { white-space: pre-wrap; }
 }
 """
@@ -205,11 +208,11 @@ def _search(view: View) -> Iterable[str]:
     """Draw how the search went."""
     tall = draw.OUTCOME_HEIGHT
     worth, course = potential_info(view.answer), convergence_info(view.answer)
-    yield "<h2>How the search went</h2>"
-    yield _pair(
+    pictures = _pair(
         figure(partial(draw.draw_convergence, course), "Best potential after each row", tall),
         figure(partial(draw.draw_potential, worth), "Potential over the prediction", tall),
     )
+    yield f'<section class="whole"><h2>How the search went</h2>{pictures}</section>'
 
 
 def _rows(answer: Explanation) -> str:
