@@ -180,7 +180,6 @@ def _responses(view: View) -> Iterable[str]:
     """Draw the surrogate along the most effective changes, and over two of them."""
     if not can_respond(view):
         return
-    yield "<h2>How the prediction responds</h2>"
     names = [view.region.names[j] for j in view.by_effect(0)[:_CURVES]]
     infos = [response_info(view, name) for name in names] or [response_info(view)]
     parts = [
@@ -195,7 +194,7 @@ def _responses(view: View) -> Iterable[str]:
         surface = surface_info(view)
         alt = f"Map of the prediction over {surface.names[0]} and {surface.names[1]}"
         parts.append(figure(partial(draw.draw_surface, surface), alt, draw.SURFACE_HEIGHT))
-    yield _pair(*parts)
+    yield _whole("How the prediction responds", _pair(*parts))
     yield _p(
         "Estimated from the rows that the model scored (dots), all other features as in the query "
         "or as in the answer. Bands are two standard deviations to either side. In the map, lines "
@@ -208,11 +207,11 @@ def _search(view: View) -> Iterable[str]:
     """Draw how the search went."""
     tall = draw.OUTCOME_HEIGHT
     worth, course = potential_info(view.answer), convergence_info(view.answer)
-    pictures = _pair(
+    parts = (
         figure(partial(draw.draw_convergence, course), "Best potential after each row", tall),
         figure(partial(draw.draw_potential, worth), "Potential over the prediction", tall),
     )
-    yield f'<section class="whole"><h2>How the search went</h2>{pictures}</section>'
+    yield _whole("How the search went", _pair(*parts))
 
 
 def _rows(answer: Explanation) -> str:
@@ -286,6 +285,11 @@ def _many(answers: Explanations) -> str:
 
 def _pair(*parts: str) -> str:
     return f'<div class="pair">{"".join(parts)}</div>'
+
+
+def _whole(title: str, content: str) -> str:
+    """Return a section that is printed on one page."""
+    return f'<section class="whole"><h2>{escape(title)}</h2>{content}</section>'
 
 
 def _p(text: str, kind: str = "") -> str:
