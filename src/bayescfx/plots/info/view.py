@@ -6,7 +6,6 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
@@ -164,11 +163,6 @@ class View:
     def _known(self) -> dict[bytes, float]:
         """The model's outputs by the exact codes of a row."""
         return dict(zip(keys(self.X), self.y.tolist(), strict=True))
-
-    def pairs(self, which: int) -> list[tuple[int, int]]:
-        """Return the pairs of changed features, the most effective first."""
-        order = self.by_effect(which)
-        return list(combinations([int(j) for j in order], 2))
 
     def by_effect(self, which: int) -> Indices:
         """Return the changed features, the most effective first; without a surrogate by length."""
