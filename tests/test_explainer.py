@@ -1375,6 +1375,19 @@ def test_an_error_says_which_query_it_is_about(queries: Any, target: Any, messag
     assert "for the query at position 1" in caught.value.__notes__
 
 
+def test_an_error_in_a_function_of_the_user_says_which() -> None:
+    def wrong(rows: pd.DataFrame) -> Any:
+        raise ZeroDivisionError
+
+    for space, note in (
+        (cube().require(wrong, "never"), "in rule 'never', for "),
+        (cube().derive("c", wrong), "in derive('c'), for "),
+    ):
+        with pytest.raises(ZeroDivisionError) as caught:
+            cfx.explain(plane, ZERO, space, 1.0, budget=5, rng=0)
+        assert caught.value.__notes__[0].startswith(note)
+
+
 def test_a_list_of_mixed_cells_is_a_query() -> None:
     query = list(mixed().drop(columns="score").iloc[0])
     space = cfx.Space.from_data(mixed().drop(columns="score"))

@@ -86,6 +86,15 @@ class TextRule:
         return found
 
 
+def _called(function: Callable[[Any], Any], rows: Any, what: str) -> Any:
+    """Return what a user's function says of rows; what it raises passes with a note."""
+    try:
+        return function(rows)
+    except Exception as error:
+        error.add_note(f"in {what}, for {len(rows)} rows")
+        raise
+
+
 @dataclass(frozen=True)
 class FunctionRule:
     """A function of raw rows that says which of them are allowed."""
@@ -101,7 +110,7 @@ class FunctionRule:
         SpaceError
             If the function does not return one boolean per row.
         """
-        found = np.asarray(self.function(rows))
+        found = np.asarray(_called(self.function, rows, f"rule {self.label!r}"))
         if found.shape != (len(rows),) or found.dtype != np.bool_:
             if found.shape == (len(rows),) and found.dtype == object:
                 found = np.array([value is True or value is np.True_ for value in found])
@@ -122,7 +131,7 @@ class Derived:
 
     def values(self, rows: Any) -> Any:
         """Return the column for raw rows, as an array of shape (n,)."""
-        found = np.asarray(self.function(rows))
+        found = np.asarray(_called(self.function, rows, f"derive({self.name!r})"))
         if found.shape != (len(rows),):
             raise SpaceError(
                 f"the function of derive({self.name!r}) must return one value per row; got shape "
