@@ -342,7 +342,7 @@ def test_a_query_that_breaks_a_rule_is_its_own_best_guess_if_nothing_else_was_sc
 
 def random_question(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    X = mixed().drop(columns="score").iloc[rng.permutation(300)[: rng.integers(5, 300)]]
+    X = mixed().drop(columns="score").iloc[rng.permutation(300)[: rng.integers(30, 300)]]
     space, names = cfx.Space.from_data(X), list(X.columns)
     query = X.iloc[0]
     fixed = set(rng.choice(names, rng.integers(0, 3), replace=False))
