@@ -194,10 +194,11 @@ class Run:
         late = ending in ("timeout", "interrupted") or self.task.deadline.passed
         if question.reached or late or not known:
             return None
-        if ending == "exhausted":  # every point was evaluated
-            return replace(judge(question), probability=0.0)
-        enough = min(_EVIDENCE, _FEW + _PER_FEATURE * free)
-        return judge(question) if known >= enough else None
+        with one_thread():
+            if ending == "exhausted":  # every point was evaluated
+                return replace(judge(question), probability=0.0)
+            enough = min(_EVIDENCE, _FEW + _PER_FEATURE * free)
+            return judge(question) if known >= enough else None
 
     def _met(self, i: int, met: _Met) -> Explanation:
         """Return the answer to a query that has what is wanted already: itself."""

@@ -21,7 +21,7 @@ from bayescfx.propose.proposal import Acquisition, Proposal, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
-from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
 from bayescfx.search.starting import (
     box_rows,
     few_rows,
@@ -126,7 +126,7 @@ class _Run:
                 return "exhausted"
             if nearer and self._idle(found):
                 break
-            yield found.points
+            yield _tidied(question, found.points)
         yield from self._walk_back()
         return "nothing nearer expected"
 
@@ -262,6 +262,16 @@ class _Run:
                 break
             yield found.points
         return "nothing nearer expected"
+
+
+def _tidied(question: Question, X: Array) -> Array:
+    """Return rows without trivial changes, where that is allowed and not known already."""
+    region = question.region
+    trivial = region.changes(X) & ~clear_changes(region, X)
+    tidy = region.complete(np.where(trivial, region.query, X))
+    seen = {row.tobytes() for row in question.account.evaluator.known.codes + 0.0}
+    new = np.array([row.tobytes() not in seen for row in tidy + 0.0], dtype=bool)
+    return np.where((new & region.contains(tidy))[:, None], tidy, X)
 
 
 def _cliffs(question: Question, belief: Belief) -> Cliffs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.search.question import Question, best_first
+from bayescfx.search.question import Question, best_first, clear_changes
 from bayescfx.space.region import Region
 
 _APART = (
@@ -25,7 +25,7 @@ def distinct(question: Question, n: int) -> Indices:
     """
     X, region = question.X, question.region
     order = _worth_telling(question)
-    changed = region.changes(X)
+    changed = clear_changes(region, X)
     chosen: list[int] = []
     seen: set[bytes] = set()
     for new_sets_only in (True, False):

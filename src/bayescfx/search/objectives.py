@@ -22,6 +22,7 @@ from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.belief import Belief
 from bayescfx.search.choice import apart
 from bayescfx.search.coordinates import Coordinates
+from bayescfx.search.question import clear_changes
 from bayescfx.space.region import Region
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
@@ -272,7 +273,7 @@ class Record:
     @cached_property
     def leaders(self) -> Indices:
         """Positions in `X` of the best point of each of the best `n` sets of features."""
-        changed = self.region.changes(self.X)
+        changed = clear_changes(self.region, self.X)
         chosen: dict[bytes, int] = {}
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
             support, others = changed[i].tobytes(), self.X[list(chosen.values())]
@@ -296,7 +297,7 @@ class Record:
         if self.n == 1:
             return np.full(len(X), cost[best[0]])
         bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else self._open_end)
-        changed, leading = self.region.changes(X), self.region.changes(self.X[best])
+        changed, leading = clear_changes(self.region, X), clear_changes(self.region, self.X[best])
         same = (changed[:, None, :] == leading).all(axis=2)
         # A leader with a trifle added is no answer of its own.
         same |= ~apart(self.region, X, self.X[best])

@@ -19,6 +19,7 @@ from bayescfx.space.region import Region
 Ending: TypeAlias = Literal["nothing nearer expected", "exhausted", "unreachable", "converged"]
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
+TRIVIAL = 0.01  # a change of less than this share of a feature's scale is none
 _TYPICAL = 64  # rows that say how long a typical move is
 
 
@@ -145,3 +146,9 @@ def misses(acceptance: Intervals, y: Array) -> Array:
     """Return how far outputs ``(n,)`` are from the nearest accepted one."""
     gaps = [np.maximum(np.maximum(low - y, y - high), 0.0) for low, high in acceptance]
     return np.min(gaps, axis=0) if gaps else np.zeros(len(y))
+
+
+def clear_changes(region: Region, X: Array) -> Mask:
+    """Return the features ``(n, d)`` that codes change, trivial changes of real ones left out."""
+    tiny = (np.abs(X - region.query) < TRIVIAL * region.scale) & (region.step == 0.0)
+    return np.asarray(region.changes(X) & ~tiny)
