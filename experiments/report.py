@@ -30,7 +30,7 @@ TAIL = """\
 ```sh
 make reproduce                                # everything, into docs/reproduction.md
 python -m experiments --only adult taxi       # some of it
-python -m experiments --quick --out /tmp/look # small versions, elsewhere
+python -m experiments --quick --out look # small versions, elsewhere
 ```
 
 Data: `BAYESCFX_DATA` (or `--data`) names a folder with `adult.csv.gz` and `nyc_taxi.csv.gz` (or
