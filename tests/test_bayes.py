@@ -250,12 +250,14 @@ def supports(question: Question, chosen: Any) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("weight", [None, 0.0])
 def test_several_answers_change_different_features(weight: float | None) -> None:
-    question, _ = ask(lambda r: r["a"] + r["b"] + r["c"] + r["d"], weight=weight, by=0.5, n=4)
+    question, _ = ask(
+        lambda r: r["a"] + r["b"] + r["c"] + r["d"], weight=weight, by=0.5, n=3, budget=40
+    )
     finish(question)
-    chosen = distinct(question, 4)
-    assert len(chosen) == 4
+    chosen = distinct(question, 3)
+    assert len(chosen) == 3
     assert question.hits[chosen].all()
-    assert len(set(supports(question, chosen))) == 4
+    assert len(set(supports(question, chosen))) == 3
 
 
 def test_with_the_cost_switched_off_several_answers_end_the_search() -> None:
