@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for module in EXPERIMENTS.values()
         if (path := numbers / f"{module.NAME}.json").exists()
     ]
-    report.write(done, page)
+    there = {module.NAME for module, _ in done}
+    missing = [name for name, module in EXPERIMENTS.items() if module.NAME not in there]
+    report.write(done, page, missing)
     print(f"written: {page}", file=sys.stderr)
     return 0
 

@@ -40,13 +40,24 @@ it.
 """
 
 
-def write(parts: Sequence[tuple[ModuleType, Mapping[str, Any]]], path: Path = REPORT) -> str:
-    """Write the report of all experiments and return its text."""
+def write(
+    parts: Sequence[tuple[ModuleType, Mapping[str, Any]]],
+    path: Path = REPORT,
+    missing: Sequence[str] = (),
+) -> str:
+    """Write the report of what was run, say what was not, and return the text."""
     sections = [module.tell(result) for module, result in parts]
-    text = "\n".join([HEAD, summary(sections), *sections, TAIL])
+    text = "\n".join([HEAD, *_absent(missing), summary(sections), *sections, TAIL])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return text
+
+
+def _absent(missing: Sequence[str]) -> list[str]:
+    """Return a warning if results are missing: a partial page must not look complete."""
+    if not missing:
+        return []
+    return [f"> **Incomplete: no results yet for {', '.join(missing)}.** Run `make reproduce`.\n"]
 
 
 def summary(sections: Sequence[str]) -> str:

@@ -289,8 +289,8 @@ def _verdict(result: dict[str, Any], low: float, high: float) -> str:
     least = min((min(row["share"]) for row in cannot), default=1.0)
     text = [
         "* **Every satisfiable row reaches ≥ 0.99 of brute force:** "
-        f"{'yes' if log >= 0.99 else '**no**'} on the log scale, the paper's (lowest {log:.4f} over "
-        f"all rows and seeds); the lowest of all, seconds included, is {worst:.4f}.",
+        f"{'yes' if log >= 0.99 else '**no**'} on the log scale, the paper's (lowest {log:.4f} "
+        f"over all rows and seeds); the lowest of all, seconds included, is {worst:.4f}.",
         f"* **The unreachable ones are called so:** {called} of {len(states)} searches end as "
         f'"unreachable", the others as "best guess"; {wrong} searches of reachable rows are '
         f"wrongly called unreachable. Best guesses have at least {least:.3f} of brute force.",

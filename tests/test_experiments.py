@@ -113,6 +113,13 @@ def test_the_summary_puts_contradictions_first() -> None:
     assert text.index("[B: c](#b-c): Contradicts the paper. It is so, by far.") < text.index("[A]")
 
 
+def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
+    assert main(["--quick", "--only", "potentials", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert "Incomplete: no results yet for thresholds, acquisition, adult" in page
+    assert "## Figure 3" in page
+
+
 # ── data ──
 
 
