@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -79,24 +80,25 @@ def summary(sections: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+_MARKS = ("**Contradicts", "**contradicts", "**Weaker", "**does not hold", "**no**")
+_LONG = 110  # characters from which on a note is not given another sentence
+
+
 def _notes(section: str) -> list[str]:
-    """Return the first sentence after each mark of disagreement."""
-    marks = ("**Contradicts", "**contradicts", "**Weaker", "**does not hold", "**no**")
+    """Return the first sentences from each mark of disagreement on."""
     found = []
-    for line in section.splitlines():
-        at = min((line.find(mark) for mark in marks if mark in line), default=-1)
-        if at < 0:
+    for paragraph in re.split(r"\n\s*\n|\n(?=[*|] )", section):
+        text = re.sub(r"\n(> ?)?", " ", paragraph)
+        marks = [text.find(mark) for mark in _MARKS if mark in text]
+        if not marks:
             continue
-        text = line.lstrip("> *")
-        sentences = text.split(". ")
-        note = sentences[0] if len(sentences[0]) > 60 else ". ".join(sentences[:2])
-        found.append(_balanced(note))
+        # a bullet is told from its start: the mark follows what it is about
+        sentences = text[0 if text.startswith("* ") else min(marks) :].split(". ")
+        note = sentences.pop(0)
+        while sentences and len(note) < _LONG:
+            note += ". " + sentences.pop(0)
+        found.append(re.sub(r"\*+", "", note).strip(" .:>") + ".")
     return found
-
-
-def _balanced(text: str) -> str:
-    """Return text in which no emphasis is left open."""
-    return text.replace("**", "").replace('*"', '"').replace('"*', '"').strip(" .:") + "."
 
 
 def anchor(title: str) -> str:
