@@ -630,3 +630,19 @@ def test_an_ascent_under_rules_and_kinks_ends_at_the_constrained_maximum() -> No
         options={"ftol": 1e-12, "maxiter": 1000},
     )
     assert value.max() == pytest.approx(-exact.fun, abs=1e-4)
+
+
+def test_an_acquisition_that_is_nowhere_finite_near_the_query_is_no_fault() -> None:
+    names = [f"x{j}" for j in range(40)]  # too many for a list of all pairs
+    space = Space({name: Real(0, 1) for name in names}).max_changes(2)
+    region = space.around(dict.fromkeys(names, 0.5))
+
+    def inside(X: Array) -> Array:  # finite only where two features have moved far
+        return np.where((X > 0.9).sum(axis=1) == 2, X.sum(axis=1), -np.inf)
+
+    corner = region.query.copy()
+    corner[:2] = 0.95
+    found = propose(
+        Plain(inside, np.ones_like), region, np.random.default_rng(0), starts=corner[None]
+    )
+    assert found.values[0] >= inside(corner[None])[0]

@@ -144,7 +144,8 @@ def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
     guess = np.full(len(value), -np.inf)
     if missing.any():
         inner = ledger.peek(X[missing])
-        guess[missing] = floor - 1.0 + np.minimum(inner - inner.max(), 0.0)
+        if np.isfinite(inner.max()):
+            guess[missing] = floor - 1.0 + np.minimum(inner - inner.max(), 0.0)
     return np.where(np.isnan(guess), -np.inf, guess)
 
 
