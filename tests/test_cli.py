@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import bayescfx as cfx
 from bayescfx.cli import demo, main
@@ -28,6 +29,7 @@ from bayescfx.search.turns import Step
 from tests.people import categories, people
 from tests.servers import Scoring, serving
 
+joblib: Any = importlib.import_module("joblib")
 lightgbm: Any = importlib.import_module("lightgbm")
 
 FUNCTION = """\
@@ -407,10 +409,25 @@ def test_inspect_writes_a_settings_file_that_can_be_used(shell: Shell) -> None:
 
 def test_inspect_gives_json(shell: Shell) -> None:
     content = shell("inspect", "--data", "X.csv", "--model", "m.txt", "--json").content
-    assert content["features"]["age"]["kind"] == "Integer"
-    assert content["features"]["sex"]["kind"] == "Categorical"
+    assert content["features"]["age"]["kind"] == "integer"
+    assert content["features"]["sex"]["kind"] == "categorical"
     assert content["ignored"] == ["progression"]
     assert len(content["outputs"]) == 3
+
+
+def test_inspect_names_the_labels_of_a_classifier(shell: Shell) -> None:
+    X, y = people()
+    labels = pd.qcut(y, 3, labels=["a", "b", "c"]).astype(str)
+    joblib.dump(LogisticRegression(max_iter=2000).fit(X[["age", "bmi"]], labels), "three.joblib")
+    words = ("--model", "three.joblib", "--trust-pickle", "--data", "X.csv")
+    ran = shell("inspect", *words)
+    assert ran.code == 0
+    assert "a classifier of a, b, c: choose one with --label" in ran.out
+    assert "outputs" not in ran.out
+    assert "outputs for b on 100 rows: " in shell("inspect", *words, "--label", "b").out
+    assert shell("inspect", *words, "--json").content["labels"] == ["a", "b", "c"]
+    message = shell.fails("explain", *words, "--query", "3", "--target", "0.9", "--quiet")
+    assert message == "error: the label must be one of a, b, c; got none. Name one with --label."
 
 
 # ── explain-many ──
@@ -460,6 +477,33 @@ def test_blocks_of_queries_learn_from_each_other(
     text = (shell.folder / "twice.json").read_text()
     assert len(json.loads(text)["evaluations"]) == 1
     assert len(cfx.Explanations.from_json(text)) == 5
+
+
+def test_blocks_are_those_of_python_called_for_one_after_another(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
+    X, _ = people()
+    X.head(4).to_csv(shell.folder / "four.csv", index=False)
+    words = ("--queries", "four.csv", "--target", "+10%", "--budget", "6", "--json", "--quiet")
+    ran = shell(*MANY, *words)
+    known, rng = cfx.Evaluations(), np.random.default_rng(0)
+    expected = [
+        (answer.best.output, answer.n_evaluations)
+        for start in (0, 2)
+        for answer in cfx.explain_many(
+            lambda rows: rows["age"] * 2.0 + rows["bmi"],
+            X.iloc[start : start + 2],
+            cfx.Space.from_data(X),
+            cfx.increase(percent=10),
+            budget=6,
+            evaluations=known,
+            rng=rng,
+        )
+    ]
+    assert expected == [
+        (a["counterfactuals"][0]["prediction"], a["n_evaluations"]) for a in ran.content["answers"]
+    ]
 
 
 def test_a_bad_row_among_many_does_not_cost_the_others_their_answers(shell: Shell) -> None:
@@ -514,9 +558,11 @@ def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
         *("explain", "--model", dying.url, "--data", "X.csv", "--drop", "progression", *words),
         *("--quiet", "--json", "--out", "rescued.json", "--budget", "60"),
     )
-    assert ran.code == 3
-    assert ran.err.startswith(f"warning: the model failed after {dying.rows} rows: the model at ")
-    assert ran.err.rstrip().endswith("This is the best of what was known by then.")
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: the model failed after {dying.rows} rows: the model at ")
+    assert "Start the server, or correct the address. The answer is the best of what" in ran.err
+    assert ran.err.rstrip().endswith("with --evaluations FILE it goes on from there.")
+    assert ran.err.count("\n") == 1
     answer = cfx.Explanation.from_json((shell.folder / "rescued.json").read_text())
     assert len(answer.evaluations) == dying.rows == answer.n_evaluations
     assert ran.content["stopped"] == "interrupted"
@@ -524,6 +570,19 @@ def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
     outputs = answer.evaluations.outputs
     assert abs(answer.best.output - 160.123) == np.abs(outputs - 160.123).min()
     assert answer.output == score(X.iloc[3])
+
+
+def test_what_was_reached_before_the_endpoint_went_down_is_an_answer(
+    shell: Shell, dying: Scoring
+) -> None:
+    ran = shell(
+        *("explain", "--model", dying.url, "--data", "X.csv", "--drop", "progression"),
+        *("--query", "3", "--target", "+1", "--tolerance", "0.9", "--retries", "0", "-n", "3"),
+        *("--quiet", "--json", "--budget", "60"),
+    )
+    assert ran.code == 0
+    assert ran.content["status"] == "reached"
+    assert ran.err.startswith(f"warning: the model failed after {dying.rows} rows: the model at ")
 
 
 def test_an_endpoint_that_is_down_from_the_start_is_an_error(shell: Shell) -> None:
@@ -549,8 +608,8 @@ def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
             *("--quiet", "--out", "kept.csv", "--evaluations", "kept.db"),
         )
         rows = server.rows
-    assert ran.code == 3
-    assert ran.err.startswith("warning: the model failed half-way: the model at ")
+    assert ran.code == 2
+    assert ran.err.startswith("error: the model failed half-way: the model at ")
     assert "9 of 9 queries have answers" in ran.err
     assert "They are in kept.csv." in ran.err
     table = pd.read_csv(shell.folder / "kept.csv")
@@ -640,15 +699,26 @@ def test_a_bad_query_is_one_line(shell: Shell) -> None:
         return shell.fails("explain", "--model", "m.txt", *words)
 
     assert "must be a row of the data, 0 to 441; got 442." in message("442")
-    assert "missing: bmi." in message(json.dumps({k: v for k, v in row.items() if k != "bmi"}))
-    assert "unknown: bmy. Did you mean 'bmi'?" in message(json.dumps({**row, "bmy": 1}))
+    narrow = {k: v for k, v in row.items() if k != "bmi"}
+    assert "missing: bmi. Rename or add it." in message(json.dumps(narrow))
+    assert (
+        "missing: bmi. Did you mean 'BMI'? It has BMI, which the data does not. Rename or add it."
+    ) in message(json.dumps({**narrow, "BMI": 20.0}))
+    assert "unknown: bmy. Did you mean 'bmi'? Rename it or" in message(
+        json.dumps({**row, "bmy": 1})
+    )
     assert "has 'mal' in column 'sex', which the data does not have. Did you mean 'male'?" in (
         message(json.dumps({**row, "sex": "mal"}))
     )
     assert "got 'fat' in column 'bmi' of dtype float64." in message(
         json.dumps({**row, "bmi": "fat"})
     )
-    assert "got 30.5 in column 'age' of dtype int64." in message(json.dumps({**row, "age": 30.5}))
+    assert "error: the query must fit the dtypes of the space; got None in column 'age'" in message(
+        json.dumps({**row, "age": None})
+    )
+    assert "got 30.5 in column 'age' of dtype int64. Correct the cell." in message(
+        json.dumps({**row, "age": 30.5})
+    )
     assert "the query must be JSON; got" in message("{age: 3}")
     assert "must be one JSON object" in message("[1, 2]")
     assert "the query must be a row number, a JSON object or a file; got 'x'." in message("x")
@@ -661,26 +731,29 @@ def test_a_bad_query_is_one_line(shell: Shell) -> None:
     [
         (("--target", "abc"), "the target must be like '>= 150', '<= 0.3', '+20%'"),
         (("--target", "[160, 140]"), "`low` must not exceed `high`; got 160 and 140. Swap them."),
-        (("--fix", "agee"), "`space` has no feature 'agee'. Did you mean 'age'?"),
+        (("--fix", "agee"), "error: there is no feature 'agee'. Did you mean 'age'?"),
         (("--between", "bmi"), "--between must be like name=value; got 'bmi'."),
         (("--between", "bmi=a:b"), "limits of 'bmi' must be numbers like 18:32; got 'a'."),
         (("--between", "bmi=3"), "limits of 'bmi' must be like low:high; got '3'."),
         (("--between", "sex=x"), "'sex' has no level 'x'."),
-        (("--move", "sex=-1:1"), "`move` needs an order, but 'sex' is Categorical."),
+        (("--move", "sex=-1:1"), "error: --move needs an order, but 'sex' is Categorical."),
         (("--require", "bmi <"), "a rule must be a comparison"),
         (("--kind", "bmi"), "--kind must be like name=value; got 'bmi'."),
         (("--drop", "bm"), "--drop must name columns of the data; got 'bm'."),
-        (("--budget", "0"), "`budget` must be a whole number of at least 1; got 0."),
+        (("--budget", "0"), "error: --budget must be a whole number of at least 1; got 0."),
         (("--budget", "x"), "argument --budget: invalid int value: 'x'. See bayescfx explain --h"),
-        (("--tolerance", "2"), "`tolerance` must be at least 0 and less than 1; got 2.0."),
+        (("--tolerance", "2"), "error: --tolerance must be at least 0 and less than 1; got 2.0."),
         (("--timeout", "-1"), "--timeout must be seconds >= 0; got -1.0."),
-        (("--method", "magic"), "`method` must be one of 'bayes-cfx', 'bayes'"),
+        (("--method", "magic"), "error: --method must be one of 'bayes-cfx', 'bayes'"),
+        (("--max-changes", "0"), "error: --max-changes must be a whole number >= 1; got 0."),
+        (("-n", "0"), "error: -n must be a whole number of at least 1; got 0."),
+        (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),
         (("--label", "x"), "the label 'x' must be one of a classifier's; this model is none."),
         (("--out", "a.xyz"), "--out must end in .json, .csv, .html, .png, .svg, .pdf; got 'a.xyz'"),
         (("--out", "no/a.csv"), "--out 'no/a.csv' can't be written: no such folder."),
         (("--header", "x"), "--header must be like 'Name: value'; got 'x'."),
         (("--derive", "bmi=math:pi"), "derive 'bmi' must be a function of rows; got 'math:pi'."),
-        (("--http-timeout", "0"), "`timeout` must be seconds > 0; got 0.0."),
+        (("--http-timeout", "0"), "error: --http-timeout must be seconds > 0; got 0.0."),
         (("--nonsense",), "unrecognized arguments: --nonsense. See bayescfx --help."),
     ],
 )
@@ -704,6 +777,12 @@ def test_bad_models_are_one_line(shell: Shell) -> None:
     Path("cut.txt").write_bytes(whole[: len(whole) // 2])
     message = shell.fails("explain", "--model", "cut.txt", *ask)
     assert "'cut.txt' can't be read as a LightGBM model: it is cut off or was changed." in message
+    Path("empty.onnx").write_bytes(b"")
+    message = shell.fails("explain", "--model", "empty.onnx", *ask)
+    assert "'empty.onnx' can't be read as an ONNX model: " in message
+    Path("rubbish.skops").write_bytes(b"no archive")
+    message = shell.fails("explain", "--model", "rubbish.skops", *ask)
+    assert "'rubbish.skops' can't be read as a skops file: File is not a zip file." in message
     Path("m.pkl").write_bytes(b"")
     message = shell.fails("explain", "--model", "m.pkl", *ask)
     assert "is a pickle, which can run any code when it is loaded." in message

@@ -1234,7 +1234,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "text": (
         cfx.QueryError,
-        "`query` must fit the dtypes of the space; got '1.0' in column 'a' of dtype float64.",
+        "`query` must fit the dtypes of the space; got '1.0' in column 'a' of dtype float64. "
+        "Correct the cell.",
         {"query": {**ZERO, "a": "1.0"}},
     ),
     "two rows": (

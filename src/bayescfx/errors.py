@@ -59,12 +59,15 @@ class BudgetWarning(BayesCFXWarning):
 
 
 def suggest(name: object, known: Iterable[object]) -> str:
-    """Return `` Did you mean 'x'?`` if a known name is close to `name`, else nothing.
+    """Return `` Did you mean 'x'?`` if a known name is close to `name`, in any case, else nothing.
 
     Examples
     --------
     >>> suggest("hours", ["hour", "weekday"])
     " Did you mean 'hour'?"
+    >>> suggest("BMI", ["age", "bmi"])
+    " Did you mean 'bmi'?"
     """
-    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    spelt = {str(k).casefold(): str(k) for k in known}
+    close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
+    return f" Did you mean {spelt[close[0]]!r}?" if close else ""

@@ -24,6 +24,8 @@ UNIT_MICROSECONDS: dict[str, int] = {
     "ms": 1_000,
 }
 
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")  # what may follow a date
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -106,6 +108,29 @@ class Moment:
         if not math.isfinite(code):
             return code
         return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
+
+
+def times(*values: Any) -> list[str]:
+    """Return points in time for reading: all to the day, the minute or finer, as needed.
+
+    Parameters
+    ----------
+    *values : timestamp
+        Anything :class:`pandas.Timestamp` understands.
+
+    Examples
+    --------
+    >>> times("2016-01-31"), times("2016-01-31", "2016-02-01 08:30")
+    (['2016-01-31'], ['2016-01-31 00:00', '2016-02-01 08:30'])
+    """
+    stamps = [pd.Timestamp(value) for value in values]
+    plain = [stamp.tz_localize(None) for stamp in stamps]
+    for clock in _CLOCKS:
+        texts = [stamp.strftime(f"%Y-%m-%d{clock}") for stamp in stamps]
+        if all(pd.Timestamp(text) == stamp for text, stamp in zip(texts, plain, strict=True)):
+            zones = [stamp.strftime("%z") if clock else "" for stamp in stamps]
+            return [text + zone for text, zone in zip(texts, zones, strict=True)]
+    return [str(stamp) for stamp in stamps]  # to the nanosecond
 
 
 def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:

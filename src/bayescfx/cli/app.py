@@ -38,6 +38,13 @@ _WORDS = (
     (r"pass on_fault='skip'", "pass --on-fault skip"),
     (r"bayescfx\.probability\(model, label\)", "--label LABEL"),
     (r"Evaluations\.open\(path, model=\.\.\.\)", "another --evaluations file"),
+    (r"`timeout` must be seconds > 0", "--http-timeout must be seconds > 0"),
+    (r"`(budget|tolerance|timeout|method|retries|batch|between|move|together)`", r"--\1"),
+    (r"`k`", "--max-changes"),
+    (r"`n`", "-n"),
+    (r"`(query|queries)`", r"the \1"),
+    (r"`space` has no feature", "there is no feature"),
+    (r" or a Search; got", "; got"),
 )
 
 

@@ -150,7 +150,7 @@ def _model(parser: Parser) -> None:
         metavar="NAME=KIND",
         help="real, integer, ordinal or categorical, where the inferred kind is wrong",
     )
-    group.add_argument("--label", help="classifier: whose probability (default: the second)")
+    group.add_argument("--label", help="classifier: whose probability (default: the second of two)")
     group.add_argument("--output", help="which output, if the model has several")
     group.add_argument(
         "--trust-pickle", action="store_true", default=None, help="load .joblib and .pkl files"

@@ -121,12 +121,12 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     left_out = [name for name in data.columns if name not in columns]
     if left_out:
         console.note(f"columns that the model does not take: {', '.join(left_out)}.")
+    model = as_model(loaded.scoring(settings.label))
     if loaded.labels and settings.label is None:
         console.note(
-            f"the model is a classifier; this is about its score for {loaded.labels[-1]!r}. "
+            f"the model is a classifier; predictions are its score of {loaded.labels[-1]!r}. "
             "Choose another label with --label."
         )
-    model = as_model(loaded.scoring(settings.label))
     space = space_of(settings, data[columns], loaded)
     return Subject(model, data, columns, space)
 
@@ -192,6 +192,8 @@ def ask(
     """
     if settings.timeout is not None and not settings.timeout >= 0:
         raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+    if settings.seed < 0:
+        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
     places = [i for i, row in enumerate(queries) if row is not None]
     progress = Progress(console, settings.budget * len(places), len(places))
     asker = _Asker(

@@ -20,6 +20,10 @@ from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, SpaceWarning
 from bayescfx.result.explanations import Explanations
 
+_AGAIN = (
+    "Run the command again when the model answers; with --evaluations FILE it goes on from there."
+)
+
 
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
@@ -34,16 +38,18 @@ def explain(options: Namespace, console: Console) -> int:
         assert asked.fault is not None
         raise asked.fault
     answer = asked.answers[0]
-    if asked.fault is not None:
-        console.warn(
-            f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
-            "This is the best of what was known by then."
-        )
     for path in options.out:
         answers.write(answer, path)
     content = answers.dumps(answers.as_plain(answer)) if options.json else answers.as_text(answer)
     console.answer(content)
-    return answers.exit_code([answer])
+    if asked.fault is None:
+        return answers.exit_code([answer])
+    say = console.warn if answer.reached else console.error
+    say(
+        f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
+        f"The answer is the best of what was known by then. {_AGAIN}"
+    )
+    return 0 if answer.reached else 2
 
 
 def explain_many(options: Namespace, console: Console) -> int:
@@ -112,12 +118,13 @@ def _unanswered(asked: Asked, queries: list[dict[str, Any] | None]) -> list[Fail
 def _many_code(asked: Asked, count: int, out: list[str], console: Console) -> int:
     """Say what is missing, and return the exit code."""
     where = f" They are in {', '.join(out)}." if out else ""
+    code = answers.exit_code(list(asked.answers.values()))
     if asked.fault is not None:
-        say = console.error if asked.failures else console.warn
+        code = 2 if code else 0
+        say = console.error if code or asked.failures else console.warn
         say(
             f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of {count} "
-            f"queries have answers, the last ones from what was known by then.{where} Run the "
-            "command again when the model answers; with --evaluations FILE it goes on from there."
+            f"queries have answers, the last ones from what was known by then.{where} {_AGAIN}"
         )
     elif asked.failures:
         first = asked.failures[0]
@@ -125,7 +132,7 @@ def _many_code(asked: Asked, count: int, out: list[str], console: Console) -> in
             f"{len(asked.failures)} of {count} queries can't be asked; the first is row "
             f"{first.query}: {first.reason} The others have answers.{where}"
         )
-    return 2 if asked.failures else answers.exit_code(list(asked.answers.values()))
+    return 2 if asked.failures else code
 
 
 def report(options: Namespace, console: Console) -> int:

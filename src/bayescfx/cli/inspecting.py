@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from bayescfx.cli.asking import load, read_data, space_of
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.features import Categorical, Feature, Moment, Ordinal, Real
+from bayescfx.model.loaded import Loaded
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 from bayescfx.space.description import kind
@@ -40,21 +41,40 @@ def inspect(options: Namespace, console: Console) -> int:
     columns = list(data.columns) if loaded is None else loaded.select(list(data.columns))
     table = data[columns]
     space = space_of(settings, table, loaded)
-    outputs = None
-    if loaded is not None:
-        rows = table.iloc[np.linspace(0, len(table) - 1, min(_ROWS, len(table))).astype(int)]
-        outputs = as_model(loaded.scoring(settings.label))(rows)
+    outputs = None if loaded is None else _outputs(loaded, settings.label, table)
+    labels = () if loaded is None else loaded.labels
     ignored = [name for name in data.columns if name not in columns]
     for path in options.out:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
     if options.json:
-        console.answer(dumps(_plain(space, ignored, outputs)))
+        console.answer(dumps(_plain(space, ignored, labels, outputs)))
     else:
-        console.answer("\n".join(_text(space, table, ignored, outputs)))
+        asked = labels[-1] if settings.label is None and labels else settings.label
+        told = _said_of_outputs(labels, asked, outputs)
+        console.answer("\n".join([*_text(space, table, ignored), *told, "", _ADVICE]))
     return 0
 
 
-def _text(space: Space, table: pd.DataFrame, ignored: list[str], outputs: Any) -> list[str]:
+def _outputs(loaded: Loaded, label: str | None, table: pd.DataFrame) -> Any:
+    """Return the outputs for some rows; None if it is not said which of several is meant."""
+    if label is None and len(loaded.labels) > 2:
+        return None
+    rows = table.iloc[np.linspace(0, len(table) - 1, min(_ROWS, len(table))).astype(int)]
+    return as_model(loaded.scoring(label))(rows)
+
+
+def _said_of_outputs(labels: Sequence[Any], asked: Any, outputs: Any) -> list[str]:
+    lines = []
+    if labels:
+        lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
+    if outputs is not None:
+        low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
+        which = f" for {asked}" if labels else ""
+        lines.append(f"outputs{which} on {len(outputs)} rows: {low} to {high}, median {middle}")
+    return lines
+
+
+def _text(space: Space, table: pd.DataFrame, ignored: list[str]) -> list[str]:
     lines = [f"{len(table)} rows", str(space)]
     missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
     if missing:
@@ -64,10 +84,7 @@ def _text(space: Space, table: pd.DataFrame, ignored: list[str], outputs: Any) -
     whole = [str(n) for n, f in space.features.items() if isinstance(f, Real) and _whole(table, n)]
     if whole:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
-    if outputs is not None:
-        low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
-        lines.append(f"outputs on {len(outputs)} rows: {low} to {high}, median {middle}")
-    return [*lines, "", _ADVICE]
+    return lines
 
 
 def _whole(table: pd.DataFrame, name: Hashable) -> bool:
@@ -76,14 +93,21 @@ def _whole(table: pd.DataFrame, name: Hashable) -> bool:
     return bool((cells % 1 == 0).all())
 
 
-def _plain(space: Space, ignored: list[str], outputs: Any) -> dict[str, Any]:
+def _plain(space: Space, ignored: list[str], labels: Sequence[Any], outputs: Any) -> dict[str, Any]:
     content: dict[str, Any] = {
-        "features": {str(n): write_feature(f) for n, f in space.features.items()},
+        "features": {str(n): _as_options(f) for n, f in space.features.items()},
         "ignored": ignored,
+        "labels": [str(label) for label in labels],
     }
     if outputs is not None:
         content["outputs"] = [float(q) for q in np.quantile(outputs, (0, 0.5, 1))]
     return content
+
+
+def _as_options(feature: Feature) -> dict[str, Any]:
+    """Return a feature with its kind as --kind takes it."""
+    content: Any = write_feature(feature)
+    return {**content, "kind": kind(feature)}
 
 
 def as_toml(space: Space, settings: Settings) -> str:

@@ -54,7 +54,7 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
             f"the {what} file {path!r} is empty. It must have a line of column names and rows."
         ) from error
     except Exception as error:  # each reader has errors of its own, without a common base
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise TableError(
             f"the {what} file {path!r} can't be read: {reason}. Save it again as CSV or parquet."
         ) from error
@@ -189,16 +189,17 @@ def fit_query(row: Mapping[str, Any], wanted: list[str], known: list[str]) -> di
         All columns of the data: those not wanted may be in the query too.
     """
     missing = [name for name in wanted if name not in row]
+    extra = [name for name in row if name not in known]
     if missing:
+        unknown = f" It has {', '.join(extra[:12])}, which the data does not." if extra else ""
         raise TableError(
             f"the query must have every column that the model takes; missing: "
-            f"{', '.join(missing[:12])}.{suggest(missing[0], row)}"
+            f"{', '.join(missing[:12])}.{suggest(missing[0], extra)}{unknown} Rename or add it."
         )
-    extra = [name for name in row if name not in known]
     if extra:
         raise TableError(
             f"the query must have only columns of the data; unknown: {', '.join(extra[:12])}."
-            f"{suggest(extra[0], known)}"
+            f"{suggest(extra[0], known)} Rename it or leave it out."
         )
     return {name: row[name] for name in wanted}
 

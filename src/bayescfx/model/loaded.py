@@ -102,7 +102,7 @@ class Loaded:
         Raises
         ------
         ModelError
-            If there is no such label.
+            If there is no such label, or there are more than two and none is named.
         """
         if not self.labels:
             if label is not None:
@@ -112,10 +112,14 @@ class Loaded:
                 )
             return _Matrix(self.model) if self.array else self.model
         by_text = {str(known): known for known in self.labels}
+        if label is None and len(by_text) > 2:
+            raise ModelError(
+                f"the label must be one of {', '.join(by_text)}; got none. Name one with --label."
+            )
         if label is not None and label not in by_text:
             raise ModelError(
                 f"the label must be one of {', '.join(by_text)}; got {label!r}."
-                f"{suggest(label, by_text)}"
+                f"{suggest(label, by_text)} Correct --label."
             )
         model = as_classifier(self.model)
         if not hasattr(model, "predict_proba"):

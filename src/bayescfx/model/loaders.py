@@ -329,6 +329,8 @@ def _damaged(path: Path, kind: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, UnicodeDecodeError):  # in the library's own message, as XGBoost's
+        return "it is damaged or of another kind."
     lines: Iterable[str] = (line.strip() for line in str(error).splitlines())
     text = next((line for line in lines if line), type(error).__name__)
     # XGBoost puts time and place in its source before the reason, ONNX Runtime its codes.

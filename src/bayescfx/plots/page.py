@@ -56,8 +56,10 @@ th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px s
   vertical-align: top; }
 th[scope=row], th:first-child { text-align: left; font-weight: 600; }
 td { overflow-wrap: anywhere; }
+.many td { white-space: nowrap; }
 .many th:nth-child(2), .many td:nth-child(2), .many th:nth-child(6), .many td:nth-child(6) {
   text-align: left; }
+.many td:nth-child(6) { white-space: normal; min-width: 14rem; }
 tr { break-inside: avoid; }
 pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82rem;
   line-height: 1.4; border-radius: 4px; }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
+from bayescfx.moments import times
 from bayescfx.potentials.levels import Intervals
 
 Changes: TypeAlias = Mapping[Any, tuple[Any, Any]]
@@ -50,9 +53,13 @@ def cell(value: Any, digits: int = 4) -> str:
     --------
     >>> cell("clerk"), cell(0.123456), cell(7), cell(True), cell(None)
     ('clerk', '0.1235', '7', 'True', 'missing')
+    >>> cell(pd.Timestamp("2024-03-01")), cell(pd.Timestamp("2024-03-01 08:30"))
+    ('2024-03-01', '2024-03-01 08:30')
     """
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "missing"
+    if _is_time(value):
+        return times(value)[0]
     if isinstance(value, bool | numbers.Integral) or not isinstance(value, numbers.Real):
         return str(value)
     return number(float(value), digits)
@@ -65,12 +72,20 @@ def move(before: Any, after: Any) -> str:
     --------
     >>> move(32.1, 27.42222), move(0.50001, 0.50002)
     ('32.1 → 27.42', '0.50001 → 0.50002')
+    >>> move(pd.Timestamp("2024-03-01"), pd.Timestamp("2024-03-04 08:30"))
+    '2024-03-01 00:00 → 2024-03-04 08:30'
     """
+    if _is_time(before) and _is_time(after):
+        return " → ".join(times(before, after))
     for digits in range(4, 18):
         texts = cell(before, digits), cell(after, digits)
         if texts[0] != texts[1]:
             break
     return " → ".join(texts)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, dt.datetime | np.datetime64) and not pd.isna(value)
 
 
 def moves(changes: Changes) -> str:

@@ -63,7 +63,7 @@ class Column:
             bad = next(v for v in given if self._converted(_object_cell(v)) is None)
             raise QueryError(
                 f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
-                f"{self.name!r} of dtype {_dtype_text(self.dtype)}."
+                f"{self.name!r} of dtype {_dtype_text(self.dtype)}. Correct the cell."
             )
         return found
 

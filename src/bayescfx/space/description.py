@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
+from bayescfx.moments import times
 from bayescfx.space.limits import Limits
 from bayescfx.space.terms import Terms
 
@@ -26,9 +29,7 @@ def describe(space: Terms) -> str:
     for j, (name, feature) in enumerate(space.schema.features.items()):
         said = _limits_text(space.limits_of(name), feature)
         said = ", ".join(filter(None, ["derived" if space.is_derived(name) else "", said]))
-        lines.append(
-            (str(name), kind(feature), values_text(feature), f"{space.scale[j]:.3g}", said)
-        )
+        lines.append((str(name), kind(feature), values_text(feature), _short(space.scale[j]), said))
     hidden = max(0, len(lines) - 1 - MOST_LINES)
     lines = lines[: MOST_LINES + 1]
     widths = [max(len(line[c]) for line in lines) for c in range(5)]
@@ -38,6 +39,11 @@ def describe(space: Terms) -> str:
     more = [f"  … and {hidden} more"] if hidden else []
     head = f"Space of {len(space.schema.features)} features"
     return "\n".join([head, *(line.rstrip() for line in table), *more, *_rules_text(space)])
+
+
+def _short(number: float) -> str:
+    """Return three digits, with an exponent only where a person would write one."""
+    return f"{float(f'{number:.3g}'):g}"
 
 
 def kind(feature: Feature) -> str:
@@ -55,7 +61,8 @@ def values_text(feature: Feature) -> str:
             step = f" by {feature.step}" if feature.step != 1 else ""
             return f"{feature.low} … {feature.high}{step}" + (" cyclic" if feature.cyclic else "")
         case Moment():
-            return f"{feature.low} … {feature.high} by {feature.unit}"
+            low, high = _ends(feature.low_code, feature.high_code, feature)
+            return f"{low} … {high} by {feature.unit}"
         case Ordinal() | Categorical():
             glue = " < " if isinstance(feature, Ordinal) else ", "
             shown = glue.join(repr(level) for level in feature.levels[:3])
@@ -69,8 +76,8 @@ def _limits_text(limits: Limits, feature: Feature) -> str:
         return "fixed"
     if limits.side:
         parts.append("only up" if limits.side > 0 else "only down")
-    if limits.between is not None:
-        parts.append(f"between {_pair(limits.between, feature)}")
+    if limits.between is not None and any(map(math.isfinite, limits.between)):
+        parts.append(_pair(limits.between, feature))
     if limits.levels is not None and isinstance(feature, (Ordinal, Categorical)):
         shown = ", ".join(repr(feature.levels[int(c)]) for c in limits.levels[:5])
         parts.append(f"only {shown}{', …' if len(limits.levels) > 5 else ''}")
@@ -80,9 +87,19 @@ def _limits_text(limits: Limits, feature: Feature) -> str:
 
 
 def _pair(pair: tuple[float, float], feature: Feature) -> str:
-    if isinstance(feature, Moment):
-        return " … ".join(str(feature.time(code)) for code in pair)
-    return f"{pair[0]:g} … {pair[1]:g}"
+    """Return absolute limits; an end that is open is not told."""
+    low, high = _ends(*pair, feature)
+    if math.isfinite(pair[0]) and math.isfinite(pair[1]):
+        return f"between {low} … {high}"
+    return f"at least {low}" if math.isfinite(pair[0]) else f"at most {high}"
+
+
+def _ends(low: float, high: float, feature: Feature) -> list[str]:
+    """Return two codes of a feature for reading."""
+    if not isinstance(feature, Moment):
+        return [f"{low:g}", f"{high:g}"]
+    ends = [feature.time(code) if math.isfinite(code) else feature.origin for code in (low, high)]
+    return [str(end) for end in ends] if feature.duration else times(*ends)
 
 
 def _rules_text(space: Terms) -> list[str]:
