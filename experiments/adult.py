@@ -137,18 +137,19 @@ def load(reading: str, folder: Path | None = None) -> Adult:
     return Adult(rows, model, accuracy, rows[chosen].reset_index(drop=True))
 
 
-def lowest(problem: Adult, points: int) -> Array:
+def lowest(problem: Adult, points: int, free: tuple[str, ...] = FREE) -> Array:
     """Return the lowest probability that each query can reach, by brute force over the box.
 
     A grid of ``points`` values per free feature, corners included; a logistic regression has its
     extremes there.
     """
-    limits = problem.rows[list(FREE)].agg(["min", "max"])
-    axes = [np.linspace(limits[n].iloc[0], limits[n].iloc[1], points) for n in FREE]
-    cells = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(FREE))
+    names = list(free)
+    limits = problem.rows[names].agg(["min", "max"])
+    axes = [np.linspace(limits[n].iloc[0], limits[n].iloc[1], points) for n in names]
+    cells = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(names))
     found = []
     for i in range(len(problem.queries)):
         grid = problem.queries.iloc[[i] * len(cells)].reset_index(drop=True)
-        grid[list(FREE)] = cells
+        grid[names] = cells
         found.append(float(problem.model(grid).min()))
     return np.array(found)

@@ -26,7 +26,8 @@ METHODS = (
     Method("Random", cfx.RandomSearch()),
     Method("L-BFGS-B", cfx.LBFGSB()),
     Method("Bayes", cfx.NaiveBayes()),
-    Method("Bayes-CFX", cfx.BayesCFX()),
+    # the theorem is about the best guess in the limit: nobody gives up on a target out of reach
+    Method("Bayes-CFX", cfx.BayesCFX(give_up=False)),
 )
 
 
@@ -136,21 +137,31 @@ def run(settings: Settings) -> dict[str, Any]:
     """Run four black-box methods on every case."""
     budget, seeds = settings.pick(BUDGET, 20), range(settings.pick(10, 1))
     cases = CASES[: settings.pick(len(CASES), 2)]
-    result: dict[str, Any] = {"budget": budget, "seeds": len(seeds), "floor": FLOOR, "cases": {}}
-    for case in cases:
-        part: dict[str, Any] = {"optimum": case.optimum(), "methods": {}}
-        result["cases"][case.name] = part
-        for method in METHODS:
-            tasks = [(case, method.search, budget, seed) for seed in seeds]
-            label = f"consistency: {case.name}, {method.name}"[:44]
-            shortfall = np.array(each(search, tasks, label, settings.jobs))
-            part["methods"][method.name] = _summary(shortfall)
-    return result
+    # one list of tasks, Bayesian methods and many features first: no core waits for the last one
+    tasks = [
+        (case, method.name, budget, seed)
+        for method in METHODS[::-1]
+        for case in cases[::-1]
+        for seed in seeds
+    ]
+    found = each(search, tasks, NAME, settings.jobs)
+    shortfall: dict[tuple[str, str], list[Array]] = {}
+    for (case, method, _, _), values in zip(tasks, found, strict=True):
+        shortfall.setdefault((case.name, method), []).append(values)
+    parts = {
+        case.name: {
+            "optimum": case.optimum(),
+            "methods": {m.name: _summary(np.array(shortfall[case.name, m.name])) for m in METHODS},
+        }
+        for case in cases
+    }
+    return {"budget": budget, "seeds": len(seeds), "floor": FLOOR, "cases": parts}
 
 
-def search(task: tuple[Case, Any, int, int]) -> Array:
+def search(task: tuple[Case, str, int, int]) -> Array:
     """Return the shortfall after each call, ``(budget,)``."""
-    case, method, budget, seed = task
+    case, name, budget, seed = task
+    (method,) = (m.search for m in METHODS if m.name == name)
     space = cfx.Space({k: cfx.Real(0.0, 1.0) for k in range(case.dimension)}).cost(weight=0)
     answer = cfx.explain(
         lambda rows: case.f(rows.to_numpy()),
@@ -219,7 +230,8 @@ def tell(result: dict[str, Any]) -> str:
 ## Theorem: asymptotic consistency
 
 {len(result["cases"])} functions on the unit cube, {result["budget"]} calls,
-{result["seeds"]} seeds, the library's default surrogate for both Bayesian methods. Shortfall
+{result["seeds"]} seeds, the library's default surrogate for both Bayesian methods; Bayes-CFX has
+the library's local steps, which take turns with the EI-CFX of the theorem. Shortfall
 1 − ρ\\*ₙ/ρ\\* at the last call, median / worst seed; a search ends at 2e-8.
 
 | function | ρ\\*, of the peak | {names} |
@@ -254,9 +266,17 @@ def _verdict(result: dict[str, Any]) -> str:
             "contradict a statement about the limit, but "
             "it is what the limit is worth at this budget. "
         )
+    ahead = [name for name, part in cases.items() if _lowest(part) == "Bayes-CFX"]
+    text += f"Its median shortfall is the lowest of the four (or level) on {len(ahead)}. "
     return text + (
-        "The theorem asks for the generalised no-empty-ball property, which Matérn kernels have "
-        "and the RBF kernel of the paper's own experiments is not known to have; "
-        "and for a fixed prior, where everybody, we included, learns the hyperparameters as the "
-        "data come in."
+        "The theorem assumes the generalised no-empty-ball property of the covariance; the paper "
+        "does not check it for the RBF kernel of its experiments. And it is about a fixed prior, "
+        "where the paper's search and ours learn the hyperparameters as the data come in."
     )
+
+
+def _lowest(part: dict[str, Any]) -> str:
+    """Return the method with the lowest median shortfall at the last call; ours if level."""
+    last = {name: summary["median"][-1] for name, summary in part["methods"].items()}
+    ours = last["Bayes-CFX"]
+    return "Bayes-CFX" if ours <= min(last.values()) else min(last, key=lambda name: last[name])

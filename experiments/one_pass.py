@@ -16,7 +16,8 @@ import bayescfx as cfx
 from bayescfx.arrays import Array
 from experiments.adult import load
 from experiments.drawing import BLUE, GREEN, figure
-from experiments.fig4_adult import BUDGET, MAIN, TARGET, TOLERANCE
+from experiments.fig4_adult import BUDGET, TARGET, TOLERANCE
+from experiments.fig4_words import MAIN
 from experiments.runs import Settings, each, spread
 
 NAME = "one_pass"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,14 +79,17 @@ def each(
 ) -> list[Answer]:
     """Return ``[function(task) for task in tasks]``, with progress on stderr.
 
-    Order and values do not depend on `jobs`: every task carries its own seed.
+    Order and values do not depend on `jobs`: every task carries its own seed. Tasks are begun in
+    the order given, one per free process: put long ones first, and no core waits at the end.
     """
     todo = list(tasks)
-    bar = _bar(label, len(todo))
-    with bar:
+    with _bar(label, len(todo)) as bar:
         if jobs == 1:
             return [_counted(function(task), bar) for task in todo]
-        return [_counted(answer, bar) for answer in _pool(jobs).map(function, todo)]
+        futures = [_pool(jobs).submit(function, task) for task in todo]
+        for _ in as_completed(futures):
+            bar.update()
+        return [future.result() for future in futures]
 
 
 @cache
@@ -98,7 +101,7 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 def _bar(label: str, total: int) -> Any:
     interval = 0.5 if sys.stderr.isatty() else 20.0
-    return tqdm(total=total, desc=f"{label:<28}", file=sys.stderr, mininterval=interval)
+    return tqdm(total=total, desc=f"{label:<24}", file=sys.stderr, mininterval=interval)
 
 
 def _counted(answer: Answer, bar: Any) -> Answer:

@@ -74,6 +74,11 @@ class Taxi:
         """One standard deviation of the distance, in km."""
         return float(self.rows["distance"].std())
 
+    @property
+    def fast(self) -> float:
+        """The share of trips that a limit of 30 km/h, instead of 30 m/s, would drop."""
+        return float((3600 * self.rows["distance"] / self.seconds >= 30).mean())
+
     def matches(self) -> pd.DataFrame:
         """Return one-passenger trips on Mondays in May at 10 AM, nearest 0.41 km first."""
         r = self.rows

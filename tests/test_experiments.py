@@ -24,6 +24,7 @@ from experiments import (
     report,
     results,
     runs,
+    scenes,
     table2_taxi,
     taxi,
 )
@@ -72,6 +73,7 @@ def test_experiments_use_the_public_interface_only() -> None:
     # the array alias, classic EI to compare with, and how to say "as in the paper"
     assert inside <= {
         ("bayescfx.arrays", "Array"),
+        ("bayescfx.arrays", "Array", "Mask"),
         ("bayescfx.acquisition.ei", "expected_improvement"),
         ("bayescfx.search.belief", "Surrogate"),
     }
@@ -219,7 +221,7 @@ def test_thresholds_jump_and_a_bare_potential_jumps_just_as_far(tmp_path: Path) 
 
 
 def test_the_acquisition_concentrates_on_the_target_set() -> None:
-    scene = fig2_acquisition.breast_cancer(25)
+    scene = scenes.breast_cancer(25)
     shares = fig2_acquisition.shares((scene, "random", 3))
     area = float(scene.inside.mean())
     assert shares["EI-CFX, log-odds"][-1] > 3 * area
