@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -62,6 +63,39 @@ def test_a_pipeline_with_encoders_gets_raw_columns() -> None:
     model = make_pipeline(encoder, HistGradientBoostingRegressor(random_state=0)).fit(X, y)
     answer = ask(model, X, cfx.increase(percent=15), fix=("age",))
     assert answer.best.row["age"] == X["age"].iloc[QUERY]
+
+
+def test_a_model_gets_rows_in_the_form_it_was_fitted_on() -> None:
+    # Each of these warns at every call, or fails, if it gets the other form.
+    X, y = diabetes()
+    by_name = make_column_transformer((StandardScaler(), ["bmi", "bp", "s5"]))
+    lightgbm = importlib.import_module("lightgbm")
+    boosted = lightgbm.LGBMRegressor(n_estimators=10, verbose=-1, n_jobs=1)
+    cases = (
+        (RandomForestRegressor(10, random_state=0), X.to_numpy(), X),
+        (make_pipeline(by_name, Ridge()), X, X.to_numpy()),
+        (boosted, X, X.to_numpy()),
+        (boosted, X.to_numpy(), X),
+    )
+    for model, fitted, asked in cases:
+        model.fit(fitted, y)
+        np.testing.assert_array_equal(as_model(model)(asked), model.predict(fitted))
+    labels = np.where(y > 150, "high", "low")
+    for fitted, asked in ((X, X.to_numpy()), (X.to_numpy(), X)):
+        clf = make_pipeline(StandardScaler(), LogisticRegression()).fit(fitted, labels)
+        outputs = cfx.probability(clf, "high")(asked)
+        np.testing.assert_array_equal(outputs, clf.predict_proba(fitted)[:, 0])
+
+
+def test_an_estimator_that_reads_columns_by_name_keeps_its_frame() -> None:
+    class Ratio(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+        n_features_in_ = 2
+
+        def predict(self, rows: Any) -> Any:
+            return rows["bmi"] / rows["bp"]
+
+    X, _ = diabetes()
+    np.testing.assert_array_equal(as_model(Ratio())(X), X["bmi"] / X["bp"])
 
 
 def test_a_classifier_is_its_probability() -> None:

@@ -167,6 +167,9 @@ def test_a_feature_is_found_by_name_or_by_number_in_arrays() -> None:
     assert space.schema.position("x1") == space.schema.position(1) == 1
     with pytest.raises(SpaceError, match=r"`space` has no feature 'x7'. Features: x0, x1, x2"):
         space.fix("x7")
+    message = r"features must be named one by one; got \['x0', 'x1'\]\. Write \*names for a list\."
+    with pytest.raises(SpaceError, match=message):
+        space.fix(["x0", "x1"])  # type: ignore[arg-type]  # a mistake that users make
 
 
 # ── one-hot groups ──

@@ -85,6 +85,10 @@ def test_impossible_kinds_are_refused(kinds: Any, message: str) -> None:
     ("X", "message"),
     [
         (np.zeros(3), r"`X` must be a DataFrame or a 2-D array; got shape \(3,\)"),
+        (
+            pd.DataFrame({"a": pd.arrays.SparseArray([1.0, 0.0])}),
+            r"column 'a' must be dense; got Sparse.*Convert it with X\[name\]\.sparse\.to_dense",
+        ),
         (np.zeros((0, 3)), r"at least one row and one column; got \(0, 3\)"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "'a' occurs twice"),
         (pd.DataFrame({("a", 1): [1]}), "one level of column names"),

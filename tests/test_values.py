@@ -52,6 +52,8 @@ CELLS: list[Any] = [
     [1.0, np.int16(2)],
     {"a": 1, ("b", 2): pd.NaT},
     pd.Interval(0, 1.5, closed="left"),
+    pd.Period("2020-03", "M"),
+    pd.Period("2020-03-05 10:00", "h"),
 ]
 
 

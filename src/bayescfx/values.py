@@ -27,7 +27,7 @@ def to_plain(value: object) -> Plain:
     ----------
     value : object
         A cell: number, text, boolean, ``None``, NumPy scalar, time stamp, missing value, interval,
-        or a tuple, list or dict of these.
+        period, or a tuple, list or dict of these.
 
     Returns
     -------
@@ -158,6 +158,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any], Plain]], ...] = (
     (pd.Timestamp, _write_timestamp),
     (pd.Timedelta, _write_timedelta),
     (pd.Interval, _write_interval),
+    (pd.Period, lambda v: _tag("period", [v.ordinal, v.freqstr])),
     (dt.datetime, lambda v: _tag("datetime", v.isoformat())),
     (dt.date, lambda v: _tag("date", v.isoformat())),
     (dt.time, lambda v: _tag("time", v.isoformat())),
@@ -176,6 +177,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "timestamp": _read_timestamp,
     "timedelta": lambda v: pd.Timedelta(np.timedelta64(v[0], v[1])),
     "interval": lambda v: pd.Interval(from_plain(v[0]), from_plain(v[1]), v[2]),
+    "period": lambda v: pd.Period(ordinal=v[0], freq=v[1]),
     "datetime": dt.datetime.fromisoformat,
     "date": dt.date.fromisoformat,
     "time": dt.time.fromisoformat,

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import CLASSIFIERS, adapted
+from bayescfx.model.columns import as_fitted
 from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
 
 _SHOWN = 20
@@ -72,7 +73,7 @@ class _Column:
     n_classes: int
 
     def __call__(self, rows: Any) -> object:
-        table = np.asarray(self.clf.predict_proba(rows))
+        table = np.asarray(self.clf.predict_proba(as_fitted(self.clf, rows)))
         if table.shape != (len(rows), self.n_classes):
             raise ModelError(
                 f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "

@@ -37,6 +37,36 @@ def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
     return rows.astype(dict.fromkeys(plain, "category")) if plain else rows
 
 
+def as_fitted(estimator: Any, rows: Any) -> Any:
+    """Return rows in the form that an estimator was fitted on: with its column names, or without.
+
+    Estimators take the other form too, but warn at every call, and a pipeline that chooses
+    columns by name refuses an array.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted, with the attributes of scikit-learn's estimators.
+    rows : DataFrame or array
+        What the space is made of.
+
+    Examples
+    --------
+    >>> class Fitted:
+    ...     n_features_in_, feature_names_in_ = 2, ["age", "bmi"]
+    >>> as_fitted(Fitted(), np.array([[30.0, 21.5]])).columns.tolist()
+    ['age', 'bmi']
+    """
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    if isinstance(rows, np.ndarray):
+        made_up = all(re.fullmatch(r"Column_\d+", str(name)) for name in names)  # by LightGBM
+        fits = len(names) == rows.shape[1] and not made_up
+        return pd.DataFrame(rows, columns=names) if fits else rows
+    bare = not names and type(estimator).__module__.startswith("sklearn.")
+    numeric = bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes)
+    return numeric_matrix(rows, "the model") if numeric else rows
+
+
 def same_name(name: object) -> str:
     """Return a name as libraries write it that allow only letters, digits and ``_``.
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
 from bayescfx.model.adapters import ADAPTERS, Predict, adapted
+from bayescfx.model.columns import as_fitted
 from bayescfx.space.schema import Schema
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -147,6 +148,17 @@ class Model:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """A fitted estimator, which gets rows as it was fitted on them."""
+
+    estimator: Any
+
+    def __call__(self, rows: Rows) -> object:
+        """Return the outputs for the rows."""
+        return self.estimator.predict(as_fitted(self.estimator, rows))
+
+
 def as_model(model: object, schema: Schema | None = None) -> Model:
     """Return a user's model as a checked :class:`Model`.
 
@@ -190,7 +202,7 @@ def predict_of(model: object) -> Predict:
         return adapt(model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
-        return predict
+        return Estimator(model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(

@@ -55,11 +55,15 @@ def cell(value: Any, digits: int = 4) -> str:
     ('clerk', '0.1235', '7', 'True', 'missing')
     >>> cell(pd.Timestamp("2024-03-01")), cell(pd.Timestamp("2024-03-01 08:30"))
     ('2024-03-01', '2024-03-01 08:30')
+    >>> cell(pd.Timedelta("3D")), cell(pd.Timedelta("36h"))
+    ('3 days', '1 days 12:00:00')
     """
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "missing"
     if _is_time(value):
         return times(value)[0]
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        return str(pd.Timedelta(value)).removesuffix(" 00:00:00")
     if isinstance(value, bool | numbers.Integral) or not isinstance(value, numbers.Real):
         return str(value)
     return number(float(value), digits)

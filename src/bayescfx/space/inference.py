@@ -79,6 +79,11 @@ def infer_schema(
     columns = []
     for name in frame.columns:
         cells = frame[name]
+        if isinstance(cells.dtype, pd.SparseDtype):
+            raise SpaceError(
+                f"column {name!r} must be dense; got {cells.dtype}. Convert it with "
+                "X[name].sparse.to_dense()."
+            )
         features[name] = _feature(name, cells, kinds.get(name))
         _check_dtype(name, features[name], cells.dtype)
         columns.append(Column(name, cells.dtype))

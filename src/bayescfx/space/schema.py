@@ -128,6 +128,10 @@ class Schema:
         SpaceError
             If there is no such feature.
         """
+        if isinstance(name, list | set | dict):
+            raise SpaceError(
+                f"features must be named one by one; got {name!r}. Write *names for a list."
+            )
         if name in self.positions:
             return self.positions[name]
         if self.array is not None and isinstance(name, (int, np.integer)):
