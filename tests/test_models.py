@@ -79,12 +79,12 @@ def test_a_model_gets_rows_in_the_form_it_was_fitted_on() -> None:
     )
     for model, fitted, asked in cases:
         model.fit(fitted, y)
-        np.testing.assert_array_equal(as_model(model)(asked), model.predict(fitted))
+        np.testing.assert_allclose(as_model(model)(asked), model.predict(fitted), rtol=1e-12)
     labels = np.where(y > 150, "high", "low")
     for fitted, asked in ((X, X.to_numpy()), (X.to_numpy(), X)):
         clf = make_pipeline(StandardScaler(), LogisticRegression()).fit(fitted, labels)
         outputs = cfx.probability(clf, "high")(asked)
-        np.testing.assert_array_equal(outputs, clf.predict_proba(fitted)[:, 0])
+        np.testing.assert_allclose(outputs, clf.predict_proba(fitted)[:, 0], rtol=1e-12)
 
 
 def test_an_estimator_that_reads_columns_by_name_keeps_its_frame() -> None:
