@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -45,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     settings = Settings(quick=given.quick, jobs=given.jobs, data=given.data)
     numbers, figures, page = _places(given.out, given.quick)
-    for name in given.only or EXPERIMENTS:
+    todo = given.only or list(EXPERIMENTS)
+    for k, name in enumerate(todo, start=1):
         module, begun = EXPERIMENTS[name], time.perf_counter()
+        print(f"[{k}/{len(todo)}] {name}", file=sys.stderr, flush=True)
         try:
             result = results.save(module.NAME, module.run(settings), numbers)
         except DataError as error:
@@ -88,7 +91,8 @@ def _parser() -> argparse.ArgumentParser:
         help=f"some of: {', '.join(EXPERIMENTS)}",
     )
     parser.add_argument("--data", type=Path, help="folder with the data (default: $BAYESCFX_DATA)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=int, default=cores, help="processes (default: every core)")
     parser.add_argument("--out", type=Path, help="write results, figures and page here")
     return parser
 

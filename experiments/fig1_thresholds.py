@@ -50,7 +50,7 @@ def run(settings: Settings) -> dict[str, Any]:
     worth = np.array([relative(w, f(X1)) for w in sweep])
     every = settings.pick(9, 36)
     tasks = [(kind, float(w)) for kind in ("threshold", "potential") for w in sweep[::every]]
-    answers = each(ask, tasks, NAME, jobs=1)
+    answers = each(ask, tasks, NAME, settings.jobs)
     return {
         "output": start,
         "eps1": eps1,
@@ -118,11 +118,13 @@ def model_frame(rows: Any) -> Array:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Draw the function, the counterfactual against the parameter, and the worth of x₁."""
-    with figure(path, 15.0, 4.9) as canvas:
+    with figure(path, 15.0, 5.6) as canvas:
         left, middle, right = canvas.subplots(1, 3, width_ratios=[1.0, 1.25, 1.0])
         _draw_function(left, result)
         _draw_curves(middle, result)
         _draw_worth(right, result)
+        handles, texts = middle.get_legend_handles_labels()
+        canvas.legend(handles, texts, loc="outside lower center", ncols=len(texts))
 
 
 def _draw_function(ax: Any, result: dict[str, Any]) -> None:
@@ -159,22 +161,21 @@ def _draw_curves(ax: Any, result: dict[str, Any]) -> None:
             color=color,
             markerfacecolor="white",
             markersize=7,
-            label=f"{kind}, by `explain`",
+            label=f"{kind}, found by search",
         )
     ax.set(xlabel="threshold ε, or width w", ylabel="counterfactual x", ylim=(1.3, 4.2))
     ax.set_title("Where the counterfactual is")
-    ax.legend(fontsize=10, loc="center right", bbox_to_anchor=(1.0, 0.36))
 
 
 def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
     sweep = np.array(result["sweep"])
-    ax.plot(sweep, sweep <= result["f_x1"], color=VERMILION, linestyle="--", label="threshold")
+    wide = {"color": VERMILION, "linewidth": 6, "alpha": 0.45}
+    ax.plot(sweep, sweep <= result["f_x1"], label="threshold", **wide)
     ax.plot(sweep, result["worth_of_x1"], color=BLUE, label="potential")
     for size in (result["eps1"], result["eps2"]):
         ax.axvline(size, color=GREY, linewidth=1)
     ax.set(xlabel="threshold ε, or width w", ylabel="worth of $x_1$, relative to the best")
     ax.set(ylim=(-0.04, 1.12), title="What the answer $x_1$ is worth")
-    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
 
 
 def tell(result: dict[str, Any]) -> str:

@@ -164,6 +164,53 @@ def test_an_altered_adult_file_is_refused(tmp_path: Path) -> None:
         data.load_adult(tmp_path)
 
 
+def taxi_file(folder: Path, name: str, vendor: int) -> None:
+    """Write a taxi file of one trip."""
+    folder.mkdir(exist_ok=True)
+    row = dict.fromkeys(data.TAXI_COLUMNS, 1) | {"vendor_id": vendor}
+    pd.DataFrame([row]).to_csv(folder / name, index=False)
+
+
+def test_the_variable_names_the_folder_and_a_given_folder_goes_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taxi_file(tmp_path / "a", "nyc_taxi.csv.gz", 1)
+    taxi_file(tmp_path / "b", "train.csv", 2)
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path / "a"))
+    assert data.load_taxi()["vendor_id"].tolist() == [1]
+    assert data.load_taxi(tmp_path / "b")["vendor_id"].tolist() == [2]
+    monkeypatch.delenv(data.VARIABLE)
+    with pytest.raises(data.DataError, match="BAYESCFX_DATA is not set"):
+        data.load_taxi()
+
+
+def test_another_table_from_openml_is_refused(
+    no_folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = dict.fromkeys(data.ADULT_COLUMNS, "1") | {"class": ">50K"}
+    monkeypatch.setattr(data, "_fetch", lambda: pd.DataFrame([row]).drop(columns="income"))
+    with pytest.raises(data.DataError, match=f"Adult from OpenML {data.OPENML_ID} has the checks"):
+        data.load_adult()
+
+
+def test_openml_is_asked_for_adult_with_a_cache(
+    no_folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the real `_fetch`, with scikit-learn's fetcher replaced
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+    asked: dict[str, Any] = {}
+
+    def fetcher(**options: Any) -> Any:
+        asked.update(options)
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetcher)
+    with pytest.raises(data.DataError, match="OSError: no network"):
+        data.load_adult()
+    assert asked["data_id"] == 1590
+    assert asked["cache"] is True
+
+
 @needs_data
 def test_openml_gives_the_same_table_as_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     table = data.load_adult(FOLDER)
