@@ -4,8 +4,8 @@
 per line; a comment ``# exit code 3 or 4`` says what one returns if not 0. A ``text`` block right
 below shows what the block prints. Nothing else runs: ``console`` is for other programs.
 
-``python -m tests.pages`` runs every page and rewrites the outputs shown, so that readers see what
-the code prints now; with names of pages, only those.
+``python -m tests.pages`` runs every page, rewrites the outputs shown and draws the figures, so that
+readers see what the code prints now; with names of pages, only those are run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -160,24 +160,17 @@ def refreshed(text: str, printed: dict[int, str]) -> str:
     return text
 
 
-def _keep_pictures(folder: Path) -> None:
-    """Take over the pictures that the docs show."""
-    for shown in (ROOT / "docs" / "images").glob("*.png"):
-        drawn = folder / shown.name
-        if drawn.is_file():
-            shutil.copyfile(drawn, shown)
-
-
 def rewrite(names: Sequence[str]) -> None:
-    """Run pages and rewrite the outputs they show."""
+    """Run pages and rewrite the outputs they show; without names, draw the figures again too."""
     for page in pages():
         if not names or name_of(page) in names:
             with tempfile.TemporaryDirectory() as folder:
                 printed = run(page, Path(folder))
-                _keep_pictures(Path(folder))
             text = page.read_text(encoding="utf-8")
             page.write_text(refreshed(text, printed), encoding="utf-8")
             sys.stderr.write(f"{name_of(page)}\n")
+    if not names:
+        runpy.run_path(str(ROOT / "examples" / "figures.py"), run_name="__main__")
 
 
 if __name__ == "__main__":
