@@ -50,6 +50,10 @@ class Case:
     best : float
         The output in the cube that is nearest to the target in potential; the target itself where
         it can be reached.
+    without : float, optional
+        The same for those who never enter the part that is cut off by a jump.
+    beyond : tuple of float, optional
+        The middle of that part.
     """
 
     name: str
@@ -58,12 +62,21 @@ class Case:
     query: float
     target: float
     best: float
+    without: float | None = None
+    beyond: tuple[float, ...] | None = None
 
     def optimum(self) -> float:
         """Return ρ* relative to the potential's peak."""
+        return self._worth(self.best)
+
+    def outside(self) -> float | None:
+        """Return the shortfall of those who stay on this side of the jump."""
+        return None if self.without is None else 1.0 - self._worth(self.without) / self.optimum()
+
+    def _worth(self, output: float) -> float:
         start = float(self.f(np.full((1, self.dimension), self.query))[0])
         potential = cfx.reach(self.target).potential(start)
-        return float(potential.value(self.best)) / potential.peak
+        return float(potential.value(output)) / potential.peak
 
 
 def smooth(X: Array) -> Array:
@@ -125,7 +138,7 @@ def bounded(X: Array) -> Array:
 CASES = (
     Case("smooth, 1 feature", smooth, 1, 0.2, 0.5, 0.5),
     Case("flat but for a cliff, 2", flat, 2, 0.1, 0.5, 0.5),
-    Case("discontinuous, 2", broken, 2, 0.1, 2.9, 2.9),
+    Case("discontinuous, 2", broken, 2, 0.1, 2.9, 2.9, without=1.5, beyond=(0.7, 0.65)),
     Case("steps, 3", steps, 3, 0.05, 20.9, 20.9),
     Case("target out of reach, 3", bounded, 3, 0.0, 1.5, 1.0),
     Case("multimodal, 4", multimodal, 4, 0.9, -6.0, -6.0),
@@ -145,21 +158,22 @@ def run(settings: Settings) -> dict[str, Any]:
         for seed in seeds
     ]
     found = each(search, tasks, NAME, settings.jobs)
-    shortfall: dict[tuple[str, str], list[Array]] = {}
-    for (case, method, _, _), values in zip(tasks, found, strict=True):
-        shortfall.setdefault((case.name, method), []).append(values)
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for (case, method, _, _), one in zip(tasks, found, strict=True):
+        groups.setdefault((case.name, method), []).append(one)
     parts = {
         case.name: {
             "optimum": case.optimum(),
-            "methods": {m.name: _summary(np.array(shortfall[case.name, m.name])) for m in METHODS},
+            "outside": case.outside(),
+            "methods": {m.name: _summary(groups[case.name, m.name]) for m in METHODS},
         }
         for case in cases
     }
     return {"budget": budget, "seeds": len(seeds), "floor": FLOOR, "cases": parts}
 
 
-def search(task: tuple[Case, str, int, int]) -> Array:
-    """Return the shortfall after each call, ``(budget,)``."""
+def search(task: tuple[Case, str, int, int]) -> tuple[Array, list[float] | None]:
+    """Return the shortfall after each call, ``(budget,)``, and the belief beyond a jump."""
     case, name, budget, seed = task
     (method,) = (m.search for m in METHODS if m.name == name)
     space = cfx.Space({k: cfx.Real(0.0, 1.0) for k in range(case.dimension)}).cost(weight=0)
@@ -174,11 +188,23 @@ def search(task: tuple[Case, str, int, int]) -> Array:
         rng=seed,
     )
     best = padded(np.asarray(answer.trace), budget)
-    return np.maximum(1.0 - best / case.optimum(), 0.0)
+    believed = None
+    if case.beyond is not None and name == "Bayes-CFX":
+        believed = _believed(answer.evaluations, np.array([case.beyond]))
+    return np.maximum(1.0 - best / case.optimum(), 0.0), believed
 
 
-def _summary(shortfall: Array) -> dict[str, Any]:
-    return {
+def _believed(evaluations: cfx.Evaluations, x: Array) -> list[float]:
+    """Return mean and deviation at a point of a surrogate that knows the evaluations."""
+    X, y = (np.asarray(part, float) for part in (evaluations.rows, evaluations.outputs))
+    mean, std = cfx.GaussianProcess().fit(X, y).predict(x)
+    return [float(mean[0]), float(std[0])]
+
+
+def _summary(found: list[tuple[Array, list[float] | None]]) -> dict[str, Any]:
+    shortfall = np.array([values for values, _ in found])
+    beliefs = [belief for _, belief in found if belief is not None]
+    return ({"belief_beyond": beliefs} if beliefs else {}) | {
         "median": np.median(shortfall, axis=0),
         "worst": shortfall.max(axis=0),
         "quartiles": np.quantile(shortfall, [0.25, 0.75], axis=0),
@@ -268,11 +294,40 @@ def _verdict(result: dict[str, Any]) -> str:
         )
     ahead = [name for name, part in cases.items() if _lowest(part) == "Bayes-CFX"]
     text += f"Its median shortfall is the lowest of the four (or level) on {len(ahead)}. "
+    text += "".join(_behind(result))
     return text + (
         "The theorem assumes the generalised no-empty-ball property of the covariance; the paper "
         "does not check it for the RBF kernel of its experiments. And it is about a fixed prior, "
         "where the paper's search and ours learn the hyperparameters as the data come in."
     )
+
+
+def _behind(result: dict[str, Any]) -> list[str]:
+    """Say where random search does better than Bayes-CFX, which no limit excuses."""
+    told = []
+    for name, part in result["cases"].items():
+        ours, random = part["methods"]["Bayes-CFX"], part["methods"]["Random"]
+        if ours["below_1_percent"] >= random["below_1_percent"]:
+            continue
+        text = (
+            f"\n\n> **Weaker than the paper says** on *{name}*: Bayes-CFX is within 1 % for "
+            f"{ours['below_1_percent']:.0%} of the seeds, random search for "
+            f"{random['below_1_percent']:.0%}."
+        )
+        if part["outside"] is not None:
+            pairs = zip(ours["final"], ours["belief_beyond"], strict=True)
+            stuck = [belief for value, belief in pairs if value >= 0.999 * part["outside"]]
+            widest = max((std for _, std in stuck), default=0.0)
+            text += (
+                f" {len(stuck)} of {len(ours['final'])} seeds never cross the jump: they end with "
+                "the best output of the slope, which the surrogate has learnt so well that beyond "
+                "the jump, where it is wrong by 2, it claims a standard deviation of at most "
+                f"{widest:.1g}. A discontinuous function is not one that the prior could have "
+                "drawn, so the theorem does not speak of it; but the paper's conclusion, a "
+                "guarantee even when the model is not differentiable, must not be read so widely."
+            )
+        told.append(text + "\n\n")
+    return told
 
 
 def _lowest(part: dict[str, Any]) -> str:
