@@ -226,7 +226,7 @@ def _draw_existence(ax: Any, result: dict[str, Any]) -> None:
         missed = [r for r in rows if r["satisfied"] != r["clauses"]]
         for part, fill, text in ((solved, color, label), (missed, "white", f"{label}: not found")):
             if part:
-                x = [r["variables"] + shift + 0.05 * (r["seed"] - 2.5) for r in part]
+                x = [r["variables"] + shift + 0.07 * (r["seed"] - 1.5) for r in part]
                 y = [r["calls"] for r in part]
                 ax.plot(x, y, mark, color=color, markerfacecolor=fill, markersize=9, label=text)
     ax.plot(sizes, [2**n for n in sizes], ":", color=GREY, label="all assignments")

@@ -15,8 +15,9 @@ HEAD = """\
 
 *Counterfactual Explanations for Arbitrary Regression Models* (Spooner, Dervovic, Long, Shepard,
 Chen, Magazzeni; 2021). This page is written by `make reproduce`; numbers are in
-`experiments/results/*.json`, code in `experiments/`, one readable script per result. Only the
-public API of `bayescfx` is used, seeds are fixed, and running it twice gives the same bytes.
+`experiments/results/*.json`, code in `experiments/`, one readable script per result. Searches go
+through the public API of `bayescfx`, seeds are fixed, and running it twice gives the same bytes
+(tested with small versions).
 
 The paper's own code is not public, and it leaves out: the rows and features behind Figure 2, the
 number of boosting rounds, the taxi trip's coordinates, GPyOpt's settings, the number of seeds, and
@@ -31,8 +32,10 @@ TAIL = """\
 ```sh
 make reproduce                                # everything, into docs/reproduction.md
 python -m experiments --only adult taxi       # some of it
-python -m experiments --quick --out look # small versions, elsewhere
+python -m experiments --quick --out look      # small versions, elsewhere
 ```
+
+It uses every core (`--jobs`) and needs no network if the data folder is there.
 
 Data: `BAYESCFX_DATA` (or `--data`) names a folder with `adult.csv.gz` and `nyc_taxi.csv.gz` (or
 Kaggle's `train.csv`). Without the first, Adult is fetched from OpenML by scikit-learn, cached, and

@@ -216,7 +216,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
             ax.set(yticks=range(len(PAPER)), yticklabels=labels[::-1])
             ax.set_title(f"per cent of the {'logarithm' if name == LOG else 'seconds'}", pad=10)
         handles, texts = axes[0].get_legend_handles_labels()
-        canvas.legend(handles, texts, loc="outside upper center", ncols=len(texts))
+        canvas.legend(handles, texts, loc="outside upper center", ncols=len(texts), markerscale=0.7)
 
 
 def _draw_rows(ax: Any, part: dict[str, Any], *, with_paper: bool) -> None:
