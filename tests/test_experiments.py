@@ -19,6 +19,7 @@ from experiments import (
     data,
     fig1_thresholds,
     fig2_acquisition,
+    fig2_words,
     fig3_potentials,
     fig4_adult,
     report,
@@ -26,6 +27,7 @@ from experiments import (
     runs,
     scenes,
     table2_taxi,
+    table2_words,
     taxi,
 )
 from experiments.__main__ import EXPERIMENTS, main
@@ -359,6 +361,95 @@ def test_the_taxi_grid_and_the_space_allow_the_same_rows() -> None:
     assert region.contains(region.encode(rows)).all()
     assert set(rows["weekday"]) == {5, 6, 0, 1, 2}
     assert (rows["minute_of_day"] // 60 == rows["hour"]).all()
+
+
+# ── words follow numbers ──
+
+
+def taxi_row(percent: int, bound: int | None, share: float, status: str) -> dict[str, Any]:
+    """Return a row of Table 2 as `run` makes it."""
+    out = status != "reached"
+    brute = {"potential": 0.9, "percent": 46.6 if out else percent, "moves": [0, 1, 0, 0.5]}
+    answer = {"status": status, "calls": 9, "percent": percent, "moves": [1, 0, 0, -0.5]}
+    return {
+        "percent": percent,
+        "bound": bound,
+        "brute": brute | {"satisfiable": not out, "accepted": 0 if out else 7, "rows": 100},
+        "share": [share],
+        "share_early": [0.5 * share],
+        "answers": [answer],
+    }
+
+
+def taxi_result(share: float, status: str) -> dict[str, Any]:
+    """Return a result of Table 2 in which targets above 20 % are out of reach."""
+    rows = [
+        taxi_row(percent, bound, share, "reached" if percent <= 20 else status)
+        for percent, bound, _, _ in table2_words.PAPER
+    ]
+    part = {
+        "seeds": 1,
+        "query": {"distance": 0.5, "minute_of_day": 639.0, "hour": 10.0},
+        "seconds": 86.0,
+        "output": 4.8,
+        "reachable_percent": [-40.0, 47.6],
+        "shorter_trip_percent": 20.0,
+        "rows": rows,
+    }
+    numbers = {"trips_read": 9, "trips": 8, "faster_than_30_km_h": 0.05, "rounds": 100}
+    numbers |= {"distance_sd": 3.9, "rmse_log_train": 0.17, "budget": 200, "early": 100}
+    variants = {variant.name: part for variant in table2_taxi.VARIANTS}
+    return numbers | {"matches": 55, "variants": variants}
+
+
+def test_table_2_says_what_its_numbers_say() -> None:
+    good = table2_words.tell(taxi_result(0.995, "unreachable"))
+    assert "yes on the scale of log (lowest 0.9950 of 20 rows" in good
+    assert "0.4975 if every search had ended at call 100" in good
+    assert '15 of 15 searches for targets out of reach end as "unreachable", 0 as' in good
+    assert "hour 9 with the minute of 10:39" in good
+    assert "1.0 with it" not in good
+    assert "2.0 without a cost, 2.0 with it" in good
+    bad = table2_words.tell(taxi_result(0.98, "best_guess"))
+    assert "**no** on the scale of log (lowest 0.9800" in bad
+    assert "0 of 15 searches" in bad
+    assert "brute force gets up to 93% of the way" in bad
+
+
+def test_a_figure_2_in_which_the_naive_acquisition_wins_says_so() -> None:
+    curve = {
+        row: {"median": [0.1] * 7 + [last]}
+        for row, last in zip(fig2_words.ROWS, (0.4, 0.9, 0.95), strict=True)
+    }
+    scene = {
+        "features": ["a", "b"],
+        "f_query": 0.9,
+        "lowest": 0.1,
+        "log_odds_span": 5.0,
+        "area": 0.1,
+        "share": dict.fromkeys(fig2_words.DESIGNS, curve | {"apart": 0.5}),
+    }
+    scenes_ = dict.fromkeys(fig2_words.SCENES, scene)
+    text = fig2_words.tell({"scenes": scenes_, "epsilon": 0.1, "seeds": 20})
+    assert "ahead of EI on ρ∘f at n = 8 in 0 of 6 cases" in text
+    assert "**Contradicts the paper in one point.**" in text
+    assert "90% on breast cancer" in text
+    assert "less than half of the mass is in the set in 6 of 6 cases" in text
+
+
+def test_consistency_says_where_random_search_is_better() -> None:
+    ours = {"below_1_percent": 0.5, "final": [0.49, 0.0], "belief_beyond": [[1.0, 0.002]] * 2}
+    methods = {
+        m.name: {"median": [1.0, 0.0], "worst": [1.0, 0.0], "below_1_percent": 1.0}
+        for m in consistency.METHODS
+    }
+    methods["Bayes-CFX"] |= ours
+    case = {"optimum": 1.0, "outside": 0.49, "methods": methods}
+    text = consistency.tell({"cases": {"cut": case}, "budget": 2, "seeds": 2, "floor": 1e-8})
+    assert "Bayes-CFX is within 1 % for 50% of the seeds, random search for 100%" in text
+    assert "1 of 2 seeds never cross the jump" in text
+    assert "standard deviation of at most 0.002" in text
+    assert "**Weaker than the paper says** on *cut*" in text
 
 
 # ── everything, in small ──
