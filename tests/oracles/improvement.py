@@ -2,7 +2,9 @@
 
 Nothing is shared with the library. The EP family is done by the closed form with Lambert's W in as
 many digits as its cancellation needs; plateaus by composite Gauss-Legendre with 40 nodes on
-short pieces. Derivatives are central differences in the same precision.
+short pieces. Derivatives of the EP family are central differences in the same precision; those
+of plateaus are integrals of the exact derivatives of the integrand, because deep inside a range
+they are smaller than any difference can tell.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def log_ei(question: Question, mean: Any = None, std: Any = None) -> Any:
         floor, best = max(-best, mp.mpf(0)), max(best, mp.mpf(0))  # potentials are not negative
         shape = [mp.mpf(x) for x in question.shape]
         if question.kind == "plateau":
-            total = _plateau(shape, mean, std, best)
+            total = _plateau(shape, mean, std, best)[0]
         else:
             sides = {"aep+": (1,), "aep-": (-1,), "sep": (-1, 1)}[question.kind]
             origin, width = shape
@@ -70,9 +72,19 @@ def log_ei(question: Question, mean: Any = None, std: Any = None) -> Any:
 
 
 def gradient(question: Question) -> tuple[Any, Any]:
-    """Return d log EI / d mean and / d std by central differences."""
+    """Return d log EI / d mean and / d std."""
     with mp.workdps(DIGITS):
         mean, std = mp.mpf(question.mean), mp.mpf(question.std)
+        if question.kind == "plateau":
+            best = mp.mpf(question.best)
+            shape = [mp.mpf(x) for x in question.shape]
+            total, slope, bend = _plateau(shape, mean, std, max(best, mp.mpf(0)))
+            total += max(-best, mp.mpf(0))
+            return slope / total, std * bend / total
+        if question.best < 0.0:  # what the floor adds has no slope: share the inner gradient out
+            inner = question.changed(len(question.inputs()) - 1, 0.0)
+            share = mp.exp(log_ei(inner) - log_ei(question))
+            return tuple(share * part for part in gradient(inner))
         h = std * mp.mpf(10) ** -12
         d_mean = (log_ei(question, mean + h, std) - log_ei(question, mean - h, std)) / (2 * h)
         d_std = (log_ei(question, mean, std + h) - log_ei(question, mean, std - h)) / (2 * h)
@@ -86,20 +98,12 @@ def ulp_effect(question: Question) -> float:
 
 
 def gradient_effect(question: Question) -> tuple[float, float]:
-    """Return what ten last places of any input, or 1e-9 of the deviation, do to the gradient.
-
-    The second is what "relative" means where a part of the gradient passes through zero.
-    """
+    """Return how much each part of the gradient changes with the last place of any input."""
     here = gradient(question)
     effects = [0.0, 0.0]
-    nudge = 1e-9 * question.std
-    n = len(question.shape)
-    moved = [question.changed(n, question.mean + sign * nudge) for sign in (-1, 1)]
-    moved += [question.changed(n + 1, question.std + sign * nudge) for sign in (-1, 1)]
-    for factor, others in ((10.0, question.neighbours()), (1.0, moved)):
-        for other in others:
-            for k, part in enumerate(gradient(other)):
-                effects[k] = max(effects[k], factor * float(abs(part - here[k])))
+    for other in question.neighbours():
+        for k, part in enumerate(gradient(other)):
+            effects[k] = max(effects[k], float(abs(part - here[k])))
     return effects[0], effects[1]
 
 
@@ -150,56 +154,69 @@ def _upper(x: Any) -> Any:
     return mp.mpf(0) if x == mp.inf else mp.erfc(x / mp.sqrt(2)) / 2
 
 
-def _plateau(shape: list[Any], mean: Any, std: Any, best: Any) -> Any:
-    """Integrate a plateau: flat part by its probability, tails piece by piece."""
+def _plateau(shape: list[Any], mean: Any, std: Any, best: Any) -> tuple[Any, Any, Any]:
+    """Return E[g], E[g'] and E[g''] of a plateau's improvement g.
+
+    The flat part counts by its probability, the tails piece by piece; the kink at the end of the
+    superlevel set is the part of g'' that is no function.
+    """
     low, high, width = shape
     peak = mp.mpf(math.exp(-1.0))
     if best >= peak:
-        return mp.mpf(0)
+        return mp.mpf(0), mp.mpf(0), mp.mpf(0)
     end = mp.sqrt(peak / best - 1) if best else mp.mpf(10) ** 40
-    total = mp.mpf(0)
+    total, slope, bend = mp.mpf(0), mp.mpf(0), mp.mpf(0)
     if low < high:
         total += (peak - best) * _mass((low - mean) / std, (high - mean) / std)
     knots = [mp.mpf(0), *(mp.mpf(2) ** k for k in range(-1, 133))]
     knots = [k for k in knots if k < end] + [end]
     s = std / width
-
-    def gain(z: Any) -> Any:
-        return peak / (1 + z * z) - best
-
     tops = []
     for corner, sign in ((low, -1), (high, 1)):
         if mp.isfinite(corner):
             m = sign * (mean - corner) / width
+            if best:
+                bend += 2 * end / (1 + end * end) ** 2 * _density((end - m) / s) / s
             for a, b in pairwise(knots):
                 near = (min(max(m, a), b) - m) / s
-                tops.append((-near * near / 2, near, m, a, b))
+                tops.append((-near * near / 2, near, sign, m, a, b))
     largest = max(top for top, *_ in tops)
-    if total > 0:
-        largest = max(largest, mp.log(total))
-    for top, near, m, a, b in tops:
+    for top, near, sign, m, a, b in tops:
         if top >= largest - _FAR:
             reach = mp.sqrt(near * near + 2 * _FAR)
-            total += _piece(gain, max(a, m - reach * s), min(b, m + reach * s), m, s)
-    return total
+            ends = max(a, m - reach * s), min(b, m + reach * s)
+            gain, first, second = _piece(lambda z: _improvement(z, best / peak), ends, m, s)
+            total += peak * gain
+            slope += sign * first
+            bend += second
+    return total, peak * slope / width, peak * bend / width**2
 
 
-def _piece(gain: Callable[[Any], Any], a: Any, b: Any, m: Any, s: Any) -> Any:
-    """Integrate ``gain * N`` over [a, b] by composite Gauss-Legendre."""
+def _improvement(z: Any, level: Any) -> tuple[Any, Any, Any]:
+    """Return improvement, slope and bend of a tail in peaks, at z widths from the range."""
+    fall = 1 / (1 + z * z)
+    return fall - level, -2 * z * fall * fall, (6 * z * z - 2) * fall**3
+
+
+def _piece(parts: Callable[[Any], Any], ends: tuple[Any, Any], m: Any, s: Any) -> list[Any]:
+    """Integrate each of some functions times N over an interval by composite Gauss-Legendre."""
+    a, b = ends
     if b <= a:
-        return mp.mpf(0)
+        return [mp.mpf(0)] * 3
     pieces = max(2, min(12, int(mp.ceil((b - a) / (2 * s)))))
     # a steep density needs short pieces even where it is not wide
     steep = max(abs(a - m), abs(b - m)) / s * ((b - a) / s)
     pieces = max(pieces, min(12, int(mp.ceil(steep / 20))))
-    total = mp.mpf(0)
+    totals = [mp.mpf(0)] * 3
     half = (b - a) / pieces / 2
     for k in range(pieces):
         middle = a + (2 * k + 1) * half
         for x, w in _legendre(40):
             z = middle + half * x
-            total += w * gain(z) * mp.exp(-(((z - m) / s) ** 2) / 2)
-    return total * half / s / mp.sqrt(2 * mp.pi)
+            weight = w * mp.exp(-(((z - m) / s) ** 2) / 2)
+            totals = [t + weight * p for t, p in zip(totals, parts(z), strict=True)]
+    scale = half / s / mp.sqrt(2 * mp.pi)
+    return [t * scale for t in totals]
 
 
 @cache

@@ -15,7 +15,8 @@ from scipy import special
 from bayescfx.arrays import Array, Mask
 from bayescfx.potentials.levels import Edges
 
-_SOUND = 1e-3  # share of its largest term that the value must keep to be trusted
+_SOUND = 1e-5  # share of its terms that the value must keep to be trusted: 1e-10 in the end
+_LEAST = 1e-290  # smaller values have lost digits by underflow
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
@@ -58,19 +59,23 @@ def ep_closed_form(m: Array, s: Array, level: Array, edges: Edges) -> ClosedForm
     c = np.exp(-m * (m / kappa)) / np.sqrt(kappa)
     tau0, tau1 = (z0 - m) / s, (z1 - m) / s
     zeta0, zeta1 = (z0 - gamma) / eta, (z1 - gamma) / eta
-    moments = _normal_moments(zeta0, zeta1)
+    last0, last1 = z0 + np.abs(m), np.where(np.isfinite(z1), z1, 0.0) + np.abs(m)
+    moments, sizes = _normal_moments(zeta0, zeta1, last0 / eta, last1 / eta)
     m1, m2, m3, m4 = (_raw_moment(k, gamma, eta, moments) for k in (1, 2, 3, 4))
-    integral = c * m2
-    lost = level * _mass(tau0, tau1)
+    a1, a2, a3, a4 = (_raw_moment(k, np.abs(gamma), eta, sizes) for k in (1, 2, 3, 4))
+    mass, mass_size = _mass(tau0, tau1)
+    mass_size = mass_size + _phi(tau0) * last0 / s + _phi(tau1) * last1 / s
+    value = c * m2 - level * mass
     # rho' = 2 z (1 - z**2) exp(-z**2), rho'' = (2 - 10 z**2 + 4 z**4) exp(-z**2)
     closed = np.isfinite(z1)
     kink1 = np.where(closed, np.where(closed, edges.v_high, 0.0) / np.where(closed, z1, 1.0), 0.0)
     kink0 = -edges.v_low / np.where(z0 > 0.0, z0, 1.0)
     kinks = 2.0 * level * (kink0 * _phi(tau0) + kink1 * _phi(tau1))  # slope = 2 level (1/z - z)
     d_std = s * c * (2.0 * moments[0] - 10.0 * m2 + 4.0 * m4) + kinks
-    value = integral - lost
-    # the derivatives are built from moments of like size, so one test serves all three
-    sound = (value > _SOUND * (integral + lost)) & (value > 1e-290)
+    # each is trusted while its terms are not too large beside what is left of them
+    size = np.maximum(c * a2 + level * mass_size, 2.0 * s * c * (a1 + a3))
+    bend_size = s * (s * c * (2.0 * sizes[0] + 10.0 * a2 + 4.0 * a4) + kinks)
+    sound = (value > _SOUND * np.maximum(size, bend_size)) & (value > _LEAST)
     return ClosedForm(value, 2.0 * c * (m1 - m3), d_std, sound)
 
 
@@ -78,21 +83,34 @@ def _phi(x: Array) -> Array:
     return np.exp(-0.5 * np.square(np.clip(x, -40.0, 40.0))) / _ROOT_TWO_PI
 
 
-def _mass(low: Array, high: Array) -> Array:
-    """Return Phi(high) - Phi(low) from the tail that keeps its digits."""
+def _mass(low: Array, high: Array) -> tuple[Array, Array]:
+    """Return Phi(high) - Phi(low) from the tail that keeps its digits, and Phi + Phi."""
     flip = low > 0.0
-    return special.ndtr(np.where(flip, -low, high)) - special.ndtr(np.where(flip, -high, low))
+    upper = special.ndtr(np.where(flip, -low, high))
+    lower = special.ndtr(np.where(flip, -high, low))
+    return upper - lower, upper + lower
 
 
-def _normal_moments(low: Array, high: Array) -> list[Array]:
-    """Return ``m_k``, k = 0..4, by ``m_k = (k - 1) m_{k-2} - [zeta**(k-1) phi]``."""
+def _normal_moments(
+    low: Array, high: Array, low_error: Array, high_error: Array
+) -> tuple[list[Array], list[Array]]:
+    """Return ``m_k``, k = 0..4, by ``m_k = (k - 1) m_{k-2} - [zeta**(k-1) phi]``.
+
+    Also return the sizes of their roundings: every term by its size, and what the errors of
+    both ends (in units of the last place) do to it.
+    """
     a, b = np.clip(low, -1e30, 1e30), np.clip(high, -1e30, 1e30)
     fa, fb = _phi(a), _phi(b)
     a, b = np.clip(a, -40.0, 40.0), np.clip(b, -40.0, 40.0)  # phi is 0 there in any case
-    moments = [_mass(low, high), fa - fb]
+    mass, mass_size = _mass(low, high)
+    moments, sizes = [mass, fa - fb], [mass_size + fa * low_error + fb * high_error]
+    ga, gb = fa * (1.0 + np.abs(a) * low_error), fb * (1.0 + np.abs(b) * high_error)
+    sizes.append(ga + gb)
     for k in (2, 3, 4):
         moments.append((k - 1) * moments[k - 2] - (b ** (k - 1) * fb - a ** (k - 1) * fa))
-    return moments
+        ends = np.abs(b) ** (k - 1) * gb + np.abs(a) ** (k - 1) * ga
+        sizes.append((k - 1) * sizes[k - 2] + ends)
+    return moments, sizes
 
 
 def _raw_moment(k: int, gamma: Array, eta: Array, moments: list[Array]) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.acquisition.closed_form import ep_closed_form
+from bayescfx.acquisition.ep import Level, ep_log_integral, sep_log_integral, shared_level
 from bayescfx.acquisition.normal import (
     expected_improvement,
     expected_improvement_gradient,
@@ -25,10 +26,11 @@ from bayescfx.acquisition.normal import (
     log_probability_in,
     log_probability_in_with_gradient,
 )
-from bayescfx.acquisition.panels import general_log_integral, plateau_log_integral
-from bayescfx.acquisition.quadrature import LogIntegral, added, ep_exponent, ep_log_integral
-from bayescfx.arrays import Array, Mask
-from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, Potential
+from bayescfx.acquisition.panels import Panels, general_log_integral, panels_above
+from bayescfx.acquisition.plateaus import PlateauLevel, plateau_level, plateau_log_integral
+from bayescfx.acquisition.quadrature import LogIntegral
+from bayescfx.arrays import Array, Indices
+from bayescfx.potentials.family import AEP, PEAK, SEP, LevelPotential, Plateau, Potential
 from bayescfx.potentials.levels import Edges, ep_edges, excess
 from bayescfx.potentials.links import Sampled
 
@@ -50,7 +52,7 @@ __all__ = [
 
 _TINY = 1e-80  # deviations below this many widths count as zero
 _HUGE = 1e60
-_IGNORED = 150.0  # nats by which one side of a SEP may lead before the other is left out
+_BLOCK = 5000  # points per pass: what they need stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,21 @@ class LogEI:
 
     potential: Potential
     best: ArrayLike
-    _edges: Edges | None = field(init=False, repr=False, compare=False, default=None)
+    _level: Level | None = field(init=False, repr=False, compare=False, default=None)
+    _plateau: PlateauLevel | None = field(init=False, repr=False, compare=False, default=None)
+    _panels: Panels | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if isinstance(self.potential, AEP | SEP):
-            depth = excess(np.asarray(self.best, dtype=float))
-            object.__setattr__(self, "_edges", ep_edges(depth))
+            edges = ep_edges(excess(np.asarray(self.best, dtype=float)))
+            shared = edges.t_low.ndim == 0
+            level = (
+                shared_level(Edges(*map(np.atleast_1d, edges))) if shared else Level(edges, None)
+            )
+            object.__setattr__(self, "_level", level)
+        elif isinstance(self.potential, Plateau) and np.ndim(self.best) == 0:
+            best = np.clip(np.atleast_1d(np.asarray(self.best, dtype=float)), 0.0, PEAK)
+            object.__setattr__(self, "_plateau", plateau_level(self.potential, best))
 
     def value_and_gradient(self, mean: ArrayLike, std: ArrayLike) -> LogIntegral:
         """Return log EI-CFX and its derivatives by mean and deviation, each of shape (n,)."""
@@ -91,67 +102,74 @@ class LogEI:
         peak = getattr(self.potential, "peak", np.inf)
         live = (std > _TINY * unit) & (best < peak)
         if live.all():
-            out = self._positive(mean, std, best, None)
+            out = self._positive(mean, std, best, self._level_of(shape, None))
         else:
             out = _at_limit(mean, std, self.potential, best)
             rows = np.flatnonzero(live)
-            for full, part in zip(
-                out, self._positive(mean[rows], std[rows], best[rows], live), strict=True
-            ):
+            level = self._level_of(shape, rows)
+            found = self._positive(mean[rows], std[rows], best[rows], level)
+            for full, part in zip(out, found, strict=True):
                 full[rows] = part
         return LogIntegral(*(np.reshape(part, shape) for part in out))
 
-    def _positive(self, mean: Array, std: Array, best: Array, live: Mask | None) -> LogIntegral:
-        """Evaluate points with a positive deviation and room for improvement."""
+    def _level_of(self, shape: tuple[int, ...], rows: Indices | None) -> Level | None:
+        """Return the thresholds of some points."""
+        if self._level is None or np.ndim(self.best) == 0:
+            return self._level
+        edges = Edges(*(np.broadcast_to(e, shape).ravel() for e in self._level.edges))
+        return Level(edges if rows is None else Edges(*(e[rows] for e in edges)), None)
+
+    def _positive(self, mean: Array, std: Array, best: Array, level: Level | None) -> LogIntegral:
+        """Evaluate points with a positive deviation and room for improvement, block by block."""
+        n = len(mean)
+        if n <= _BLOCK:
+            return self._block(mean, std, best, level)
+        parts = []
+        for i in range(0, n, _BLOCK):
+            cut = slice(i, i + _BLOCK)
+            some = level
+            if level is not None and np.ndim(self.best) > 0:
+                some = Level(Edges(*(e[cut] for e in level.edges)), None)
+            parts.append(self._block(mean[cut], std[cut], best[cut], some))
+        return LogIntegral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _block(self, mean: Array, std: Array, best: Array, level: Level | None) -> LogIntegral:
+        """Evaluate some points; `best` is the same for all if the threshold is."""
+        least = best[:1] if np.ndim(self.best) == 0 else best
         if isinstance(self.potential, AEP | SEP):
-            inner = self._ep(mean, std, live)
+            assert level is not None  # prepared for these families
+            inner = _ep_family(mean, std, self.potential, level)
         elif isinstance(self.potential, Plateau):
-            inner = plateau_log_integral(self.potential, mean, std, np.maximum(best, 0.0))
+            plateau = self._plateau or plateau_level(self.potential, np.maximum(least, 0.0))
+            inner = plateau_log_integral(self.potential, mean, std, plateau)
         else:
-            known = _with_knots(self.potential, mean, std)
-            scalar = np.ndim(self.best) == 0 and best.size > 0
-            return general_log_integral(known, mean, std, best[:1] if scalar else best)
-        return _raised(inner, best) if np.any(best < 0.0) else inner
+            return general_log_integral(self._panels_for(mean, std, least), mean, std)
+        return _raised(inner, best) if np.any(least < 0.0) else inner
 
-    def _ep(self, mean: Array, std: Array, live: Mask | None) -> LogIntegral:
-        """Evaluate the EP family: one side, or the sum of both."""
-        assert self._edges is not None  # set in __post_init__ for these families
-        assert isinstance(self.potential, AEP | SEP)
-        shared = self._edges.t_low.ndim == 0
-        keep = slice(None) if live is None or shared else live
-        edges = Edges(*(np.atleast_1d(e).ravel()[keep] for e in self._edges))
-        if isinstance(self.potential, AEP):
-            return _one_side(mean, std, self.potential, edges)
-        return _both_sides(mean, std, self.potential, edges)
+    def _panels_for(self, mean: Array, std: Array, level: Array) -> Panels:
+        """Return the potential's panels; a threshold that all points share keeps them."""
+        if self._panels is not None:
+            return self._panels
+        known = _with_knots(self.potential, mean, std)
+        panels = panels_above(known, level)
+        if np.ndim(self.best) == 0 and known is self.potential and level.size:
+            object.__setattr__(self, "_panels", panels)
+        return panels
 
 
-def _one_side(mean: Array, std: Array, side: AEP, edges: Edges) -> LogIntegral:
-    """Return the log integral of an AEP in output units."""
-    shift = side.side * (mean - side.origin)
-    m = np.clip(shift / side.width, -_HUGE, _HUGE)
-    m1 = np.clip((shift - side.width) / side.width, -_HUGE, _HUGE)
-    s = np.minimum(std / side.width, _HUGE)
-    value, d_mean, d_std = ep_log_integral(m, m1, s, edges)
-    return LogIntegral(value, side.side * d_mean / side.width, d_std / side.width)
-
-
-def _both_sides(mean: Array, std: Array, both: SEP, edges: Edges) -> LogIntegral:
-    """Return the log integral of a SEP; a side that can't matter is left out."""
-    near, far = both.sides
-    m = np.clip((mean - both.origin) / both.width, -_HUGE, _HUGE)
-    s = np.minimum(std / both.width, _HUGE)
-    lead = ep_exponent(near.side * m, s, edges) - ep_exponent(far.side * m, s, edges)
-    total = []
-    for side, rows in ((near, lead > -_IGNORED), (far, lead < _IGNORED)):
-        if rows.all():
-            total.append(_one_side(mean, std, side, edges))
-            continue
-        part = LogIntegral(np.full(m.shape, -np.inf), np.zeros(m.shape), np.zeros(m.shape))
-        kept = edges if len(edges.t_low) == 1 else Edges(*(e[rows] for e in edges))
-        for full, some in zip(part, _one_side(mean[rows], std[rows], side, kept), strict=True):
-            full[rows] = some
-        total.append(part)
-    return added(total[0], total[1])
+def _ep_family(mean: Array, std: Array, potential: AEP | SEP, level: Level) -> LogIntegral:
+    """Return the log integral of the EP family in output units."""
+    width = potential.width
+    shift = mean - potential.origin
+    if isinstance(potential, AEP):
+        sign: Array | float = float(potential.side)
+        shift, integral = sign * shift, ep_log_integral
+    else:
+        sign, shift, integral = np.sign(shift), np.abs(shift), sep_log_integral
+    m = np.clip(shift / width, -_HUGE, _HUGE)
+    m1 = np.clip((shift - width) / width, -_HUGE, _HUGE)
+    value, d_mean, d_std = integral(m, m1, np.minimum(std / width, _HUGE), level)
+    return LogIntegral(value, sign * d_mean / width, d_std / width)
 
 
 def _raised(inner: LogIntegral, best: Array) -> LogIntegral:

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from bayescfx.acquisition.quadrature import LOG_ROOT_TWO_PI, LogIntegral, added, place, reduce_nodes
+from bayescfx.acquisition.quadrature import (
+    LOG_ROOT_TWO_PI,
+    LogIntegral,
+    added,
+    density_moments,
+    hull,
+)
 from bayescfx.arrays import Array
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.levels import Interval
@@ -232,8 +238,14 @@ def log_normal_mass(low: Array, high: Array, mean: Array, std: Array) -> LogInte
     """
     a = np.maximum((low - mean) / std, -_ENDLESS)
     c = np.minimum((high - mean) / std, _ENDLESS)
-    placed = place(a, c, np.minimum((high - low) / std, 2.0 * _ENDLESS))
-    _, value, first, second = reduce_nodes(placed, placed.density)
+    left = a >= -c
+    span = np.minimum((high - low) / std, 2.0 * _ENDLESS)
+    h = hull(np.maximum(a, -c), np.maximum(c, -a), span)
+    total, first, second = density_moments(h)
+    mean_x, square_x = h.moments(total, first, second)
+    value = np.log(total * h.length) - 0.5 * h.near * h.near - LOG_ROOT_TWO_PI
+    first = np.where(left, 1.0, -1.0) * (h.near + mean_x)
+    second = h.near * (h.near + 2.0 * mean_x) + square_x - 1.0
     # where the mean is well inside: d = (phi(a) - phi(c)) / mass, which moments can't resolve
     inside = (a < -1.0) & (c > 1.0)
     near_a, near_c = np.maximum(a, -_BEYOND), np.minimum(c, _BEYOND)

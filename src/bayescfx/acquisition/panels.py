@@ -1,264 +1,109 @@
-"""Log integrals of an improvement over pieces of the line, for plateaus and any other potential.
+"""Log integrals of an improvement over pieces of the line, for any potential.
 
-The line is cut at the potential's knots, so that on each panel the potential is smooth and
-monotone; each panel is integrated on its own hull (:mod:`bayescfx.acquisition.quadrature`) for the
-points to which it matters, and the panels are added up in log form.
+The line is cut at the potential's knots, so that the potential is smooth on each panel. Where a
+panel is short against the density and all points share the threshold, its own nodes serve every
+point and the potential is evaluated there once (:class:`Panels`); else each point has nodes of its
+own on the hull (:mod:`bayescfx.acquisition.quadrature`).
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from bayescfx.acquisition.quadrature import (
-    DROP,
-    MOMENTS,
-    NARROW,
-    POWERS,
-    WEIGHTS,
+    LOG_ROOT_TWO_PI,
+    SHORT,
+    Fixed,
+    Hull,
     LogIntegral,
-    place,
-    reduce_nodes,
+    batches,
+    fixed,
+    hull,
 )
-from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.potentials.family import LevelPotential, Plateau, monotone_root
-from bayescfx.potentials.levels import PEAK, Interval
+from bayescfx.arrays import Array, Indices
+from bayescfx.potentials.family import LevelPotential, monotone_root
+from bayescfx.potentials.levels import Interval
+from bayescfx.potentials.links import level_sets, value_and_slope
 
-_LOG_PEAK = -1.0
 _IGNORED = 60.0  # nats below the largest panel where a panel no longer matters
-_RATIO = 4.0  # outer to inner end of a panel on the algebraic tail
 _ENDLESS = 1e100  # stands for infinity: finite, so that no nan can arise
-_CHUNK = 2000  # points per pass
 
 
 class _Panel(NamedTuple):
-    """Log mass of one panel, and its shares of both forms of the gradient."""
+    """Part of the line where the improvement is positive, smooth and of one slope's sign."""
 
-    value: Array
-    first: Array  # E[t], t = (y - mean) / std
-    second: Array  # E[t**2] - 1
-    slope: Array  # E[g'] / E[g]
-    bend: Array  # E[g''] / E[g], kinks included
-
-
-def _bound(low: Array, high: Array, log_gain: Array | float) -> Array:
-    """Return an upper bound of a panel's log mass, good to a few nats."""
-    near = np.minimum(np.maximum(low, 0.0), high)
-    return np.asarray(log_gain - 0.5 * near * near)
+    low: Array  # (n,), or (1,) if all points share the threshold
+    high: Array
+    log_gain: Array  # upper bound of the logarithm of the improvement
+    fixed: Fixed | None  # the improvement at the panel's own nodes
 
 
-def _matters(bounds: list[Array]) -> list[Indices]:
-    """Return the points to which each panel contributes."""
-    top = np.maximum.reduce(bounds)
-    return [np.flatnonzero((b >= top - _IGNORED) & (b > -np.inf)) for b in bounds]
+class Panels(NamedTuple):
+    """A potential cut into panels above its threshold."""
+
+    potential: LevelPotential
+    best: Array
+    parts: tuple[_Panel, ...]
 
 
-def _gather(parts: list[tuple[Indices, _Panel]], std: Array, narrow: Mask) -> LogIntegral:
-    """Add up panels, each for some of the points, in log form."""
-    value = np.full((len(parts), len(std)), -np.inf)
-    for k, (at, panel) in enumerate(parts):
-        value[k, at] = panel.value
-    top = np.max(value, axis=0, initial=-1e300)
-    weight = np.exp(value - top)
-    total = np.sum(weight, axis=0)
-    dead = total == 0.0
-    safe = np.where(dead, 1.0, total)
-    sums = np.zeros((4, len(std)))
-    for k, (at, panel) in enumerate(parts):
-        sums[:, at] += (weight[k, at] / safe[at]) * np.stack(panel[1:])
-    first, second, slope, bend = sums
-    d_mean = np.where(narrow, slope, first / std)
-    d_std = np.where(narrow, std * bend, second / std)
-    return LogIntegral(np.where(dead, -np.inf, top + np.log(safe)), d_mean, d_std)
+class _Sums(NamedTuple):
+    """Sums over the panels, relative to the density at the point nearest to the mean."""
+
+    total: Array
+    first: Array  # of t = (y - mean) / std
+    second: Array  # of t**2
+    slope: Array  # of g', and of its absolute value
+    slopes: Array
+    bend: Array  # of g' * t
 
 
-def _in_chunks(n: int) -> list[slice]:
-    return [slice(i, i + _CHUNK) for i in range(0, n, _CHUNK)]
-
-
-def _joined(parts: list[LogIntegral]) -> LogIntegral:
-    if len(parts) == 1:
-        return parts[0]
-    return LogIntegral(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-def plateau_log_integral(potential: Plateau, mean: Array, std: Array, best: Array) -> LogIntegral:
-    """Return log E[max(0, rho(y) - best)] for a plateau.
-
-    The flat part and both tails ``1 / (1 + z**2)`` are integrated apart. On a tail the
-    improvement is ``(Z - z)(Z + z) / ((1 + Z**2)(1 + z**2))`` times the peak, with ``Z`` the
-    end of the superlevel set: nothing cancels.
-
-    Parameters
-    ----------
-    potential : Plateau
-        The potential.
-    mean, std, best : ndarray of shape (n,)
-        The density, `std` positive, and the threshold, from 0 to below the peak.
-
-    Returns
-    -------
-    LogIntegral
-        Arrays of shape (n,).
-    """
-    if len(mean) > _CHUNK:
-        cuts = _in_chunks(len(mean))
-        return _joined([plateau_log_integral(potential, mean[c], std[c], best[c]) for c in cuts])
-    width = potential.width
-    s = std / width
-    end = np.minimum(np.sqrt((PEAK - best) / np.maximum(best, 1e-300)), _ENDLESS)
-    flat = np.log((PEAK - best) / PEAK)
-    low = np.maximum(potential.low - mean, -_ENDLESS * width) / std
-    high = np.minimum(potential.high - mean, _ENDLESS * width) / std
-    empty = potential.low == potential.high
-    bounds = [np.full(len(s), -np.inf) if empty else _bound(low, high, flat)]
-    jobs: list[tuple[float, float, Array, float]] = []
-    for corner, sign in ((potential.low, -1.0), (potential.high, 1.0)):
-        if math.isfinite(corner):
-            m = sign * (mean - corner) / width
-            for a, c in _tail(m, s, end):
-                bound = _bound((a - m) / s, (np.minimum(c, end) - m) / s, -math.log1p(a * a))
-                bounds.append(np.where(a < end, bound, -np.inf))
-                jobs.append((a, c, m, sign))
-    rows = _matters(bounds)
-    length = min(potential.high - potential.low, _ENDLESS * width)
-    at = rows[0]
-    parts = [(at, _flat(low[at], high[at], (length / std)[at], flat[at]))] if at.size else []
-    for at, (a, c, m, sign) in zip(rows[1:], jobs, strict=True):
-        if at.size:
-            tail = _tail_panel((a, np.minimum(c, end[at])), m[at], s[at], end[at], sign)
-            parts.append((at, tail))
-    total = _gather(parts, s, s < NARROW * (length / width + 2.0 * end))
-    return LogIntegral(total.value + _LOG_PEAK, total.d_mean / width, total.d_std / width)
-
-
-def _tail(m: Array, s: Array, end: Array) -> list[tuple[float, float]]:
-    """Return the panels of one tail, as far out as the density reaches."""
-    near = np.minimum(np.maximum(-m / s, 0.0), (end - m) / s)
-    reach = np.minimum(end, m + s * np.sqrt(near * near + 2.0 * DROP))
-    ends = [0.0, 1.0]
-    while ends[-1] < float(np.max(reach, initial=0.0)):
-        ends.append(ends[-1] * _RATIO)
-    return list(itertools.pairwise(ends))
-
-
-def _flat(low: Array, high: Array, span: Array, log_gain: Array) -> _Panel:
-    """Integrate the flat part, whose improvement is constant."""
-    placed = place(low, high, span)
-    _, value, first, second = reduce_nodes(placed, placed.density)
-    none = np.zeros_like(value)
-    return _Panel(value + log_gain, first, second, none, none)
-
-
-def _tail_panel(ends: tuple[float, Array], m: Array, s: Array, end: Array, sign: float) -> _Panel:
-    """Integrate one panel of a tail; `sign` turns the left tail's derivatives round.
-
-    With ``z = base + x0 + h u``, both ``Z**2 - z**2`` and ``1 + z**2`` are parabolas in ``u``.
-    """
-    low, high = (ends[0] - m) / s, (ends[1] - m) / s
-    placed = place(low, high, (ends[1] - ends[0]) / s)
-    turn = placed.hull.turn
-    base = np.where(turn > 0.0, ends[0], ends[1])
-    x, h = s * turn * placed.hull.offset, s * turn * placed.hull.length
-    z = base + x
-    whole = 1.0 + end * end
-    rest = ((end - base) - x) * (end + z)  # exact when the base is Z
-    rest = POWERS @ (np.stack([rest, -2.0 * z * h, -h * h]) / whole)
-    fall = 1.0 / (POWERS @ np.stack([1.0 + z * z, 2.0 * z * h, h * h]))
-    first_fall = placed.density * fall
-    total, value, first, second = reduce_nodes(placed, first_fall * rest)
-    # rho' = -2 z fall**2 and rho'' = (6 - 8 fall) fall**2, in peaks
-    first_fall *= fall
-    flat, tilted = MOMENTS[:2] @ first_fall
-    first_fall *= fall
-    bend = 6.0 * flat - 8.0 * (WEIGHTS @ first_fall)
-    near = placed.hull.near
-    kink = np.exp(-0.5 * (high - near) * (high + near)) / np.maximum(s * placed.hull.length, 1e-300)
-    bend += np.where(ends[1] == end, 2.0 * end / whole / whole * kink, 0.0)
-    slope = -2.0 * sign * (z * flat + h * tilted)
-    return _Panel(value, sign * first, second, slope / total, bend / total)
-
-
-def general_log_integral(
-    potential: LevelPotential, mean: Array, std: Array, best: Array
-) -> LogIntegral:
-    """Return log E[max(0, rho(y) - best)] for any potential with knots.
+def panels_above(potential: LevelPotential, best: Array) -> Panels:
+    """Cut a potential into panels where it exceeds a threshold.
 
     Parameters
     ----------
     potential : LevelPotential
         The potential; nothing is counted outside its first and last knot.
-    mean, std : ndarray of shape (n,)
-        The density, `std` positive.
     best : ndarray of shape (n,) or (1,)
-        The threshold.
+        The threshold of each point, or of all.
 
     Returns
     -------
-    LogIntegral
-        Arrays of shape (n,).
+    Panels
+        The panels, ready for :func:`general_log_integral`.
     """
-    if len(mean) > _CHUNK:
-        shared = len(best) == 1
-        return _joined(
-            [
-                general_log_integral(potential, mean[c], std[c], best if shared else best[c])
-                for c in _in_chunks(len(mean))
-            ]
-        )
-    bounds: list[Array] = [np.full(mean.shape, -np.inf)]
-    jobs: list[tuple[Array, Array]] = [(np.zeros(mean.shape), np.zeros(mean.shape))]
-    for ends, levels in _panels(potential, float(np.min(best, initial=np.inf))):
-        low, high = _positive_part(potential, ends, levels, best)
-        gain = max(levels) - best
-        log_gain = np.where(gain > 0.0, np.log(np.where(gain > 0.0, gain, 1.0)), -np.inf)
-        bound = _bound((low - mean) / std, (high - mean) / std, log_gain)
-        bounds.append(np.where(low < high, bound, -np.inf))
-        jobs.append((np.broadcast_to(low, mean.shape), np.broadcast_to(high, mean.shape)))
-    narrow = std < NARROW * np.sum([high - low for low, high in jobs], axis=0)
-    rows = _matters(bounds)
-    level = np.broadcast_to(best, mean.shape)
-    parts = []
-    for at, (low, high) in zip(rows, jobs, strict=True):
-        if at.size:
-            ends_at, density = (low[at], high[at]), (mean[at], std[at])
-            panel = _general_panel(potential, ends_at, density, level[at], narrow[at])
-            parts.append((at, panel))
-    return _gather(parts, std, narrow)
-
-
-def _panels(potential: LevelPotential, least: float) -> list[tuple[Interval, Interval]]:
-    """Return ends and levels of the panels that rise above the least threshold."""
     knots = np.unique(np.clip(potential.knots(), -_ENDLESS, _ENDLESS))
     ends = itertools.pairwise(knots.tolist())
     levels = itertools.pairwise(potential.value(knots).tolist())
-    return [(e, v) for e, v in zip(ends, levels, strict=True) if max(v) > least]
+    least = float(np.min(best, initial=np.inf))
+    sets = level_sets(potential, best)
+    parts = []
+    for end, level in zip(ends, levels, strict=True):
+        if max(level) <= least:
+            continue
+        gain = max(level) - best
+        log_gain = np.where(gain > 0.0, np.log(np.where(gain > 0.0, gain, 1.0)), -np.inf)
+        if sets is None:
+            found = [_positive_part(potential, end, level, best)]
+        else:
+            found = [(np.maximum(end[0], a), np.minimum(end[1], c)) for a, c in sets]
+        for low, high in found:
+            if np.any(low < high):
+                nodes = _own_nodes(potential, low, high, best) if len(best) == 1 else None
+                parts.append(_Panel(low, high, np.where(low < high, log_gain, -np.inf), nodes))
+    return Panels(potential, best, tuple(parts))
 
 
-def _general_panel(
-    potential: LevelPotential,
-    ends: tuple[Array, Array],
-    density: tuple[Array, Array],
-    best: Array,
-    narrow: Mask,
-) -> _Panel:
-    """Integrate one panel through values, and slopes where a density is narrow."""
-    (low, high), (m, s) = ends, density
-    placed = place((low - m) / s, (high - m) / s, (high - low) / s)
-    h = placed.hull
-    base = np.where(h.turn > 0.0, low, high)
-    y = POWERS[:, :2] @ np.stack([base + s * h.turn * h.offset, s * h.turn * h.length])
-    gain = np.maximum(potential.value(y) - best, 0.0)
-    total, value, first, second = reduce_nodes(placed, placed.density * gain)
-    slope, bend = np.zeros_like(m), np.zeros_like(m)
-    if narrow.any():
-        pull = placed.density[:, narrow] * potential.slope(y[:, narrow])
-        slope[narrow] = WEIGHTS @ pull
-        bend[narrow] = WEIGHTS @ (pull * (y[:, narrow] - m[narrow])) / np.square(s[narrow])
-    return _Panel(value, first, second, slope / total, bend / total)
+def _own_nodes(potential: LevelPotential, low: Array, high: Array, best: Array) -> Fixed | None:
+    """Return the improvement at a panel's own nodes, or None if it is endless."""
+    start, length = float(low[0]), float(high[0] - low[0])
+    if not length < _ENDLESS:
+        return None
+    value, slope = value_and_slope(potential, start + length * SHORT.powers[:, 1])
+    return fixed(length, np.maximum(value - best[0], 0.0), slope)
 
 
 def _positive_part(
@@ -272,3 +117,134 @@ def _positive_part(
         root = monotone_root(potential, ends, best[at])
         (low if levels[1] > levels[0] else high)[at] = root
     return low, high
+
+
+def general_log_integral(panels: Panels, mean: Array, std: Array) -> LogIntegral:
+    """Return log E[max(0, rho(y) - best)] for any potential with knots.
+
+    Parameters
+    ----------
+    panels : Panels
+        The potential above its threshold.
+    mean, std : ndarray of shape (n,)
+        The density, `std` positive.
+
+    Returns
+    -------
+    LogIntegral
+        Arrays of shape (n,).
+    """
+    n = len(mean)
+    sums = _Sums(*np.zeros((6, n)))
+    reference = np.full(n, np.inf)
+    top = np.full(n, -np.inf)
+    nears = []
+    for part in panels.parts:
+        near = np.maximum(np.maximum((part.low - mean) / std, (mean - part.high) / std), 0.0)
+        bound = part.log_gain - 0.5 * near * near
+        np.minimum(reference, np.where(bound > -np.inf, near, np.inf), out=reference)
+        np.maximum(top, bound, out=top)
+        nears.append((near, bound))
+    reference[np.isinf(reference)] = 0.0
+    least = top - _IGNORED
+    for part, (near, bound) in zip(panels.parts, nears, strict=True):
+        rows = np.flatnonzero((bound >= least) & (bound > -np.inf))
+        if rows.size:
+            _add_panel(sums, panels, part, _Density(rows, mean, std, near, reference))
+    return _gathered(sums, std, reference)
+
+
+class _Density(NamedTuple):
+    """Some of the densities: which, and where they stand to a panel."""
+
+    rows: Indices
+    mean: Array  # of all points
+    std: Array
+    near: Array
+    reference: Array
+
+    def scale(self, rows: Indices) -> Array:
+        """Return the density at the panel's nearest point, relative to the reference."""
+        near, reference = self.near[rows], self.reference[rows]
+        return np.asarray(np.exp(-0.5 * (near - reference) * (near + reference)))
+
+
+def _gathered(sums: _Sums, std: Array, reference: Array) -> LogIntegral:
+    """Return value and gradient, the latter from the form whose terms cancel less."""
+    alive = sums.total > 0.0
+    total = np.where(alive, sums.total, 1.0)
+    value = np.log(total) - 0.5 * reference * reference - LOG_ROOT_TWO_PI
+    smooth = sums.slopes * std < np.sqrt(sums.second * total)
+    d_mean = np.where(smooth, sums.slope, sums.first / std)
+    d_std = np.where(smooth, sums.bend, (sums.second - sums.total) / std)
+    return LogIntegral(np.where(alive, value, -np.inf), d_mean / total, d_std / total)
+
+
+def _of(shared: Array, rows: Indices) -> Array:
+    """Return the entries of some points, of an array that all may share."""
+    return shared if len(shared) == 1 else shared[rows]
+
+
+def _add_panel(sums: _Sums, panels: Panels, part: _Panel, density: _Density) -> None:
+    """Add one panel, through its own nodes where they suffice."""
+    rows = density.rows
+    if part.fixed is not None:
+        m, s = density.mean[rows], density.std[rows]
+        ends = (part.low - m) / s, (part.high - m) / s, part.fixed.length / s
+        flat = part.fixed.suits(*ends)
+        if flat.any():
+            low, high, length = ends if flat.all() else (e[flat] for e in ends)
+            some = rows[flat]
+            found = part.fixed.sums(low, high, length)
+            found *= length * density.scale(some)
+            _add(sums, some, 1.0, (low, length), found)
+        rows = rows[~flat]
+    if rows.size:
+        _add_hulls(sums, panels, part, density._replace(rows=rows))
+
+
+def _add(
+    sums: _Sums, rows: Indices, turn: Array | float, line: tuple[Array, Array], found: Array
+) -> None:
+    """Add sums over ``t = turn * (start + length * u)``."""
+    start, length = line
+    total, first, second, slope, tilted = found
+    sums.total[rows] += total
+    sums.first[rows] += turn * (start * total + length * first)
+    sums.second[rows] += start * (start * total + 2.0 * length * first) + length * length * second
+    sums.slope[rows] += slope
+    sums.slopes[rows] += np.abs(slope)
+    sums.bend[rows] += turn * (start * slope + length * tilted)
+
+
+def _add_hulls(sums: _Sums, panels: Panels, part: _Panel, density: _Density) -> None:
+    """Add a panel through nodes on the hull of each point."""
+    rows = density.rows
+    m, s = density.mean[rows], density.std[rows]
+    low, high = _of(part.low, rows), _of(part.high, rows)
+    a, c = (low - m) / s, (high - m) / s
+    left = a >= -c
+    h = hull(np.maximum(a, -c), np.maximum(c, -a), (high - low) / s)
+    turn = np.where(left, 1.0, -1.0)
+    step = turn * s
+    line = np.zeros((3, len(rows)))
+    line[0], line[1] = np.where(left, low, high) + step * h.offset, step * h.length
+    found = _hull_sums(panels.potential, _of(panels.best, rows), h, line)
+    found *= h.length * density.scale(rows)
+    _add(sums, rows, turn, (h.near - h.below, h.length), found)
+
+
+def _hull_sums(potential: LevelPotential, best: Array, h: Hull, line: Array) -> Array:
+    """Sum improvement and slope over the nodes of each point, times powers of u: (5, n)."""
+    found = np.empty((5, line.shape[1]))
+    exponents = h.exponents()
+    for batch in batches(h.length, 2):
+        rows, moments = batch.rows, batch.rule.moments
+        density = batch.parabola(exponents, 0)
+        np.exp(density, out=density)
+        value, slope = value_and_slope(potential, batch.parabola(line, 1))
+        gain = np.maximum(value - (best if len(best) == 1 else best[rows]), 0.0)
+        gain *= density
+        found[:3, rows] = moments[:3] @ gain
+        found[3:, rows] = moments[:2] @ (slope * density)
+    return found

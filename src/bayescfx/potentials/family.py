@@ -244,8 +244,8 @@ class SEP:
         return np.union1d(below.knots(), above.knots())
 
 
-# extrema and inflections of z**2 exp(-z**2), and steps over which it falls moderately
-_EP_KNOTS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
+# extrema of z**2 exp(-z**2), and steps over which it falls moderately
+_EP_KNOTS = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
 
 
 def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:

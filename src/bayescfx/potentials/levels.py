@@ -25,6 +25,7 @@ _E_LOW = 1.4456468917292502e-16  # e minus its nearest double
 _SPLIT = 134217729.0  # 2**27 + 1, Dekker's constant
 # v(s) with v - log(1 + v) = s**2 / 2, the expansion of Lambert's W around its branch point
 _BRANCH = (1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120)
+_EXACT = 0.1  # the expansion is exact to the last digits up to this s
 
 
 class Edges(NamedTuple):
@@ -133,18 +134,23 @@ def _root(depth: Array, sign: float) -> tuple[Array, Array]:
     s = sign * np.sqrt(2.0 * depth)
     small = np.clip(s, -1.0, 1.0)
     series = small * np.polynomial.polynomial.polyval(small, _BRANCH)
+    # for small depth the series is exact, while the residual below loses its digits
+    exact = np.abs(s) < _EXACT
+    if exact.all():
+        return 1.0 + series, series
+    far = np.maximum(depth, 0.5 * _EXACT * _EXACT)
     if sign > 0:
-        start = np.log(1.0 + depth + np.log1p(s + depth))
+        start = np.log(1.0 + far + np.log1p(s + far))
     else:
-        start = np.where(depth > 0.5, -1.0 - depth + np.exp(-1.0 - depth), 0.0)
-    log_t = np.where(depth < 0.5, np.log1p(series), start)
-    for _ in range(6):
+        start = np.where(far > 0.5, -1.0 - far + np.exp(-1.0 - far), 0.0)
+    log_t = np.where(far < 0.5, np.log1p(series), start)
+    log_t = np.where(exact, 1.5 * sign * _EXACT, log_t)
+    for _ in range(3):  # Halley's method: the digits triple from at least one
         gradient = np.expm1(log_t)
-        safe = np.where(gradient == 0.0, 1.0, gradient)
-        log_t = log_t - np.where(gradient == 0.0, 0.0, (gradient - log_t - depth) / safe)
-    # for small depth the series is exact and Newton's residual has lost its digits
-    v = np.where(np.abs(s) < 0.1, series, np.expm1(log_t))
-    t = np.where(np.abs(s) < 0.1, 1.0 + series, np.exp(log_t))
+        miss = gradient - log_t - far
+        log_t = log_t - miss * gradient / (gradient * gradient - 0.5 * miss * (gradient + 1.0))
+    v = np.where(exact, series, np.expm1(log_t))
+    t = np.where(exact, 1.0 + series, np.exp(log_t))
     return t, v
 
 

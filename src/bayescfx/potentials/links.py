@@ -17,10 +17,12 @@ from scipy import special
 
 from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
-from bayescfx.potentials.family import Intervals, LevelPotential, Potential, monotone_root
+from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, Potential, monotone_root
+from bayescfx.potentials.levels import PEAK, Intervals, ep_edges, excess
 
 # panels that resolve the logistic function; beyond the last a double can't tell it from 1
 _LOGISTIC = np.array([-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0])
+_STEEPEST = 350.0  # log-odds whose exponential, squared, is still a number
 _GRID = 2049
 _PANELS = 25
 
@@ -52,12 +54,17 @@ class Logit:
 
     def inverse(self, u: ArrayLike) -> Array:
         """Return the probability of each log-odds."""
-        return np.asarray(special.expit(np.asarray(u, dtype=float)))
+        return self.inverse_and_slope(u)[0]
 
     def slope(self, u: ArrayLike) -> Array:
         """Return d probability / d log-odds."""
-        y = special.expit(np.asarray(u, dtype=float))
-        return np.asarray(y * special.expit(-np.asarray(u, dtype=float)))
+        return self.inverse_and_slope(u)[1]
+
+    def inverse_and_slope(self, u: ArrayLike) -> tuple[Array, Array]:
+        """Return probability and d probability / d log-odds together, at the price of one."""
+        rest = np.exp(-np.clip(u, -_STEEPEST, _STEEPEST))
+        y = 1.0 / (1.0 + rest)
+        return np.asarray(y), np.asarray(rest * y * y)
 
     def interval(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
@@ -122,6 +129,68 @@ class Linked:
             if high >= 0.0 and low <= 1.0:
                 mapped.append(self.link.interval(low, high))
         return tuple(mapped)
+
+
+def value_and_slope(potential: Potential, y: Array) -> tuple[Array, Array]:
+    """Return value and slope of a potential together, sharing what they have in common."""
+    if not isinstance(potential, Linked):
+        return potential.value(y), potential.slope(y)
+    inner, slope = potential.link.inverse_and_slope(y)
+    value, d_inner = value_and_slope(potential.potential, inner)
+    return value, d_inner * slope
+
+
+def level_sets(potential: Potential, level: Array) -> list[tuple[Array, Array]] | None:
+    """Return where a potential is at least each level, if that is known in closed form.
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential.
+    level : ndarray of shape (n,)
+        The levels, below the peak.
+
+    Returns
+    -------
+    list of (low, high) or None
+        The same number of intervals for each level, some possibly empty; None for a
+        potential that isn't known in closed form.
+    """
+    if isinstance(potential, Linked):
+        inner = level_sets(potential.potential, level)
+        if inner is None:
+            return None
+        return [(_logit(low), _logit(high)) for low, high in inner]
+    if isinstance(potential, Plateau):
+        reach = np.sqrt((PEAK - level) / np.maximum(level, 1e-300)) * potential.width
+        reach = np.where(level > 0.0, reach, np.inf)
+        return [(potential.low - reach, potential.high + reach)]
+    if isinstance(potential, AEP):
+        return [_ep_set(potential, level)]
+    if isinstance(potential, SEP):
+        below, above = (_ep_set(side, level) for side in potential.sides)
+        # a negative level takes the whole line, once
+        return [(below[0], below[1]), (np.where(level < 0.0, np.inf, above[0]), above[1])]
+    return None
+
+
+def _ep_set(potential: AEP, level: Array) -> tuple[Array, Array]:
+    """Return the superlevel interval of each level; the whole line for a negative one."""
+    edges = ep_edges(excess(np.minimum(level, PEAK)))
+    step = potential.side * potential.width
+    peak = potential.origin + step
+    ends = []
+    for t, v in ((edges.t_low, edges.v_low), (edges.t_high, edges.v_high)):
+        z = np.sqrt(t)
+        beside = np.abs(v) < 0.5  # there, distances are taken from the peak
+        near = peak + step * (np.where(beside, v, 0.0) / (1.0 + np.where(beside, z, 0.0)))
+        ends.append(np.where(beside, near, potential.origin + step * z))
+    low, high = ends if potential.side > 0 else ends[::-1]
+    return np.where(level < 0.0, -np.inf, low), np.where(level < 0.0, np.inf, high)
+
+
+def _logit(y: Array) -> Array:
+    return np.asarray(special.logit(np.clip(y, 0.0, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
