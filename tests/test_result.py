@@ -414,13 +414,21 @@ def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
         status="unreachable",
         stopped="unreachable",
         probability_reachable=0.0199,
-        binding=("bmi", "bp", "s3 <= s1"),
+        binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
     )
     assert repr(answer).splitlines()[2] == (
         "Probably out of reach, judged by the surrogate of the model, not proven. The surrogate "
         "gives the target a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
-        "Relaxing the limit on 'bmi', 'bp' or 's3 <= s1' would bring it nearer, as the surrogate "
-        "sees it."
+        "Relaxing any of these would bring it nearer, as the surrogate sees it: "
+        "limit on 'bmi' (at least 18); rule 's3 <= s1'."
+    )
+    one = replace(answer, binding=("at most 1 change",))
+    assert (
+        repr(one)
+        .splitlines()[2]
+        .endswith(
+            "Relaxing this would bring it nearer, as the surrogate sees it: at most 1 change."
+        )
     )
 
 

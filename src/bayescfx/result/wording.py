@@ -217,9 +217,9 @@ def verdict(
 def _relaxing(binding: Sequence[str]) -> str:
     if not binding:
         return ""
-    named = [f"'{name}'" for name in binding]
-    listed = named[0] if len(named) == 1 else ", ".join(named[:-1]) + f" or {named[-1]}"
-    return f" Relaxing the limit on {listed} would bring it nearer, as the surrogate sees it."
+    which = "this" if len(binding) == 1 else "any of these"
+    listed = "; ".join(binding)
+    return f" Relaxing {which} would bring it nearer, as the surrogate sees it: {listed}."
 
 
 def gap(output: float, accepted: Intervals) -> float:

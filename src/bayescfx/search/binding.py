@@ -1,45 +1,39 @@
 """What keeps the target away: limits and rules that, if relaxed, would bring it nearer.
 
-Each limit is relaxed a little, each rule is left out, one change more is allowed; the surrogate's
-mean says how much nearer the target comes. Nothing here asks the model.
+Each limit is relaxed a little, each rule is left out, one change more is allowed; the surrogate
+says how much nearer the target comes. Nothing here asks the model.
+
+A search never leaves its region, so that the surrogate has seen nothing beyond a limit, and far
+from all it has seen its mean goes back to the average: every limit would look harmless. A step out
+of the region is therefore expected to bring about what the same step brings inside, as far as
+the surrogate does not know better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
-from bayescfx.features import Categorical, Moment, Ordinal, code_range
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials.levels import Intervals
 from bayescfx.search.belief import Belief
 from bayescfx.search.question import Question
-from bayescfx.space.axis import Axis
+from bayescfx.search.relaxing import Steps, relaxations, variants
 from bayescfx.space.region import Region
 
-_CLOSES = 0.05  # share of the gap that relaxing must close to be worth telling
-_TOLD = 3  # how many are told
-_BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range
+_WORTH = 0.02  # share of the gap, or of the outputs' range, by which the target must come nearer
+_END_WORTH = 0.05  # the same for the end of a feature, beyond which there are no data
+_SURE = 1.0  # the surrogate's deviations that this must exceed
+_TRIED = 32  # steps per limit that are looked at closely
+_SAMPLES = 256  # joint samples that say how sure a gain is
+_TOLD = 3  # how many limits are told
 _TOPS = 4  # rows around which relaxing is tried
 _RANDOM = 128  # rows of the region that may be among them
 _ROUNDS = 4  # of moving these nearer to the target, within the limits
-_FEATURES = 48  # the most features that are looked at
-_CODES = 5  # codes per feature that are tried
-
-
-@dataclass(frozen=True)
-class _Relaxed:
-    """A region with one limit less, and rows that might show what this would bring."""
-
-    words: str
-    region: Region
-    rows: Array
+_OTHERWISE = 0.5  # share by which a step out may differ from the same step inside
 
 
 def binding(belief: Belief, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
-    """Return the limits and rules that keep the target away, most binding first.
+    """Return the limits and rules that keep the target away.
 
     Parameters
     ----------
@@ -53,7 +47,9 @@ def binding(belief: Belief, question: Question, rng: np.random.Generator) -> tup
     Returns
     -------
     tuple of str
-        At most three, in words, each closing at least a twentieth of the gap that remains.
+        At most three, in words, the most binding first: what somebody set, or if none of that
+        binds, ends of features. Relaxing any of them brings the target nearer, as the surrogate
+        sees it.
     """
     accepted = question.problem.surrogate_acceptance
     region = question.region
@@ -62,12 +58,17 @@ def binding(belief: Belief, question: Question, rng: np.random.Generator) -> tup
     tops, base = _nearest_rows(belief, question, rng)
     if base <= 0.0:
         return ()
-    closed: dict[str, float] = {}
-    for relaxed in _relaxations(belief, region, tops, question.account.evaluator.X):
-        share = 1.0 - _least_miss(belief, relaxed, accepted, (1.0 - _CLOSES) * base) / base
-        if share >= _CLOSES:
-            closed[relaxed.words] = max(share, closed.get(relaxed.words, 0.0))
-    return tuple(sorted(closed, key=lambda words: -closed[words])[:_TOLD])
+    seen = question.problem.to_surrogate(question.y)
+    yardstick = min(base, float(np.ptp(seen)))
+    left: dict[bool, dict[str, float]] = {True: {}, False: {}}
+    for steps in relaxations(belief, region, tops, question.account.evaluator.X):
+        found = left[steps.chosen]
+        enough = base - (_WORTH if steps.chosen else _END_WORTH) * yardstick
+        least = _least_miss(belief, region, steps, accepted, enough, rng)
+        if least < found.get(steps.words, enough):
+            found[steps.words] = least
+    told = left[True] or left[False]
+    return tuple(sorted(told, key=lambda words: told[words])[:_TOLD])
 
 
 def miss(u: Array, accepted: Intervals) -> Array:
@@ -86,18 +87,6 @@ def _misses(belief: Belief, X: Array, accepted: Intervals) -> Array:
     return miss(belief.predict(X)[0], accepted) if len(X) else np.empty(0)
 
 
-def _least_miss(belief: Belief, relaxed: _Relaxed, accepted: Intervals, enough: float) -> float:
-    """Return the least miss of the relaxed region's rows, infinite unless below `enough`."""
-    rows = relaxed.region.snap(relaxed.rows)
-    misses = _misses(belief, rows, accepted)
-    # Rules may be slow functions of the user: only rows that would matter are tested.
-    nearer = misses <= enough
-    if not nearer.any():
-        return np.inf
-    allowed = relaxed.region.contains(rows[nearer])
-    return float(misses[nearer][allowed].min(initial=np.inf))
-
-
 def _nearest_rows(
     belief: Belief, question: Question, rng: np.random.Generator
 ) -> tuple[Array, float]:
@@ -107,154 +96,62 @@ def _nearest_rows(
     misses = _misses(belief, pool, accepted)
     for _ in range(_ROUNDS):
         top = pool[np.argsort(misses, kind="stable")[:_TOPS]]
-        moved = region.project(_variants(belief, region, top))
+        moved = region.project(variants(belief, region, top))
         pool = np.vstack([pool, moved])
         misses = np.concatenate([misses, _misses(belief, moved, accepted)])
+    pool, first = np.unique(pool, axis=0, return_index=True)
+    misses = misses[first]
     order = np.argsort(misses, kind="stable")
     return pool[order[:_TOPS]], float(misses[order[0]])
 
 
-def _variants(belief: Belief, region: Region, X: Array) -> Array:
-    """Return the rows with single features, or all along the slope, moved within their limits."""
-    slope = belief.predict_gradient(X)[2]
-    found = [
-        np.where(side * slope > 0, region.high, np.where(slope != 0, region.low, X))
-        for side in (1, -1)
-    ]
-    for j in _strongest(region, slope):
-        for code in _spread(region, int(j)):
-            found.append(_with(X, int(j), code))
-    return np.vstack(found)
+def _least_miss(
+    belief: Belief,
+    region: Region,
+    steps: Steps,
+    accepted: Intervals,
+    enough: float,
+    rng: np.random.Generator,
+) -> float:
+    """Return the least miss after a step that surely helps; infinite unless below `enough`."""
+    if not len(steps.end):
+        return np.inf
+    start, order = belief.predict(steps.start)[0], np.arange(len(steps.end))
+    misses = miss(start + _gains(belief, steps, order, np.zeros(len(order)))[0], accepted)
+    # Rules may be slow functions of the user: only rows that may matter are tested.
+    order = np.argsort(misses, kind="stable")
+    order = order[misses[order] < enough][:_TRIED]
+    order = order[_out(region, steps, order)]
+    if not len(order):
+        return np.inf
+    points = (steps.start, steps.end, steps.before, steps.after)
+    rows = belief.coordinates(np.vstack([X[order] for X in points]))
+    paths = belief.process.sample(rows, _SAMPLES, rng).reshape(_SAMPLES, 4, -1)
+    outside, inside = paths[:, 1] - paths[:, 0], steps.times[order] * (paths[:, 3] - paths[:, 2])
+    gain, trust = _gains(belief, steps, order, inside.std(axis=0))
+    sure = np.abs(gain) > _SURE * ((1.0 - trust) * outside + trust * inside).std(axis=0)
+    return float(miss(start[order] + gain, accepted)[sure].min(initial=np.inf))
 
 
-def _strongest(region: Region, slope: Array) -> Indices:
-    strength = (np.abs(slope) * (region.high - region.low)).max(axis=0)[region.free]
-    return region.free[np.argsort(-strength, kind="stable")[:_FEATURES]]
+def _out(region: Region, steps: Steps, at: Indices) -> Mask:
+    """Return which steps lead from an allowed row to one that only the limit forbids."""
+    start, end = steps.start[at], steps.end[at]
+    return np.asarray(region.contains(start) & ~region.contains(end) & steps.region.contains(end))
 
 
-def _spread(region: Region, j: int) -> Array:
-    """Return a few codes of feature `j`, its ends included."""
-    choices = region.choices[j]
-    if choices is None:
-        return np.linspace(region.low[j], region.high[j], _CODES)
-    at = np.linspace(0, len(choices) - 1, min(_CODES, len(choices))).astype(np.intp)
-    return np.asarray(choices[at])
+def _gains(belief: Belief, steps: Steps, at: Indices, doubt: Array) -> tuple[Array, Array]:
+    """Return what steps bring ``(n,)``, and how much of this is known from inside only.
 
-
-def _with(X: Array, j: int, code: float) -> Array:
-    moved = X.copy()
-    moved[:, j] = code
-    return moved
-
-
-def _relaxations(belief: Belief, region: Region, tops: Array, known: Array) -> Iterator[_Relaxed]:
-    """Yield each way to relax the region a little."""
-    slope = belief.predict_gradient(tops)[2]
-    for j in _strongest(region, slope):
-        yield from _limits(region, int(j), tops)
-    yield from _fixed(belief, region, tops, known)
-    around = _variants(belief, region, tops)
-    bound = region.max_changes
-    if bound is not None and bound < len(region.free):
-        grid = replace(region.grid, max_changes=bound + 1)
-        words = f"at most {bound} change{'' if bound == 1 else 's'}"
-        yield _Relaxed(words, replace(region, grid=grid), around)
-    for words, freed in _without_rules(region):
-        yield _Relaxed(words, freed, around)
-
-
-def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
-    """Yield the region without one of its rules, for each."""
-    for i, rule in enumerate(region.rules):
-        rest = (*region.rules[:i], *region.rules[i + 1 :])
-        yield f"rule '{rule.label}'", replace(region, rules=rest)
-    for i, block in enumerate(region.blocks):
-        named = " and ".join(repr(region.names[j]) for j in block)
-        rest_blocks = (*region.blocks[:i], *region.blocks[i + 1 :])
-        yield f"moving {named} together", replace(region, blocks=rest_blocks)
-    for i, (j, _) in enumerate(region.bounds):
-        rest_bounds = (*region.bounds[:i], *region.bounds[i + 1 :])
-        yield f"limit on {region.names[j]!r}", replace(region, bounds=rest_bounds)
-    if region.near is not None:
-        yield f"rule '{region.near.label}'", replace(region, near=None)
-
-
-def _limits(region: Region, j: int, tops: Array) -> Iterator[_Relaxed]:
-    """Yield the region with feature `j` allowed to go beyond either end, or to other levels."""
-    axis, feature = region.grid.axes[j], region.schema.features[region.names[j]]
-    if axis.unordered or axis.period or isinstance(feature, Ordinal):
-        first, last = code_range(feature)
-        every = np.arange(first, last + 1.0, axis.step or 1.0)
-        assert axis.choices is not None  # levels and cyclic integers are always listed
-        other = np.setdiff1d(every, axis.choices)
-        if len(other):
-            wider = replace(axis, choices=every, low=first, high=last)
-            rows = np.vstack([_with(tops, j, code) for code in other[:_FEATURES]])
-            yield _Relaxed(_levels_words(region, j), _with_axis(region, j, wider), rows)
-        return
-    first, last = code_range(feature)
-    amount = _BEYOND * (max(last, region.high[j]) - min(first, region.low[j]))
-    amount = max(amount, axis.step)
-    for side in (-1, 1):
-        end = float(region.high[j] if side > 0 else region.low[j])
-        wider = _wider(axis, side, end, amount)
-        rows = np.vstack([_with(tops, j, end + side * part * amount) for part in (0.5, 1.0)])
-        yield _Relaxed(_end_words(region, j, side, end), _with_axis(region, j, wider), rows)
-
-
-def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
-    """Return the axis with one end moved out."""
-    low, high = min(axis.low, axis.query), max(axis.high, axis.query)
-    low, high = (low, end + amount) if side > 0 else (end - amount, high)
-    choices = axis.choices
-    if choices is not None:
-        step = axis.step if axis.step > 0 else amount
-        beyond = end + side * step * np.arange(1, max(1, int(amount // step)) + 1)
-        choices = np.union1d(choices, beyond)
-        low, high = float(choices[0]), float(choices[-1])
-    return replace(axis, low=low, high=high, choices=choices)
-
-
-def _with_axis(region: Region, j: int, axis: Axis) -> Region:
-    axes = region.grid.axes
-    grid = replace(region.grid, axes=(*axes[:j], axis, *axes[j + 1 :]))
-    return replace(region, grid=grid)
-
-
-def _fixed(belief: Belief, region: Region, tops: Array, known: Array) -> Iterator[_Relaxed]:
-    """Yield the region with one fixed feature set free, where the surrogate knows its effect."""
-    seen = np.concatenate(
-        [belief.coordinates.linear, belief.coordinates.cyclic, belief.coordinates.categorical]
-    )
-    fixed = np.setdiff1d(seen, region.free)
-    for j in fixed[~region.grid.derived[fixed]].tolist():
-        codes = np.unique(known[:, j])
-        codes = codes[np.linspace(0, len(codes) - 1, min(_CODES, len(codes))).astype(np.intp)]
-        axis = replace(region.grid.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
-        rows = np.vstack([_with(tops, j, code) for code in codes])
-        yield _Relaxed(f"{region.names[j]!r} being fixed", _with_axis(region, j, axis), rows)
-
-
-def _end_words(region: Region, j: int, side: int, end: float) -> str:
-    """Return a limit in words; an end of the data is no limit that anybody set."""
-    name = region.names[j]
-    feature = region.schema.features[name]
-    value = str(feature.time(end)) if isinstance(feature, Moment) else f"{end:.6g}"
-    if end != code_range(feature)[side > 0]:
-        return f"limit on {name!r} ({'at most' if side > 0 else 'at least'} {value})"
-    data = region.data[:, j]
-    of_data = len(data) and end == (np.nanmax(data) if side > 0 else np.nanmin(data))
-    whose = "the data's" if of_data else "the"
-    return f"{whose} {'upper' if side > 0 else 'lower'} end of {name!r} ({value})"
-
-
-def _levels_words(region: Region, j: int) -> str:
-    feature = region.schema.features[region.names[j]]
-    choices = region.choices[j]
-    codes = [] if choices is None else [int(code) for code in choices]
-    if isinstance(feature, Categorical | Ordinal):
-        shown = [repr(feature.levels[code]) for code in codes]
-    else:
-        shown = [str(code) for code in codes]
-    more = ", …" if len(shown) > 5 else ""
-    return f"limit on {region.names[j]!r} (only {', '.join(shown[:5])}{more})"
+    Two witnesses, weighted by their precision: the surrogate at the end of the step, and what the
+    same step brings inside, where `doubt` ``(n,)`` is the surrogate's deviation and the step out
+    may differ by half.
+    """
+    rows = (steps.start[at], steps.end[at], steps.before[at], steps.after[at])
+    mean, std = belief.predict(np.vstack(rows))
+    start, end, before, after = mean.reshape(4, -1)
+    alike = steps.times[at] * (after - before)
+    outside = std.reshape(4, -1)[1] ** 2
+    inside = doubt**2 + (_OTHERWISE * alike) ** 2
+    total = np.maximum(outside + inside, np.finfo(float).tiny)
+    trust = np.where(steps.times[at] > 0, outside / total, 0.0)
+    return (1.0 - trust) * (end - start) + trust * alike, trust
