@@ -547,11 +547,15 @@ def test_any_small_grid_of_points_gives_finite_answers(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kernel": "matern"}, "`kernel` must be one of 'matern52', 'rbf'; got 'matern'. Did you"),
+        (
+            {"kernel": "matern"},
+            "`kernel` must be one of 'matern52', 'rbf', 'tabular'; got 'matern'. Did",
+        ),
         ({"mean": "linear"}, "`mean` must be 'standard' or 'zero'; got 'linear'"),
         ({"noise": -1.0}, "`noise` must be None or a number >= 0; got -1.0"),
         ({"output_scale": 0.0}, "`output_scale` must be None or a number > 0; got 0.0"),
         ({"dimensions": 0}, "`dimensions` must be None or at least 1; got 0"),
+        ({"alike": 0.0}, "`alike` must be None or a number > 0; got 0.0"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, str], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Covariances of the surrogate, as functions of a scaled squared distance.
+"""Covariances of the surrogate, as functions of scaled distances.
 
 Notation
 --------
@@ -6,8 +6,13 @@ Notation
 ``s``      (m, n)      squared distance, every feature divided by its lengthscale
 ``k(s)``   (m, n)      correlation: 1 at ``s = 0``, falling to 0
 ``k'(s)``  (m, n)      derivative of the correlation with respect to ``s``
+``t``      (m, n)      city-block distance, every feature divided by its lengthscale · √d
 ``Z``      (n, D)      embedded rows: numeric features centred, unordered ones one-hot
 =========  ==========  ==================================================================
+
+The *tabular* kernel ``(1 - r) k(s) + r exp(-t)`` adds a process that jumps along the axes to a
+smooth one: exp(-t), the Laplace kernel, is the limit of random axis-parallel partitions (Balog et
+al. 2016, "The Mondrian kernel"), so it knows how trees look. The share r is learned.
 
 An unordered feature contributes ``[a != b] / lengthscale**2`` to ``s`` (the exponentiated Hamming
 kernel). That is the squared distance of one-hot blocks divided by sqrt(2), so numeric and
@@ -21,10 +26,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from bayescfx.arrays import Array, Indices
 
-KernelName: TypeAlias = Literal["matern52", "rbf"]
+KernelName: TypeAlias = Literal["matern52", "rbf", "tabular"]
 Kernel: TypeAlias = Callable[[Array], tuple[Array, Array]]
 
 
@@ -80,7 +86,8 @@ def matern52(s: Array) -> tuple[Array, Array]:
     return value, slope
 
 
-KERNELS: dict[KernelName, Kernel] = {"matern52": matern52, "rbf": rbf}
+# The smooth part of each kernel; the tabular one has a part with steps besides.
+KERNELS: dict[KernelName, Kernel] = {"matern52": matern52, "rbf": rbf, "tabular": matern52}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +151,17 @@ class Embedding:
         if len(self.unordered):
             norms += 0.5 * float(np.sum(lengthscales[self.unordered] ** -2.0))
         return norms
+
+    def steps(self, X: Array, Y: Array, lengthscales: Array) -> Array:
+        """Return exp(-t) ``(m, n)`` for the city-block distances of rows ``X (m, d)`` and ``Y``."""
+        numeric, scale = self.numeric, lengthscales * np.sqrt(X.shape[1])
+        t: Array = cdist(
+            X[:, numeric] / scale[numeric], Y[:, numeric] / scale[numeric], "cityblock"
+        )
+        for j in self.unordered:
+            t += (X[:, j, None] != Y[:, j]) / scale[j]
+        np.negative(t, out=t)
+        return np.exp(t, out=t)
 
     def knows(self, X: Array) -> bool:
         """Return whether every unordered level of the rows has a column."""

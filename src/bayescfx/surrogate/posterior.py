@@ -5,13 +5,15 @@ With K = s k + noise·I = L Lᵀ, α = K⁻¹ z, covariances c(x) = s k(x, X) an
     mean(x) = c(x)ᵀ α             ∂ mean/∂x_j = Σ_i α_i ∂c_i/∂x_j
     var(x)  = s - |v(x)|²         ∂ var/∂x_j  = -2 Σ_i (K⁻¹ c(x))_i ∂c_i/∂x_j
 
-where ∂c_i/∂x_j = 2 s k'(s_i) (x_j - X_ij)/l_j². Every sum over i is a matrix product.
+where ∂c_i/∂x_j = 2 s k'(s_i) (x_j - X_ij)/l_j². Every sum over i is a matrix product. The steps of
+the tabular kernel add -s r exp(-t_i) sign(x_j - X_ij)/(l_j √d).
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
@@ -97,6 +99,41 @@ def cholesky(K: Array) -> tuple[Array, float]:
     return L, jitter
 
 
+class Covariances(NamedTuple):
+    """What rows have in common with known ones."""
+
+    c: Array  # covariances (m, n)
+    slope: Array  # k' of the smooth part (m, n)
+    jumps: Array | None  # correlations of the part with steps (m, n), if there is one
+    A: Array  # scaled rows (m, D)
+
+
+def among(
+    X: Array, A: Array, squares: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
+) -> Array:
+    """Return the covariances ``(m, m)`` of rows ``X (m, d)`` with each other, without noise.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Rows.
+    A, squares : ndarray of shape (m, D) and (m,)
+        The same rows embedded and scaled, and their squared norms.
+    h : Hyperparameters
+        In use.
+    kernel : callable
+        Correlation and slope as functions of the squared distance.
+    embedding : Embedding
+        How rows become points.
+    """
+    K, _ = kernel(squared_distances(A, squares, A, squares))
+    if h.steps:
+        K *= 1.0 - h.steps
+        K += h.steps * embedding.steps(X, X, h.lengthscales)
+    K *= h.output_scale
+    return K
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
     """What is known after conditioning; made by :func:`condition`.
@@ -143,13 +180,20 @@ class Posterior:
         value = -0.5 * float(self.z @ self.alpha) - float(np.log(self.L.diagonal()).sum())
         return value - 0.5 * len(self.z) * LOG_2PI
 
-    def covariances(self, X: Array) -> tuple[Array, Array, Array]:
-        """Return c (m, n), the slope k' (m, n) and the scaled rows (m, D)."""
+    def covariances(self, X: Array) -> Covariances:
+        """Return what rows `X` (m, d) have in common with the known ones."""
         A, squares = self.embedding.scaled(X, self.h.lengthscales)
         c, slope = self.kernel(squared_distances(A, squares, self.A, self.squares))
+        jumps = None
+        if self.h.steps:
+            jumps = self.embedding.steps(X, self.X, self.h.lengthscales)
+            jumps *= self.h.steps
+            slope *= 1.0 - self.h.steps
+            c *= 1.0 - self.h.steps
+            c += jumps
         if self.h.output_scale != 1.0:
             c *= self.h.output_scale
-        return c, slope, A
+        return Covariances(c, slope, jumps, A)
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
@@ -158,19 +202,35 @@ class Posterior:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance at each row, without noise."""
-        c, _, _ = self.covariances(X)
+        c = self.covariances(X).c
         return c @ self.alpha, self._variance(c @ self.L_inverse.T)
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, A = self.covariances(X)
+        c, slope, jumps, A = self.covariances(X)
         V = c @ self.L_inverse.T
         slope *= 2.0 * self.h.output_scale
         dmean = self._chain(slope * self.alpha, A)
-        slope *= V @ self.L_inverse
+        pull = V @ self.L_inverse
+        slope *= pull
         dvar = self._chain(slope, A)
+        if jumps is not None:
+            jumps *= self.h.output_scale
+            more_mean, more_var = self._jump_slopes(X, jumps * self.alpha, jumps * pull)
+            dmean += more_mean
+            dvar += more_var
         dvar *= -2.0
         return c @ self.alpha, self._variance(V), dmean, dvar
+
+    def _jump_slopes(self, X: Array, *weights: Array) -> list[Array]:
+        """Return -sum_i weights_i sign(x_j - X_ij)/(l_j √d) for each row and feature."""
+        slopes = [np.zeros(X.shape) for _ in weights]
+        for j in self.embedding.numeric:
+            side = np.sign(self.X[:, j] - X[:, j, None])
+            side /= self.h.lengthscales[j] * np.sqrt(X.shape[1])
+            for slope, w in zip(slopes, weights, strict=True):
+                slope[:, j] = np.einsum("ij,ij->i", w, side)
+        return slopes
 
     def _chain(self, weights: Array, A: Array) -> Array:
         """Return sum_i weights_i (x_j - X_ij)/l_j² for each row and feature."""
@@ -186,13 +246,13 @@ class Posterior:
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
-        c, _, _ = self.covariances(X)
+        c = self.covariances(X).c
         V = c @ self.L_inverse.T
         # Levels that the data do not have differ from each other too: embed these rows afresh.
         embedding = Embedding.of(X, tuple(self.embedding.unordered))
         A, squares = embedding.scaled(X, self.h.lengthscales)
-        prior, _ = self.kernel(squared_distances(A, squares, A, squares))
-        return c @ self.alpha, self.h.output_scale * prior - V @ V.T
+        prior = among(X, A, squares, self.h, self.kernel, embedding)
+        return c @ self.alpha, prior - V @ V.T
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return residuals α_i / K⁻¹_ii and variances 1 / K⁻¹_ii, noise included."""
@@ -223,8 +283,7 @@ def condition(
     Posterior
     """
     A, squares = embedding.scaled(X, h.lengthscales)
-    K, _ = kernel(squared_distances(A, squares, A, squares))
-    K *= h.output_scale
+    K = among(X, A, squares, h, kernel, embedding)
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
     L_inverse, _ = dtrtri(L, lower=1)
@@ -253,10 +312,9 @@ def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     if not p.embedding.knows(X):
         embedding = Embedding.of(rows, tuple(p.embedding.unordered))
         return condition(rows, outputs, h, p.kernel, embedding)
-    c, _, A = p.covariances(X)
+    c, _, _, A = p.covariances(X)
     squares = p.embedding.norms(A, h.lengthscales)
-    corner, _ = p.kernel(squared_distances(A, squares, A, squares))
-    corner *= h.output_scale
+    corner = among(X, A, squares, h, p.kernel, p.embedding)
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
     B = c @ p.L_inverse.T

@@ -35,8 +35,9 @@ class GaussianProcess:
 
     Parameters
     ----------
-    kernel : {"matern52", "rbf"}, default "matern52"
-        Matérn 5/2 suits trees and networks; the paper uses the RBF.
+    kernel : {"matern52", "rbf", "tabular"}, default "matern52"
+        Matérn 5/2 suits smooth models; "tabular" adds steps to it, as trees have them, in a
+        share that it learns; the paper uses the RBF.
     categorical : sequence of int, default ()
         Columns with unordered levels: any two different levels are equally far apart.
     mean : {"standard", "zero"}, default "standard"
@@ -47,6 +48,9 @@ class GaussianProcess:
         Prior variance relative to the outputs' variance; None learns it.
     dimensions : int or None, default None
         The d of the lengthscale prior; None means the number of columns that vary.
+    alike : float or None, default None
+        How much lengthscales differ from each other a priori, as a standard deviation of their
+        logarithms; None leaves each to itself.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class GaussianProcess:
         noise: float | None = None,
         output_scale: float | None = None,
         dimensions: int | None = None,
+        alike: float | None = None,
     ) -> None:
         if kernel not in KERNELS:
             names = ", ".join(map(repr, KERNELS))
@@ -79,12 +84,15 @@ class GaussianProcess:
             raise ValueError(f"`output_scale` must be None or a number > 0; got {output_scale!r}.")
         if dimensions is not None and dimensions < 1:
             raise ValueError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
+        if alike is not None and not 0.0 < alike < np.inf:
+            raise ValueError(f"`alike` must be None or a number > 0; got {alike!r}.")
         self.kernel: KernelName = kernel
         self.categorical = tuple(int(j) for j in categorical)
         self.mean: MeanName = mean
         self.noise = noise
         self.output_scale = output_scale
         self.dimensions = dimensions
+        self.alike = alike
         self._fitted: tuple[Posterior, Units] | None = None
 
     def __repr__(self) -> str:
@@ -172,6 +180,7 @@ class GaussianProcess:
             noise=self.noise,
             output_scale=self.output_scale,
             dimensions=self.dimensions,
+            alike=self.alike,
         )
         twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
         return twin
@@ -205,7 +214,8 @@ class GaussianProcess:
             z,
             categorical=self.categorical,
             kernel=KERNELS[self.kernel],
-            priors=Priors.for_dimensions(self.dimensions or varied),
+            steps=self.kernel == "tabular",
+            priors=Priors.for_dimensions(self.dimensions or varied, self.alike),
             noise=self.noise,
             output_scale=self.output_scale,
             deadline=deadline,
