@@ -23,7 +23,6 @@ from bayescfx.search.belief import Surrogate, learn, relevant
 from bayescfx.search.choice import apart, distinct
 from bayescfx.search.question import Question, drive
 from bayescfx.search.starting import (
-    box_rows,
     few_rows,
     first_rows,
     towards_query,
@@ -403,14 +402,11 @@ def mixed_question(weight: float | None) -> Question:
 def test_all_candidates_are_allowed(weight: float | None) -> None:
     question = mixed_question(weight)
     region, X = question.region, question.X
-    low, high = region.low.copy(), region.high.copy()
-    low[0], high[0] = 0.2, 0.6
     value = question.problem.score(question.y)
     sets: list[Array] = [
         first_rows(question, 6),
         towards_target(question, value),
         towards_query(question, X[3:5]),
-        box_rows(question, X[3], low, high),
         few_rows(question, X[3], 2),
         walked_back(region, X[3]),
     ]

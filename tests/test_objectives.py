@@ -15,7 +15,7 @@ from bayescfx.potentials.family import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.belief import Belief, Surrogate, learn
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
+from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -37,12 +37,8 @@ def belief() -> Belief:
     return learn(Surrogate(), region(), X, f(X), None, NEVER)
 
 
-def no_cliffs() -> Cliffs:
-    return Cliffs(belief().coordinates, np.empty((0, 3)), 0.1)
-
-
 def gain(weight: float, best: float = 0.3, norm: float = 1.0) -> Gain:
-    return Gain(belief(), region(norm), AEP(1.0, 0.8), best, weight, no_cliffs())
+    return Gain(belief(), region(norm), AEP(1.0, 0.8), best, weight)
 
 
 def nearer(n: int = 1) -> Nearer:
@@ -135,19 +131,6 @@ def test_nearness_is_the_saving_times_the_probability_of_a_hit() -> None:
 # ── restrictions ──
 
 
-def test_within_a_box_the_objective_is_as_it_was() -> None:
-    low, high = np.array([0.2, 0.1, 0.0]), np.array([1.5, 2.0, 1.8])
-    inner, X = gain(0.05), points()
-    boxed = Within(inner, low, high)
-    inside = ((low <= X) & (high >= X)).all(axis=1)
-    assert 5 <= inside.sum() < len(X)
-    assert (boxed.value(X)[~inside] == -np.inf).all()
-    assert boxed.value(X)[inside].tolist() == inner.value(X)[inside].tolist()
-    value, slope = boxed.gradient(X)
-    assert value.tolist() == boxed.value(X).tolist()
-    assert slope.tolist() == inner.gradient(X)[1].tolist()
-
-
 def test_few_changes_leave_the_other_features_alone() -> None:
     centre = np.array([1.0, 1.5, 0.5])
     X = points()
@@ -168,8 +151,7 @@ def test_missing_values_are_no_changes() -> None:
     around = Space.from_data(data).fix(*"uvwx").around(data.iloc[0])
     X = np.vstack([around.query, around.sample(5, np.random.default_rng(0))])
     found = learn(Surrogate(), around, X, X[:, 0], None, NEVER)
-    cliffs = Cliffs(found.coordinates, np.empty((0, 1)), 0.1)
-    inner = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0, cliffs)
+    inner = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0)
     assert np.isfinite(Few(inner, around.query, 1).value(X[1:])).all()
 
 
@@ -222,44 +204,64 @@ def test_an_answer_with_a_trifle_added_is_no_answer_of_its_own() -> None:
     assert record.beat(trifle[None])[0] == record.cost[0]
 
 
-# ── cliffs ──
+# ── terraces ──
+
+
+def terraces(X: Array, y: Array, around: Region | None = None) -> Terraces:
+    around = around or region()
+    discrete = around.step > 0.0
+    return Terraces.of(Coordinates.of(around, X), X, y, ((1.0, 2.0),), discrete)
 
 
 def test_close_rows_on_either_side_of_the_target_mark_a_jump() -> None:
-    coordinates = belief().coordinates
     X = np.array([[0.5, 0.5, 0.5], [0.502, 0.5, 0.5], [1.5, 1.5, 1.5], [1.9, 0.1, 0.1]])
-    below, above = np.array([True, False, True, False]), np.array([False, True, False, True])
-    cliffs = Cliffs.between(coordinates, X, below, above)
-    assert len(cliffs.centres) == 1
-    assert cliffs.centres[0] == pytest.approx(coordinates(np.array([[0.501, 0.5, 0.5]]))[0])
-    assert cliffs.near(np.array([[0.503, 0.5, 0.5], [0.9, 0.5, 0.5]])).tolist() == [True, False]
-    barred = Gain(belief(), region(), AEP(1.0, 0.8), 0.3, 0.0, cliffs)
+    found = terraces(X, np.array([0.0, 3.0, 0.5, 3.5]))
+    assert found.codes.tolist() == [[0.501, 0.5, 0.5]]
+    assert found.near(np.array([[0.503, 0.5, 0.5], [0.9, 0.5, 0.5]])).tolist() == [True, False]
+    barred = Gain(belief(), region(), AEP(1.0, 0.8), 0.3, 0.0, found)
     assert barred.value(X[:1])[0] == -np.inf
     assert barred.gradient(X[:1])[0][0] == -np.inf
     assert np.isfinite(barred.value(X[2:])).all()
 
 
-def test_rows_on_one_side_mark_no_jump() -> None:
+def test_rows_on_one_side_with_different_outputs_mark_nothing() -> None:
     X = np.array([[0.5, 0.5, 0.5], [0.502, 0.5, 0.5]])
-    below = np.array([True, True])
-    assert not len(Cliffs.between(belief().coordinates, X, below, ~below).centres)
-    assert not no_cliffs().near(points()).any()
+    found = terraces(X, np.array([0.0, 0.1]))
+    assert not len(found.codes)
+    assert not found.near(points()).any()
 
 
-def test_cliffs_get_narrower_as_rows_accumulate() -> None:
-    coordinates = belief().coordinates
-    few, many = (
-        Cliffs.between(coordinates, np.zeros((n, 3)), np.zeros(n, bool), np.zeros(n, bool))
+def test_equal_outputs_of_close_rows_make_a_terrace_of_every_row() -> None:
+    X = np.array([[0.5, 0.5, 0.5], [0.52, 0.5, 0.5], [1.5, 1.5, 1.5]])
+    found = terraces(X, np.array([0.25, 0.25, 0.5]))
+    close, far = X.copy(), X.copy()
+    close[:, 1] += 0.03
+    far[:, 1] += 0.4
+    assert found.near(close).all()
+    assert not found.near(far).any()
+
+
+def test_equal_outputs_of_distant_rows_make_none() -> None:
+    X = np.array([[0.5, 0.5, 0.5], [1.5, 1.5, 1.5]])
+    assert not len(terraces(X, np.array([0.25, 0.25])).codes)
+
+
+def test_terraces_get_narrower_as_rows_accumulate() -> None:
+    close = np.array([[0.5, 0.5, 0.5], [0.52, 0.5, 0.5]])
+    widths = [
+        terraces(
+            np.vstack([close, np.random.default_rng(0).uniform(0.0, 2.0, (n, 3))]),
+            np.append([0.25, 0.25], np.arange(n) * 1e-6),
+        ).radii.max()
         for n in (2, 2000)
-    )
-    assert many.radius < 0.2 * few.radius
+    ]
+    assert widths[1] < 0.2 * widths[0]
 
 
-def test_other_levels_of_a_grid_are_no_cliff() -> None:
-    space = Space({"a": Integer(0, 4), "b": Real(0.0, 1.0)})
+def test_other_levels_of_a_grid_are_never_too_close() -> None:
+    space = Space({"a": Integer(0, 100), "b": Real(0.0, 1.0)})
     around = space.around({"a": 0, "b": 0.5})
-    X = np.array([[1.0, 0.5], [2.0, 0.5]])
-    cliffs = Cliffs.between(
-        Coordinates.of(around, X), X, np.array([True, False]), np.array([False, True])
-    )
-    assert not len(cliffs.centres)
+    X = np.array([[1.0, 0.5], [1.0, 0.501], [2.0, 0.5]])
+    found = terraces(X, np.array([0.5, 0.5, 3.0]), around)
+    others = np.array([[3.0, 0.5], [0.0, 0.5], [1.0, 0.505]])
+    assert found.near(others).tolist() == [False, False, True]

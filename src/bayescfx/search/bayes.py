@@ -2,10 +2,10 @@
 
 Two phases, "hit first, then nearer". Until a row reaches the target, log EI-CFX is maximised;
 from then on, unless the cost of moving is switched off, the expected cost improvement inside the
-target set. In the first phase global steps take turns with local ones: in a box around the best
-row that grows and shrinks with success, and among rows that differ from it in few features. Every
-third step is global, so that the theorem "EI-CFX is asymptotically consistent" keeps its premise
-for a subsequence of the steps.
+target set. In the first phase global steps take turns with others: among the rows of the data,
+where models take their extremes and surrogates can be trusted, and among rows that differ from the
+best one in few features. At least every fifth step is global, so that the theorem "EI-CFX is
+asymptotically consistent" keeps its premise for a subsequence of the steps.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Acquisition, Proposal, propose
 from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
-from bayescfx.search.objectives import Cliffs, Few, Gain, Nearer, Record, Within
+from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
 from bayescfx.search.starting import (
-    box_rows,
     few_rows,
     first_rows,
     towards_query,
@@ -34,8 +33,11 @@ from bayescfx.search.verdict import Watch
 
 _EFFORT = 0.5  # share of the budget spent on the best guess before a search gives up
 _FADE = 0.25  # share of the budget after which a miss matters more than the cost of moving
-_FEW = 3  # features in which a local step may differ from the best row
-_HALF, _LEAST_HALF, _MOST_HALF = 0.25, 0.03, 0.5  # half widths of the local box
+_FEW = 3  # features in which a row may differ from the best one in a step among few
+_DATA = 1000  # data rows drawn for a step among them
+_NEAR = 0.9  # of the peak: from here on, most steps are taken around the best row
+# How steps take turns: while little is known, and later.
+_EARLY, _LATE = ("global", "data"), ("data", "few", "data", "few", "global")
 _RESERVE = 0.1  # share of the budget kept for walking back
 _WIDE = 16  # batches from here on are drawn from candidates, without refining each
 _WORTH = 1e-3  # expected saving, as a share of the cost, that is still worth a model call ...
@@ -55,7 +57,8 @@ class BayesCFX:
         Rows evaluated before the surrogate leads. By default two data rows, or where nearness
         counts one per free feature, but at most a quarter of the budget.
     local : bool, default True
-        Whether local steps take turns with global ones; False is the paper.
+        Whether steps among data rows, and around the best row, take turns with global ones; False
+        is the paper.
     give_up : bool, default True
         Whether to end, after half the budget, when the surrogate holds the target out of reach;
         False spends the whole budget on the best guess.
@@ -97,8 +100,6 @@ class _Run:
     question: Question
     belief: Belief | None = None
     steps: int = 0
-    half: float = _HALF
-    last: float = -np.inf
     idle: int = 0
 
     def rounds(self) -> Rounds:
@@ -205,33 +206,32 @@ class _Run:
         weight = 0.0 if late else question.weight
         value = question.problem.score(question.y) - weight * region.distance(question.X)
         best = float(value.max())
-        objective: Acquisition = Gain(
+        objective = Gain(
             belief,
             region,
             question.problem.surrogate_potential,
             best,
             weight,
-            _cliffs(question, belief),
+            _terraces(question, belief),
         )
-        kind = self.steps % 3 if self.settings.local else 0
-        self.steps += 1
-        centre = question.X[np.argmax(value)]
-        if kind == 1:
-            self._breathe(best)
-            low, high = belief.coordinates.box(centre, self.half)
-            inside = Within(objective, low, high)
-            return self._propose(inside, box_rows(question, centre, low, high))
-        if kind == 2:
-            few = min(_FEW, len(region.free))
+        step = self._turn(belief, best)
+        if step == "data":
+            known = question.account.evaluator.known.codes
+            rows = region.background_rows(_DATA, question.rng)
+            found = _take(objective, rows, known, self.settings.batch)
+            if len(found.points):
+                return found
+        if step == "few":
+            centre, few = question.X[np.argmax(value)], min(_FEW, len(region.free))
             return self._propose(Few(objective, centre, few), few_rows(question, centre, few))
         return self._propose(objective, towards_target(question, value))
 
-    def _breathe(self, best: float) -> None:
-        """Widen the local box after a success, narrow it after a failure, and start over."""
-        if np.isfinite(self.last):
-            self.half *= 1.5 if best > self.last + 1e-3 else 0.75
-            self.half = min(self.half, _MOST_HALF) if self.half >= _LEAST_HALF else _HALF
-        self.last = best
+    def _turn(self, belief: Belief, best: float) -> str:
+        """Return where the next step looks."""
+        turns = (_LATE if belief.steps else _EARLY) if self.settings.local else ("global",)
+        turn = turns[self.steps % len(turns)]
+        self.steps += 1
+        return "few" if turn == "data" and best > _NEAR and self.steps % 3 else turn
 
     def _nearer(self, belief: Belief) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
@@ -274,12 +274,12 @@ def _tidied(question: Question, X: Array) -> Array:
     return np.where((new & region.contains(tidy))[:, None], tidy, X)
 
 
-def _cliffs(question: Question, belief: Belief) -> Cliffs:
-    """Return where the model jumps over the target set."""
-    y, accepted = question.y, question.problem.acceptance
-    below: Mask = y < min(low for low, _ in accepted)
-    above: Mask = y > max(high for _, high in accepted)
-    return Cliffs.between(belief.coordinates, question.X, below, above)
+def _terraces(question: Question, belief: Belief) -> Terraces:
+    """Return where the model is known to be flat, or to jump over the target set."""
+    region = question.region
+    discrete = (region.step > 0.0) | region.categorical
+    accepted = question.problem.acceptance
+    return Terraces.of(belief.coordinates, question.X, question.y, accepted, discrete)
 
 
 def _best_of(

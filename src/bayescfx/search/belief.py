@@ -13,6 +13,8 @@ from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
 _REFIT = 1.25  # hyperparameters are learnt again when the data have grown by this factor ...
+_TRENDS = 8  # rows below which only trends are learnt, no steps
+_ALIKE = 0.7  # how much lengthscales differ, in logarithms, where steps are learnt
 _ALWAYS = 24  # ... and at every step up to this many rows
 
 
@@ -22,15 +24,16 @@ class Surrogate:
 
     Parameters
     ----------
-    kernel : {"matern52", "rbf"}, default "matern52"
-        Matérn 5/2 suits trees and networks; the paper uses the RBF.
+    kernel : {"tabular", "matern52", "rbf"}, default "tabular"
+        "tabular" is Matérn 5/2 while rows are few, and then learns steps too, as trees have them;
+        the paper uses the RBF.
     mean : {"standard", "zero"}, default "standard"
         The paper uses a zero mean.
     points : int, default 200
         The most rows it is fitted to: of more, those that matter to the question.
     """
 
-    kernel: str = "matern52"
+    kernel: str = "tabular"
     mean: str = "standard"
     points: int = 200
 
@@ -52,6 +55,11 @@ class Belief:
     coordinates: Coordinates
     process: GaussianProcess
     rows: int
+
+    @property
+    def steps(self) -> bool:
+        """Whether enough is known to tell steps from trends."""
+        return self.rows >= _TRENDS
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and deviation ``(n,)`` at codes ``(n, d)``."""
@@ -79,12 +87,17 @@ def learn(
     """
     coordinates = Coordinates.of(region, X)
     Z = coordinates(X)
+    kernel = settings.kernel
+    if kernel == "tabular" and len(X) < _TRENDS:
+        kernel = "matern52"
     process = GaussianProcess(
-        kernel=settings.kernel,  # type: ignore[arg-type]  # checked by the constructor
+        kernel=kernel,  # type: ignore[arg-type]  # checked by the constructor
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
         categorical=coordinates.categorical_columns,
+        alike=_ALIKE if kernel == "tabular" else None,
     )
     same = before is not None and before.coordinates.width == coordinates.width
+    same = same and before is not None and before.process.kernel == kernel
     if before is not None and same and _ALWAYS < len(X) < _REFIT * before.rows:
         fitted = process.condition(Z, y, before.process.hyperparameters)
         return Belief(coordinates, fitted, before.rows)

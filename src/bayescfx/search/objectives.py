@@ -27,7 +27,8 @@ from bayescfx.space.region import Region
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
 _WIDEST_CLIFF = 0.04  # ... and at most, in the unit cube
-_FADING = 200.0  # rows after which cliffs are half as wide
+_TERRACE, _WIDEST_TERRACE = 0.03, 0.1  # how far a terrace is taken to reach, at least and at most
+_FADING = 200.0  # rows after which both are half as wide
 _NUDGE = 1e-6  # finite difference of the threshold, relative to the peak
 
 
@@ -50,6 +51,8 @@ class Gain:
         The best `v` so far.
     weight : float
         What a unit of distance is worth, as a share of the peak.
+    terraces : Terraces, optional
+        Where nothing is proposed.
     """
 
     belief: Belief
@@ -57,7 +60,7 @@ class Gain:
     potential: LevelPotential
     best: float
     weight: float
-    cliffs: Cliffs
+    terraces: Terraces | None = None
 
     @cached_property
     def _shared(self) -> LogEI:
@@ -73,8 +76,7 @@ class Gain:
     def value(self, X: Array) -> Array:
         """Return log EI-CFX ``(n,)`` at codes ``(n, d)``."""
         mean, std = self.belief.predict(X)
-        value = self._acquisition(X).value_and_gradient(mean, std).value
-        return np.where(self.cliffs.near(X), -np.inf, value)
+        return self._open(X, self._acquisition(X).value_and_gradient(mean, std).value)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
@@ -86,36 +88,12 @@ class Gain:
             finite = np.isfinite(nudged) & np.isfinite(value)
             rise = np.where(finite, nudged, 0.0) - np.where(finite, value, 0.0)
             slope += (rise / _NUDGE * self.weight)[:, None] * self.region.distance_gradient(X)
-        return np.where(self.cliffs.near(X), -np.inf, value), slope
+        return self._open(X, value), slope
 
-
-@dataclass(frozen=True)
-class Within:
-    """An objective restricted to a box of codes; minus infinity outside.
-
-    Parameters
-    ----------
-    objective : Acquisition
-        What is maximised.
-    low, high : Array of shape (d,)
-        The box.
-    """
-
-    objective: Acquisition
-    low: Array
-    high: Array
-
-    def _outside(self, X: Array) -> Mask:
-        return np.asarray(((self.low > X) | (self.high < X)).any(axis=1))
-
-    def value(self, X: Array) -> Array:
-        """Return the objective ``(n,)`` at codes ``(n, d)``."""
-        return np.where(self._outside(X), -np.inf, self.objective.value(X))
-
-    def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
-        value, slope = self.objective.gradient(X)
-        return np.where(self._outside(X), -np.inf, value), slope
+    def _open(self, X: Array, value: Array) -> Array:
+        """Return values ``(n,)``, minus infinity where nothing is proposed."""
+        barred = self.terraces is not None and self.terraces.near(X)
+        return np.where(barred, -np.inf, value)
 
 
 @dataclass(frozen=True)
@@ -153,43 +131,60 @@ class Few:
 
 
 @dataclass(frozen=True)
-class Cliffs:
-    """Places where the model jumps across the target set, which no surrogate can resolve.
+class Terraces:
+    """Places where the model is known to be flat or to jump, so that another look is wasted.
 
-    Two evaluated rows, one on either side of the target set and so close to each other that a
-    continuous model would have hit it in between, mark a jump of the model (trees jump). Looking
-    between them again and again would waste the budget. The closeness asked for shrinks as
-    rows accumulate, so that no place is excluded for ever.
+    Trees are constant on terraces and jump between them; no surrogate can resolve that. Two
+    findings tell. Two evaluated rows, one on either side of the target set and so close to each
+    other that a continuous model would have hit it in between, mark a jump across it. Two with
+    exactly the same output mark a terrace: around every evaluated row, what is not farther than
+    they are from each other is taken to be on its terrace. Both are believed the less the more rows
+    there are, so that no place is excluded for ever.
 
     Parameters
     ----------
     coordinates : Coordinates
-        In which closeness is measured.
-    centres : Array of shape (c, m)
-        Middles of such pairs.
-    radius : float
+        In which distances are measured.
+    codes : Array of shape (c, d)
+        Places.
+    radii : Array of shape (c,)
         How far around them nothing is proposed.
+    discrete : Mask of shape (d,)
+        Features in which only equal codes are close.
     """
 
     coordinates: Coordinates
-    centres: Array
-    radius: float
+    codes: Array
+    radii: Array
+    discrete: Mask
 
     @classmethod
-    def between(cls, coordinates: Coordinates, X: Array, below: Mask, above: Mask) -> Cliffs:
-        """Return the jumps among evaluated codes ``(n, d)`` `below` and `above` the target set."""
-        radius = min(_CLIFF * coordinates.width, _WIDEST_CLIFF) / (1.0 + len(X) / _FADING)
-        Z = coordinates(X)
-        low, high = Z[below], Z[above]
-        i, j = np.nonzero(coordinates.distances(low, high) < radius)
-        return cls(coordinates, 0.5 * (low[i] + high[j]), 2.0 * radius)
+    def of(
+        cls, coordinates: Coordinates, X: Array, y: Array, accepted: Intervals, discrete: Mask
+    ) -> Terraces:
+        """Return what evaluated codes ``X (n, d)`` with outputs `y` ``(n,)`` tell."""
+        fading = 1.0 + len(X) / _FADING
+        distance = coordinates.distances(coordinates(X), coordinates(X))
+        below = y < min(low for low, _ in accepted)
+        above = y > max(high for _, high in accepted)
+        cliff = min(_CLIFF * coordinates.width, _WIDEST_CLIFF) / fading
+        i, j = np.nonzero(below[:, None] & above & (distance < cliff))
+        codes, radii = 0.5 * (X[i] + X[j]), np.full(len(i), 2.0 * cliff)
+        ties = distance[(y[:, None] == y) & (distance < _WIDEST_TERRACE)]
+        if (widest := float(ties.max(initial=0.0))) > 0.0:
+            width = min(max(2.0 * widest, _TERRACE), _WIDEST_TERRACE) / fading
+            codes, radii = np.vstack([codes, X]), np.append(radii, np.full(len(X), width))
+        return cls(coordinates, codes, radii, discrete)
 
     def near(self, X: Array) -> Mask:
-        """Return which codes ``(n, d)`` are too close to a jump."""
-        if not len(self.centres):
+        """Return which codes ``(n, d)`` are too close to one of the places."""
+        if not len(self.codes):
             return np.zeros(len(X), dtype=bool)
-        distance = self.coordinates.distances(self.coordinates(X), self.centres)
-        return np.asarray((distance < self.radius).any(axis=1))
+        centres = self.coordinates(self.codes)
+        close = self.coordinates.distances(self.coordinates(X), centres) < self.radii
+        for k in np.flatnonzero(self.discrete):
+            close &= X[:, k, None] == self.codes[:, k]
+        return np.asarray(close.any(axis=1))
 
 
 @dataclass(frozen=True)

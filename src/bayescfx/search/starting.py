@@ -115,15 +115,6 @@ def _blend(region: Region, X: Array, length: Array) -> Array:
     return np.where(ordered, region.query + length * (X - region.query), X)
 
 
-def box_rows(question: Question, centre: Array, low: Array, high: Array) -> Array:
-    """Return candidates in a box around a row: some features anywhere between its ends."""
-    region, rng = question.region, question.rng
-    low, high = np.maximum(low, region.low), np.minimum(high, region.high)
-    anywhere = low + rng.random((_POOL, len(low))) * (high - low)
-    moved = rng.random(anywhere.shape) < rng.random((_POOL, 1))
-    return region.project(np.where(moved, anywhere, centre))
-
-
 def few_rows(question: Question, centre: Array, most: int) -> Array:
     """Return candidates that differ from a row in few features, copied from other rows."""
     region, rng = question.region, question.rng

@@ -15,7 +15,7 @@ from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.links import Linked
-from bayescfx.search.objectives import Cliffs, Gain, Nearer, Record
+from bayescfx.search.objectives import Gain, Nearer, Record
 
 DEVIATIONS = 2.0
 _LINE = 161  # points of a curve
@@ -248,7 +248,7 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
         record = Record(region, known[hits])
         value = Nearer(belief, region, accepted, record).value(X)
     else:
-        gain = _gain(view, known, float(answer.trace[-1]) if len(answer.trace) else 0.0)
+        gain = _gain(view, float(answer.trace[-1]) if len(answer.trace) else 0.0)
         if gain is None:
             return None
         value = gain.value(X)
@@ -257,15 +257,13 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     return np.exp(value - top) if math.isfinite(top) else None
 
 
-def _gain(view: View, known: Array, best: float) -> Gain | None:
+def _gain(view: View, best: float) -> Gain | None:
     """Return log EI-CFX over the best potential so far, as in the paper: without a cost."""
     potential = potential_of(view.answer)
     if potential is None or view.belief is None or best >= 1.0:
         return None
     carried = potential if view.link is None else Linked(potential, view.link)
-    none = np.zeros(len(known), dtype=bool)
-    cliffs = Cliffs.between(view.belief.coordinates, known, none, none)
-    return Gain(view.belief, view.region, carried, best, 0.0, cliffs)
+    return Gain(view.belief, view.region, carried, best, 0.0)
 
 
 def _same(low: float, high: float) -> tuple[float, float]:
