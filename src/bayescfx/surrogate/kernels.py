@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from bayescfx.arrays import Array, Indices
 
@@ -154,10 +153,12 @@ class Embedding:
 
     def steps(self, X: Array, Y: Array, lengthscales: Array) -> Array:
         """Return exp(-t) ``(m, n)`` for the city-block distances of rows ``X (m, d)`` and ``Y``."""
-        numeric, scale = self.numeric, lengthscales * np.sqrt(X.shape[1])
-        t: Array = cdist(
-            X[:, numeric] / scale[numeric], Y[:, numeric] / scale[numeric], "cityblock"
-        )
+        scale = lengthscales * np.sqrt(X.shape[1])
+        A, B = X / scale, Y / scale
+        t, gap = np.zeros((len(X), len(Y))), np.empty((len(X), len(Y)))
+        for j in self.numeric:
+            np.subtract(A[:, j, None], B[:, j], out=gap)
+            t += np.abs(gap, out=gap)
         for j in self.unordered:
             t += (X[:, j, None] != Y[:, j]) / scale[j]
         np.negative(t, out=t)
