@@ -45,9 +45,9 @@ lowest tenth ("lower tail"): {main["query"]["distance"]:.2f} km in {main["second
 passengers +0…+2, weekday ±2 (cyclic), hour ±2, distance ± {result["distance_sd"]:.2f} km (one
 standard deviation; not below 0). At most {result["budget"]} calls (the paper gives no number);
 {main["seeds"]} seeds on the first two tables, of which the moves are the first seed's, one on the
-others. Brute force: all 75 combinations with 2,001 distances. "Of brute force" is our potential
-divided by the grid's best; "accepted" is the share of allowed grid rows within 5 % of the wanted
-change.
+others. Brute force: all 75 combinations with {result["distances"]:,} distances. "Of brute force"
+is our potential divided by the grid's best; "accepted" is the share of allowed grid rows within 5 %
+of the wanted change.
 
 {tables}
 
