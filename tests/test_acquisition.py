@@ -181,6 +181,11 @@ CORNERS = [
     Question("plateau", (0.0, 1.0, 1.0), 100.0, 30.0, 0.0),
     Question("plateau", (0.0, 1.0, 1.0), 20.0, 5.0, 1e-6),
     Question("plateau", (0.0, 1.0, 1.0), -2.0, 0.3, -0.05),
+    # where a part of the gradient is zero, or as good as zero
+    Question("aep+", (0.0, 1.0), 0.0, 1.0, 0.0),
+    Question("sep", (0.0, 1.0), 1e-7, 0.05, 0.3),
+    Question("plateau", (0.0, 1.0, 1.0), 0.4, 0.03, 0.3),
+    Question("plateau", (0.0, math.inf, 1.0), 3.0, 0.1, 0.2),
 ]
 
 
@@ -371,6 +376,34 @@ def test_closed_form_and_log_form_agree_wherever_the_closed_form_is_called_sound
         # relative to the gradient, or to its natural size 1 / std where it passes through zero
         size = np.abs(log_part) + 1.0 / std[sound]
         np.testing.assert_array_less(np.abs(part[sound] / found - log_part) / size, 1e-10)
+
+
+class Counted(Bump):
+    """A user's potential that counts how many outputs it has been asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def value(self, y: ArrayLike) -> Array:
+        self.asked += np.size(y)
+        return super().value(y)
+
+    def slope(self, y: ArrayLike) -> Array:
+        self.asked += np.size(y)
+        return super().slope(y)
+
+
+def test_a_users_potential_is_examined_again_only_for_points_beyond_what_is_known() -> None:
+    potential = Counted()
+    prepared = LogEI(potential, 0.3)
+    mean, std = np.linspace(-2.0, 4.0, 50), np.full(50, 5.0)  # wide: its own nodes serve
+    first = prepared.value_and_gradient(mean, std)
+    asked = potential.asked
+    again = prepared.value_and_gradient(mean[10:40], std[10:40])
+    assert potential.asked == asked
+    np.testing.assert_allclose(again.value, first.value[10:40], rtol=1e-12)
+    prepared.value_and_gradient(mean + 1e3, std)
+    assert potential.asked > asked
 
 
 @pytest.mark.parametrize("potential", ALL[:3], ids=repr)

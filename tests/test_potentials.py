@@ -30,7 +30,7 @@ from bayescfx.potentials.family import (
     monotone_root,
 )
 from bayescfx.potentials.levels import ep_edges, excess, shortfall
-from bayescfx.potentials.links import Linked, Logit, Sampled
+from bayescfx.potentials.links import Linked, Logit, Sampled, level_sets
 
 FAMILY: list[LevelPotential] = [
     AEP(0.0, 1.0),
@@ -85,6 +85,17 @@ def test_superlevel_sets_hold_exactly_what_is_above_the_level(
         for end in (low, high):
             if math.isfinite(end) and not isinstance(potential, Sampled):
                 assert float(potential.value(end)) == pytest.approx(level, rel=1e-9)
+
+
+@pytest.mark.parametrize("potential", FAMILY + LINKED, ids=repr)
+def test_superlevel_sets_of_many_levels_are_those_of_each(potential: LevelPotential) -> None:
+    levels = np.array([-0.5, 0.0, 1e-12, 0.1, 0.3, PEAK * (1.0 - 1e-9)])
+    sets = level_sets(potential, levels)
+    assert sets is not None
+    for k, level in enumerate(levels.tolist()):
+        found = [(low[k], high[k]) for low, high in sets if low[k] < high[k]]
+        np.testing.assert_allclose(found, potential.superlevel(level), rtol=1e-12, atol=1e-12)
+    assert level_sets(SAMPLED[0], levels) is None
 
 
 @given(st.floats(0.0, 1.0, exclude_max=True), st.floats(0.0, 1.0, exclude_max=True))

@@ -52,6 +52,8 @@ __all__ = [
 
 _TINY = 1e-80  # deviations below this many widths count as zero
 _HUGE = 1e60
+_SAMPLED = 40.0  # deviations around the means in which a user's potential is examined
+_SPARE = 4.0  # times the range needed that a sampled one may have: a wider one is too coarse
 _BLOCK = 5000  # points per pass: what they need stays in the cache
 
 
@@ -77,6 +79,7 @@ class LogEI:
     best: ArrayLike
     _level: Level | None = field(init=False, repr=False, compare=False, default=None)
     _plateau: PlateauLevel | None = field(init=False, repr=False, compare=False, default=None)
+    _sampled: Sampled | None = field(init=False, repr=False, compare=False, default=None)
     _panels: Panels | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -148,13 +151,34 @@ class LogEI:
 
     def _panels_for(self, mean: Array, std: Array, level: Array) -> Panels:
         """Return the potential's panels; a threshold that all points share keeps them."""
-        if self._panels is not None:
-            return self._panels
-        known = _with_knots(self.potential, mean, std)
-        panels = panels_above(known, level)
-        if np.ndim(self.best) == 0 and known is self.potential and level.size:
-            object.__setattr__(self, "_panels", panels)
-        return panels
+        known = self._with_knots(mean, std)
+        if np.ndim(self.best) > 0 or not level.size:
+            return panels_above(known, level)
+        if self._panels is None or self._panels.potential is not known:
+            object.__setattr__(self, "_panels", panels_above(known, level))
+        assert self._panels is not None  # just set
+        return self._panels
+
+    def _with_knots(self, mean: Array, std: Array) -> LevelPotential:
+        """Return the potential itself if it knows its pieces, else a sampled one.
+
+        What has been sampled is kept for as long as it covers the points, and not far more.
+        """
+        if isinstance(self.potential, LevelPotential):
+            return self.potential
+        low = float(np.min(mean - _SAMPLED * std, initial=np.inf))
+        high = float(np.max(mean + _SAMPLED * std, initial=-np.inf))
+        known = self._sampled
+        if (
+            known is not None
+            and known.low <= low
+            and high <= known.high
+            and known.high - known.low <= _SPARE * (high - low)
+        ):
+            return known
+        low, high = (0.0, 1.0) if low > high else (low, high)
+        object.__setattr__(self, "_sampled", found := Sampled(self.potential, low, high))
+        return found
 
 
 def _ep_family(mean: Array, std: Array, potential: AEP | SEP, level: Level) -> LogIntegral:
@@ -190,14 +214,6 @@ def _at_limit(mean: Array, std: Array, potential: Potential, best: Array) -> Log
     value = np.where(positive, np.log(safe), -np.inf)
     d_mean = np.where(positive, potential.slope(mean) / safe, 0.0)
     return LogIntegral(value, d_mean, np.zeros_like(value))
-
-
-def _with_knots(potential: Potential, mean: Array, std: Array) -> LevelPotential:
-    """Return the potential itself if it knows its pieces, else a sampled one."""
-    if isinstance(potential, LevelPotential):
-        return potential
-    low, high = float(np.min(mean - 40.0 * std)), float(np.max(mean + 40.0 * std))
-    return Sampled(potential, low, high)
 
 
 def log_ei_cfx_with_gradient(

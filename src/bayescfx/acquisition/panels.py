@@ -8,7 +8,6 @@ own on the hull (:mod:`bayescfx.acquisition.quadrature`).
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ from bayescfx.acquisition.quadrature import (
 )
 from bayescfx.arrays import Array, Indices
 from bayescfx.potentials.family import LevelPotential, monotone_root
-from bayescfx.potentials.levels import Interval
 from bayescfx.potentials.links import level_sets, value_and_slope
 
 _IGNORED = 60.0  # nats below the largest panel where a panel no longer matters
@@ -76,47 +74,56 @@ def panels_above(potential: LevelPotential, best: Array) -> Panels:
         The panels, ready for :func:`general_log_integral`.
     """
     knots = np.unique(np.clip(potential.knots(), -_ENDLESS, _ENDLESS))
-    ends = itertools.pairwise(knots.tolist())
-    levels = itertools.pairwise(potential.value(knots).tolist())
-    least = float(np.min(best, initial=np.inf))
+    levels = potential.value(knots)
+    tops = np.maximum(levels[:-1], levels[1:])
     sets = level_sets(potential, best)
     parts = []
-    for end, level in zip(ends, levels, strict=True):
-        if max(level) <= least:
-            continue
-        gain = max(level) - best
+    for k in np.flatnonzero(tops > np.min(best, initial=np.inf)).tolist():
+        gain = tops[k] - best
         log_gain = np.where(gain > 0.0, np.log(np.where(gain > 0.0, gain, 1.0)), -np.inf)
-        if sets is None:
-            found = [_positive_part(potential, end, level, best)]
-        else:
-            found = [(np.maximum(end[0], a), np.minimum(end[1], c)) for a, c in sets]
-        for low, high in found:
-            if np.any(low < high):
-                nodes = _own_nodes(potential, low, high, best) if len(best) == 1 else None
-                parts.append(_Panel(low, high, np.where(low < high, log_gain, -np.inf), nodes))
-    return Panels(potential, best, tuple(parts))
+        found = [(knots[k], knots[k + 1])] if sets is None else sets
+        for a, c in found:
+            low, high = np.maximum(knots[k], a), np.minimum(knots[k + 1], c)
+            parts.append(_Panel(low + 0.0 * best, high + 0.0 * best, log_gain, None))
+    if sets is None:
+        _cut(potential, parts, best)
+    ready = []
+    for part in parts:
+        open_ = part.low < part.high
+        if open_.any():
+            nodes = _own_nodes(potential, part, best) if len(best) == 1 else None
+            log_gain = np.where(open_, part.log_gain, -np.inf)
+            ready.append(part._replace(log_gain=log_gain, fixed=nodes))
+    return Panels(potential, best, tuple(ready))
 
 
-def _own_nodes(potential: LevelPotential, low: Array, high: Array, best: Array) -> Fixed | None:
+def _cut(potential: LevelPotential, parts: list[_Panel], best: Array) -> None:
+    """Cut monotone panels where the potential crosses `best`, all crossings at once."""
+    jobs = []
+    for part in parts:
+        ends = potential.value(np.array([part.low[0], part.high[0]]))
+        at = np.flatnonzero((best >= min(ends)) & (best < max(ends)))
+        part.high[best >= max(ends)] = part.low[0]
+        jobs.append((at, bool(ends[1] > ends[0]), part))
+    low = np.concatenate([part.low[at] for at, _, part in jobs]) if jobs else np.empty(0)
+    if not low.size:
+        return
+    high = np.concatenate([part.high[at] for at, _, part in jobs])
+    level = np.concatenate([best[at] for at, _, _ in jobs])
+    root = monotone_root(potential, (low, high), level)
+    begin = 0
+    for at, rising, part in jobs:
+        (part.low if rising else part.high)[at] = root[begin : begin + len(at)]
+        begin += len(at)
+
+
+def _own_nodes(potential: LevelPotential, part: _Panel, best: Array) -> Fixed | None:
     """Return the improvement at a panel's own nodes, or None if it is endless."""
-    start, length = float(low[0]), float(high[0] - low[0])
+    start, length = float(part.low[0]), float(part.high[0] - part.low[0])
     if not length < _ENDLESS:
         return None
     value, slope = value_and_slope(potential, start + length * SHORT.powers[:, 1])
     return fixed(length, np.maximum(value - best[0], 0.0), slope)
-
-
-def _positive_part(
-    potential: LevelPotential, ends: Interval, levels: Interval, best: Array
-) -> tuple[Array, Array]:
-    """Return the part of a monotone panel where the potential exceeds `best`."""
-    above = best < max(levels)
-    low, high = np.full(best.shape, ends[0]), np.where(above, ends[1], ends[0])
-    at = np.flatnonzero(above & (best >= min(levels)))
-    if at.size:
-        root = monotone_root(potential, ends, best[at])
-        (low if levels[1] > levels[0] else high)[at] = root
-    return low, high
 
 
 def general_log_integral(panels: Panels, mean: Array, std: Array) -> LogIntegral:

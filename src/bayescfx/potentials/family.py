@@ -40,6 +40,8 @@ __all__ = [
     "monotone_root",
 ]
 
+_NOISE = 1e-11  # of a bracket, the most that roundings may leave open
+_RESOLUTION = 1e-17  # of a bracket, below which a root at zero is not looked for
 _FAR = 30.0  # exp(-z**2) is 0 in double precision from here on
 
 
@@ -248,7 +250,7 @@ class SEP:
 _EP_KNOTS = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
 
 
-def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
+def monotone_root(potential: Potential, ends: tuple[ArrayLike, ArrayLike], level: Array) -> Array:
     """Solve ``rho(y) = level`` where the potential is monotone, by Newton inside a bracket.
 
     Parameters
@@ -256,7 +258,8 @@ def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
     potential : Potential
         The potential.
     ends : (low, high)
-        The bracket; the levels lie between the potential's values at its ends.
+        The bracket, one for all levels or one for each; the levels lie between the potential's
+        values at its ends.
     level : ndarray of shape (n,)
         The levels.
 
@@ -270,23 +273,29 @@ def monotone_root(potential: Potential, ends: Interval, level: Array) -> Array:
     >>> monotone_root(AEP(0.0, 1.0), (0.0, 1.0), np.array([0.2])).round(6).tolist()
     [0.509089]
     """
-    a, c = max(ends[0], -1e100), min(ends[1], 1e100)
-    rising = float(potential.value(c)) > float(potential.value(a))
-    low, high = np.full(level.shape, a), np.full(level.shape, c)
-    y = 0.5 * (low + high)
+    low, high = (np.array(np.broadcast_to(np.clip(e, -1e100, 1e100), level.shape)) for e in ends)
+    rising = potential.value(high) > potential.value(low)
+    span = high - low
+    root = 0.5 * (low + high)
+    at = np.arange(len(level))  # those that still move
     for _ in range(100):
-        miss = potential.value(y) - level
-        above = (miss > 0.0) == rising
-        low, high = np.where(above, low, y), np.where(above, y, high)
+        y, a, c = root[at], low[at], high[at]
+        miss = potential.value(y) - level[at]
+        above = (miss > 0.0) == rising[at]
+        a, c = np.where(above, a, y), np.where(above, y, c)
         slope = potential.slope(y)
-        newton = y - miss / np.where(slope == 0.0, np.inf, slope)
-        inside = (newton > low) & (newton < high)
-        step = np.where(inside, newton, 0.5 * (low + high))
-        done = np.abs(step - y) <= 2e-16 * np.abs(y)
-        y = step
-        if done.all():
+        level_ground = slope == 0.0
+        slope = np.where(level_ground, 1.0, slope)
+        newton = y - miss / slope
+        inside = (newton >= a) & (newton <= c) & ~level_ground
+        step = np.where(inside, newton, 0.5 * (a + c))
+        root[at], low[at], high[at] = step, a, c
+        # beyond this the roundings of the value decide
+        noise = np.minimum(4e-16 * np.abs(level[at] / slope), _NOISE * span[at])
+        at = at[np.abs(step - y) > 4e-16 * np.abs(y) + noise + _RESOLUTION * span[at]]
+        if not at.size:
             break
-    return np.asarray(y)
+    return np.asarray(root)
 
 
 def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:

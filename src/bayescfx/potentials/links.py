@@ -216,6 +216,7 @@ class Sampled:
     low: float
     high: float
     _knots: Array = field(init=False, repr=False, compare=False)
+    _peak: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -225,15 +226,17 @@ class Sampled:
         grid = np.linspace(self.low, self.high, _GRID)
         slope = np.sign(self.potential.slope(grid))
         turns = np.flatnonzero(slope[:-1] * slope[1:] < 0.0)
-        found = [self._turning_point(grid[k], grid[k + 1]) for k in turns]
+        found = self._turning_points(grid[turns], grid[turns + 1], slope[turns])
         flat = grid[1:-1][(slope[1:-1] == 0.0) & ((slope[:-2] != 0.0) | (slope[2:] != 0.0))]
         panels = np.linspace(self.low, self.high, _PANELS)
-        object.__setattr__(self, "_knots", np.unique(np.concatenate([panels, flat, found])))
+        knots = np.unique(np.concatenate([panels, flat, found]))
+        object.__setattr__(self, "_knots", knots)
+        object.__setattr__(self, "_peak", float(np.max(self.potential.value(knots))))
 
     @property
     def peak(self) -> float:
         """The largest value found."""
-        return float(np.max(self.potential.value(self._knots)))
+        return self._peak
 
     def value(self, y: ArrayLike) -> Array:
         """Return the potential of each output."""
@@ -252,17 +255,17 @@ class Sampled:
         if level > self.peak:
             return ()
         knots, values = self._knots, self.value(self._knots)
+        low, high = knots[:-1].copy(), knots[1:].copy()
+        least = np.minimum(values[:-1], values[1:])
+        kept = np.maximum(values[:-1], values[1:]) >= level
+        cut = np.flatnonzero(kept & (least < level))
+        root = monotone_root(self, (low[cut], high[cut]), np.full(len(cut), level))
+        rising = values[1:][cut] > values[:-1][cut]
+        low[cut[rising]], high[cut[~rising]] = root[rising], root[~rising]
         found: list[tuple[float, float]] = []
-        for a, c, va, vc in zip(knots[:-1], knots[1:], values[:-1], values[1:], strict=True):
-            if max(va, vc) < level:
-                continue
-            low, high = float(a), float(c)
-            if min(va, vc) < level:
-                root = float(monotone_root(self, (low, high), np.array([level]))[0])
-                low, high = (root, high) if vc > va else (low, root)
-            if found and found[-1][1] == low:
-                low = found.pop()[0]
-            found.append((low, high))
+        for start, end in zip(low[kept].tolist(), high[kept].tolist(), strict=True):
+            joins = bool(found) and found[-1][1] == start
+            found.append((found.pop()[0] if joins else start, end))
         return tuple(found)
 
     def target_set(self, epsilon: float) -> Intervals:
@@ -271,13 +274,10 @@ class Sampled:
             raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
         return self.superlevel(self.peak - epsilon * abs(self.peak))
 
-    def _turning_point(self, a: float, c: float) -> float:
-        """Return where the slope changes its sign, by bisection."""
-        left = float(np.sign(self.potential.slope(np.array([a]))[0]))
-        for _ in range(60):
-            middle = 0.5 * (a + c)
-            if float(np.sign(self.potential.slope(np.array([middle]))[0])) == left:
-                a = middle
-            else:
-                c = middle
-        return 0.5 * (a + c)
+    def _turning_points(self, low: Array, high: Array, sign: Array) -> Array:
+        """Return where the slope loses its sign, by bisection of all brackets at once."""
+        for _ in range(60 if low.size else 0):
+            middle = 0.5 * (low + high)
+            before = np.sign(self.potential.slope(middle)) == sign
+            low, high = np.where(before, middle, low), np.where(before, high, middle)
+        return np.asarray(0.5 * (low + high))
