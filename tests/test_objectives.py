@@ -16,6 +16,7 @@ from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.belief import Belief, Surrogate, learn
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
+from bayescfx.search.question import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -99,13 +100,13 @@ def test_without_a_weight_the_gain_is_the_papers() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_the_gradient_of_nearness_is_right(n: int) -> None:
-    check_gradient(nearer(n), points())
+    check_gradient(nearer(n), points(120))
 
 
 def test_a_row_that_is_no_nearer_is_worth_nothing() -> None:
     objective = nearer()
     X = points()
-    far = region().distance(X) >= objective.record.cost.min()
+    far = effort(region(), X) >= objective.record.cost.min()
     assert far.any()
     assert (objective.value(X)[far] == -np.inf).all()
     assert np.isfinite(objective.value(X)[~far]).all()
@@ -121,7 +122,7 @@ def test_nearness_is_the_saving_times_the_probability_of_a_hit() -> None:
     near = np.isfinite(objective.value(X))
     mean, std = belief().predict(X[near])
     inside = np.asarray(norm.cdf(1.9, mean, std)) - np.asarray(norm.cdf(1.5, mean, std))
-    saving = objective.record.cost.min() - region().distance(X[near])
+    saving = objective.record.cost.min() - effort(region(), X[near])
     seen = inside > 1e-12
     assert objective.value(X)[near][seen] == pytest.approx(
         np.log(saving[seen] * inside[seen]), rel=1e-6
@@ -265,3 +266,16 @@ def test_other_levels_of_a_grid_are_never_too_close() -> None:
     found = terraces(X, np.array([0.5, 0.5, 3.0]), around)
     others = np.array([[3.0, 0.5], [0.0, 0.5], [1.0, 0.505]])
     assert found.near(others).tolist() == [False, False, True]
+
+
+def test_one_more_change_counts_a_little_unless_distance_counts_nothing() -> None:
+    q = region().query
+    one, two = q.copy(), q.copy()
+    one[0] += 0.5
+    two[:2] += 0.25
+    X = np.stack([one, two])
+    assert region().distance(X)[0] == pytest.approx(region().distance(X)[1])
+    assert effort(region(), X)[1] == pytest.approx(effort(region(), X)[0] + PREMIUM)
+    free = Space({name: Real(0.0, 2.0) for name in "abc"}).cost(weight=0.0)
+    around = free.around(dict.fromkeys("abc", 0.75))
+    assert effort(around, X).tolist() == around.distance(X).tolist()

@@ -23,6 +23,7 @@ from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
 from bayescfx.search.starting import (
+    data_rows,
     few_rows,
     first_rows,
     towards_query,
@@ -217,7 +218,7 @@ class _Run:
         step = self._turn(belief, best)
         if step == "data":
             known = question.account.evaluator.known.codes
-            rows = region.background_rows(_DATA, question.rng)
+            rows = data_rows(question, _DATA)
             found = _take(objective, rows, known, self.settings.batch)
             if len(found.points):
                 return found

@@ -22,7 +22,7 @@ from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.belief import Belief
 from bayescfx.search.choice import apart
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.question import clear_changes
+from bayescfx.search.question import clear_changes, effort
 from bayescfx.space.region import Region
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
@@ -213,7 +213,7 @@ class Nearer:
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
-        room = self.record.beat(X) - self.region.distance(X)
+        room = self.record.beat(X) - effort(self.region, X)
         out = np.full(len(X), -np.inf)
         nearer = np.flatnonzero(room > 0.0)
         if len(nearer):
@@ -223,7 +223,7 @@ class Nearer:
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
-        room = self.record.beat(X) - self.region.distance(X)
+        room = self.record.beat(X) - effort(self.region, X)
         out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
         nearer = np.flatnonzero(room > 0.0)
         if len(nearer):
@@ -263,7 +263,7 @@ class Record:
     @cached_property
     def cost(self) -> Array:
         """What each point of `X` costs."""
-        return self.region.distance(self.X)
+        return effort(self.region, self.X)
 
     @cached_property
     def leaders(self) -> Indices:

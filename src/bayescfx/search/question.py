@@ -20,6 +20,7 @@ Ending: TypeAlias = Literal["nothing nearer expected", "exhausted", "unreachable
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
 TRIVIAL = 0.01  # a change of less than this share of a feature's scale is none
+PREMIUM = 0.2  # what one more changed feature counts, in units of distance
 _TYPICAL = 64  # rows that say how long a typical move is
 
 
@@ -136,7 +137,7 @@ def best_first(question: Question, X: Array, y: Array) -> Indices:
     """
     problem = question.problem
     hit = problem.accepted(y)
-    cost = question.region.distance(X)
+    cost = effort(question.region, X)
     worth = np.where(hit, 0.0, problem.score(y))
     miss = np.where(hit, 0.0, misses(problem.acceptance, y))
     return np.lexsort((cost, miss, -worth, ~hit))
@@ -146,6 +147,13 @@ def misses(acceptance: Intervals, y: Array) -> Array:
     """Return how far outputs ``(n,)`` are from the nearest accepted one."""
     gaps = [np.maximum(np.maximum(low - y, y - high), 0.0) for low, high in acceptance]
     return np.min(gaps, axis=0) if gaps else np.zeros(len(y))
+
+
+def effort(region: Region, X: Array) -> Array:
+    """Return what moving to codes ``(n, d)`` takes: their distance, and a little per change."""
+    if region.cost.weight == 0.0:
+        return region.distance(X)
+    return region.distance(X) + PREMIUM * clear_changes(region, X) @ region.grid.weight
 
 
 def clear_changes(region: Region, X: Array) -> Mask:

@@ -9,6 +9,8 @@ from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 
 _STRIDE = 1.0  # how far a single feature is moved at the start, in its own scale
+_CHANGES = (1, 2, 3, None)  # features copied from data rows; None: all
+_HOPE = 0.4  # share of the budget after which whole data rows are looked at
 _POOL = 256  # candidates of each sort
 _SHRINK = (0.0, 0.5, 0.75, 0.9)  # how much of a change a walk back leaves
 
@@ -113,6 +115,14 @@ def _blend(region: Region, X: Array, length: Array) -> Array:
     """Return rows with their changes shortened; unordered levels have no length."""
     ordered = ~(region.categorical | region.cyclic)
     return np.where(ordered, region.query + length * (X - region.query), X)
+
+
+def data_rows(question: Question, n: int) -> Array:
+    """Return rows of the data; at first, where nearness counts, the query with few copied."""
+    region, rng, account = question.region, question.rng, question.account
+    if question.weight == 0.0 or account.spent > _HOPE * account.budget:
+        return region.background_rows(n, rng)
+    return np.vstack([region.background_rows(n // 4, rng, changes=k) for k in _CHANGES])
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
