@@ -270,7 +270,7 @@ def test_an_answer_in_a_file_is_complete(shell: Shell) -> None:
     assert answer.seed == 0
     assert answer.verify(lightgbm.Booster(model_file="m.txt"))
     table = pd.read_csv(shell.folder / "answer.csv")
-    assert table["prediction"].tolist() == [answer.best.output]
+    assert table["prediction"].tolist() == pytest.approx([answer.best.output], rel=1e-15)
 
 
 def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
@@ -815,7 +815,14 @@ def test_a_report_of_something_else_is_one_line(shell: Shell) -> None:
     assert "`text` must be JSON; got" in shell.fails("report", "broken.json")
 
 
-def test_reproduce_runs_the_experiments_of_a_clone(
+def test_reproduce_runs_the_papers_experiments(shell: Shell, tmp_path: Path) -> None:
+    ran = shell("reproduce", "potentials", "--quick", "--quiet", "--out", str(tmp_path))
+    assert ran.code == 0
+    assert "## Figure 3" in (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "fig3_potentials.png").is_file()
+
+
+def test_reproduce_prefers_the_clone_it_is_called_in(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "experiments").mkdir()
@@ -823,8 +830,10 @@ def test_reproduce_runs_the_experiments_of_a_clone(
         "import sys, pathlib\npathlib.Path('seen').write_text(' '.join(sys.argv[1:]))\nsys.exit(7)"
     )
     monkeypatch.chdir(tmp_path)
-    assert shell("reproduce", "taxi", "--quick", "--quiet").code == 7
-    assert (tmp_path / "seen").read_text() == "taxi --quick"
+    words = ("taxi", "adult", "--quick", "--data", "here")
+    assert shell("reproduce", *words, "--quiet").code == 7
+    expected = f"--quick --only taxi adult --data {tmp_path / 'here'}"
+    assert (tmp_path / "seen").read_text() == expected
 
 
 def test_reproduce_without_a_clone_says_where_the_experiments_are(

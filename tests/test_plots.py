@@ -473,7 +473,7 @@ def test_pictures_go_into_the_axes_given_and_leave_the_style_alone(
 
 def test_pictures_fit_one_column_of_a_paper(numbers: cfx.Explanation) -> None:
     for picture in PICTURES:
-        figure = picture(numbers).get_figure(root=True)
+        figure = picture(numbers).figure.figure
         assert figure is not None
         assert figure.get_size_inches()[0] == pytest.approx(3.3)
 

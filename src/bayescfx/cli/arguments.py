@@ -117,7 +117,9 @@ def _report(parser: Parser) -> None:
 def _reproduce(parser: Parser) -> None:
     parser.description = "Run the paper's experiments; needs a clone of the repository."
     parser.add_argument("experiments", nargs="*", help="which ones; all by default")
-    parser.add_argument("--quick", action="store_true", help="small versions")
+    parser.add_argument("--quick", action="store_true", help="small versions, into build/")
+    parser.add_argument("--out", metavar="FOLDER", help="where results, figures and page go")
+    parser.add_argument("--data", metavar="FOLDER", help="where the paper's data are")
     _common(parser)
 
 

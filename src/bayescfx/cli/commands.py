@@ -158,7 +158,10 @@ def reproduce(options: Namespace, console: Console) -> int:
             "the paper's experiments are in the repository, not in the package. Clone it, and run "
             "`bayescfx reproduce` or `make reproduce` there."
         )
-    words = [*options.experiments, *(["--quick"] if options.quick else [])]
+    words = ["--quick"] if options.quick else []
+    words += ["--only", *options.experiments] if options.experiments else []
+    for flag, folder in (("--out", options.out), ("--data", options.data)):
+        words += [] if folder is None else [flag, str(Path(folder).resolve())]
     console.note(f"running the experiments in {root}.")
     done = subprocess.run([sys.executable, "-m", "experiments", *words], cwd=root, check=False)
     return done.returncode

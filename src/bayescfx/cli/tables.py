@@ -40,7 +40,7 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
     if kind.endswith(".parquet"):
         read = _read_parquet
     elif ".csv" in kind:
-        read = pd.read_csv
+        read = _read_csv
     else:
         raise TableError(f"the {what} file {path!r} must end in .csv or .parquet. Convert it.")
     if not file.is_file():
@@ -61,6 +61,13 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
     if not len(table):
         raise TableError(f"the {what} file {path!r} has no rows below the column names. Add some.")
     table.columns = table.columns.map(str)
+    return table
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    # Numbers exactly as written; later versions of pandas do that by themselves.
+    exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+    table: pd.DataFrame = pd.read_csv(file, **exact)
     return table
 
 

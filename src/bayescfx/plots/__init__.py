@@ -215,7 +215,8 @@ def save(picture: Axes | Figure, path: str | os.PathLike[str], *, dpi: int = 200
     dpi : int, default 200
         Dots per inch of a ``.png``.
     """
-    figure: Any = picture if hasattr(picture, "savefig") else picture.get_figure(root=True)
+    # A part of a figure names the whole; every figure names itself.
+    figure: Any = picture if hasattr(picture, "savefig") else picture.figure.figure
     ending = os.path.splitext(os.fspath(path))[1].lower()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
     write(figure, path, dpi=dpi, metadata=undated)
