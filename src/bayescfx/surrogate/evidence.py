@@ -27,7 +27,7 @@ from bayescfx.surrogate.kernels import Kernel
 LENGTHSCALES = (0.025, 1e4)  # of the unit cube
 NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
-ODDS = (1e-4, 1e4)  # of a step against a smooth change
+ODDS = (1e-8, 1e4)  # of a step against a smooth change
 LEAST_FIXED_NOISE = 1e-8  # while learning: keeps K definite when the noise is fixed at zero
 MAX_STEPS = 60  # of one climb
 MAX_LEAPS, LEAP = 5, 2.0  # between optima, in log lengthscale
@@ -142,7 +142,8 @@ class Priors:
     noise, output_scale : LogNormal
         Priors for standardised outputs.
     steps : float
-        Standard deviation of the log-odds of the steps' share, about even odds.
+        Scale of the log-odds of the steps' share, about even odds; their distribution is Cauchy's,
+        so that enough rows can rule steps out.
 
     Examples
     --------
@@ -331,8 +332,9 @@ class LogPosterior:
                 gradient[at] += slope
                 total += value
         if self.has_steps:
-            gradient[-1] -= theta[-1] / p.steps**2
-            total -= 0.5 * (theta[-1] / p.steps) ** 2
+            u = theta[-1] / p.steps
+            gradient[-1] -= 2.0 * u / (p.steps * (1.0 + u * u))
+            total -= math.log1p(u * u)
         return total
 
 
