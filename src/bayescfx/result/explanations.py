@@ -114,9 +114,19 @@ class Explanations(Sequence[Explanation]):
         return "\n".join([head, *shown, *more])
 
     def _repr_html_(self) -> str:
-        frame = self.summary()
-        head = ["query", *frame.columns]
-        lines = [[str(i), *map(wording.cell, row)] for i, row in enumerate(frame.to_numpy(object))]
+        lines = [
+            [
+                str(i),
+                answer.status.replace("_", " "),
+                wording.number(answer.output),
+                wording.wish(answer.wanted),
+                wording.number(answer.best.output),
+                str(answer.n_evaluations),
+                wording.moves(answer.best.changes),
+            ]
+            for i, answer in enumerate(self)
+        ]
         reached = sum(a.reached for a in self)
         title = f"{wording.count(len(self), 'answer')}, {reached} reached"
-        return markup.page(markup.paragraph(title), markup.table(head, lines))
+        head = ["query", "status", "output", "wanted", "prediction", "rows", "changes"]
+        return markup.page(markup.paragraph(title), markup.table(head, lines, last_left=True))

@@ -9,6 +9,7 @@ _STYLE = (
     ".bayescfx table{border-collapse:collapse;margin:.5em 0}"
     ".bayescfx td,.bayescfx th{padding:.2em .8em;text-align:right;border-bottom:1px solid #bbb}"
     ".bayescfx th[scope=row]{text-align:left}"
+    ".bayescfx .last-left :is(td,th):last-child{text-align:left}"
 )
 
 
@@ -23,7 +24,7 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
     """Return a table whose first column names its lines.
 
     Parameters
@@ -32,6 +33,8 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
         Titles of the columns.
     lines : sequence of sequence of str
         One line each, as long as `head`.
+    last_left : bool, default False
+        The last column is text, from left to right.
 
     Examples
     --------
@@ -40,7 +43,8 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """
     titles = "".join(f'<th scope="col">{escape(t)}</th>' for t in head)
     body = "".join(_line(line) for line in lines)
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    kind = ' class="last-left"' if last_left else ""
+    return f"<table{kind}><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _line(cells: Sequence[str]) -> str:
