@@ -148,11 +148,11 @@ def test_an_answer_is_a_table_and_sentences_on_stdout(shell: Shell) -> None:
 
 
 def test_json_is_the_answer_that_python_gives(shell: Shell) -> None:
-    ran = shell.explain("--query", "3", "--target", "+25%", "--fix", "age,sex", "--json")
+    ran = shell.explain("--query", "3", "--target", ">= 170", "--fix", "age,sex", "--json")
     X, _ = people()
     model = lightgbm.Booster(model_file="m.txt")
     space = cfx.Space.from_data(X).fix("age", "sex")
-    answer = cfx.explain(model, X.iloc[3], space, cfx.increase(percent=25), budget=25, rng=0)
+    answer = cfx.explain(model, X.iloc[3], space, cfx.at_least(170), budget=25, rng=0)
     assert isinstance(answer.rows, pd.DataFrame)
     content = ran.content
     assert ran.err == ""
