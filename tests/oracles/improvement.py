@@ -107,6 +107,22 @@ def gradient_effect(question: Question) -> tuple[float, float]:
     return effects[0], effects[1]
 
 
+def term_sizes(question: Question) -> tuple[float, float]:
+    """Return the sizes of the two sides' terms in the gradient of a symmetric potential.
+
+    A sum is known to no better than the roundings of its terms; 0 for all other potentials.
+    """
+    if question.kind != "sep":
+        return 0.0, 0.0
+    sizes = [0.0, 0.0]
+    for kind in ("aep-", "aep+"):
+        side = Question(kind, question.shape, question.mean, question.std, max(question.best, 0.0))
+        share = mp.exp(log_ei(side) - log_ei(question))
+        for k, part in enumerate(gradient(side)):
+            sizes[k] += float(abs(share * part))
+    return sizes[0], sizes[1]
+
+
 def _one_side(m: Any, s: Any, best: Any) -> Any:
     """Return EI of ``z**2 exp(-z**2)``, z > 0, with digits doubled until they suffice."""
     digits = DIGITS
