@@ -9,7 +9,7 @@ from typing import Any, cast
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescfx.errors import TargetError
@@ -98,6 +98,7 @@ def test_superlevel_sets_of_many_levels_are_those_of_each(potential: LevelPotent
     assert level_sets(SAMPLED[0], levels) is None
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.floats(0.0, 1.0, exclude_max=True), st.floats(0.0, 1.0, exclude_max=True))
 def test_target_sets_are_nested(a: float, b: float) -> None:
     small, large = min(a, b), max(a, b)
