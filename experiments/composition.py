@@ -31,7 +31,10 @@ SHAPES: dict[str, Callable[[Array], Array]] = {
     "flat, then up: 2x¹⁶": lambda x: 2.0 * x**16,
 }
 METHODS = (
-    Method("Bayes-CFX", cfx.BayesCFX(starts=0, local=False, surrogate=AS_IN_THE_PAPER)),
+    Method(
+        "Bayes-CFX",
+        cfx.BayesCFX(starts=0, local=False, give_up=False, surrogate=AS_IN_THE_PAPER),
+    ),
     Method("Bayes", cfx.NaiveBayes(starts=0, surrogate=AS_IN_THE_PAPER)),
 )
 
