@@ -178,7 +178,7 @@ def mixed(X: Array, query: Array) -> tuple[Array, cfx.Space]:
     query = query.copy()
     query[0] = steps[np.abs(steps - query[0]).argmin()]
     query[-1] = levels[np.abs(levels - query[-1]).argmin()]
-    kinds = {
+    kinds: dict[str, cfx.Ordinal | cfx.Categorical] = {
         "x0": cfx.Ordinal([float(step) for step in steps]),
         f"x{X.shape[1] - 1}": cfx.Categorical([float(level) for level in levels]),
     }

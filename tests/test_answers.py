@@ -54,8 +54,10 @@ def check(seed: int) -> bool:
     assert 1 <= len(answer.counterfactuals) <= n
     moved = [c for c in answer.counterfactuals if c.changes]
     assert len({repr(c.row) for c in moved}) == len(moved)
+    rows = answer.rows
+    assert isinstance(rows, pd.DataFrame)
     for i, c in enumerate(answer.counterfactuals):
-        row = answer.rows.iloc[[i]].reset_index(drop=True)
+        row = rows.iloc[[i]].reset_index(drop=True)
         asked = [y for x, y in zip(model.rows, model.outputs, strict=True) if x.equals(row)]
         assert asked == [c.output]  # scored once, exactly as handed out
         if c.changes:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.errors import InfeasibleError
@@ -25,6 +26,7 @@ from bayescfx.search.question import Question
 from bayescfx.search.verdict import (
     Verdict,
     Watch,
+    hidden,
     judge,
     overconfidence,
     probability_reachable,
@@ -124,7 +126,7 @@ def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
     half = question.region.enumerate(100)
     assert half is not None
     question.account.evaluate(half[::2])
-    assert judge(question).probability > 0.0
+    assert probability(question) > 0.0
     question.account.evaluate(half)
     assert judge(question).probability == 0.0
 
@@ -258,6 +260,96 @@ def test_an_ordered_feature_with_levels_left_out_is_named() -> None:
     assert judge(question).binding[0] == "limit on 'size' (only 'S', 'M', 'L')"
 
 
+def staircase(frame: pd.DataFrame) -> Any:
+    """Return what `plane` does, in steps of an eighth, and flat beyond the ends, as trees do."""
+    stairs = (8 * frame[list("abc")]).apply(np.floor).clip(0, 7) / 7
+    return plane(stairs)
+
+
+def sums(frame: pd.DataFrame) -> Any:
+    return frame["b"] + frame["c"] < 0.9
+
+
+def exchanged(frame: pd.DataFrame) -> Any:
+    return np.abs(frame["b"] + frame["c"] - 1.0) < 0.01
+
+
+LOW = {"a": 0.3, "b": 0.3, "c": 0.3, "d": 0.5}
+LEVELS: dict[str, Real | Integer] = {**UNIT, "c": Integer(0, 10)}
+BOUND: list[tuple[str, Space, float, dict[str, float]]] = [
+    ("limit on 'c' (at most 0.5)", Space(UNIT).between({"c": (0, 0.5)}), 8.0, LOW),
+    ("limit on 'c' (at least 0.4)", Space(UNIT).between({"c": (0.4, 1)}), -4.0, MIDDLE),
+    ("limit on 'c' (at most 0.4)", Space(UNIT).move({"c": (-0.1, 0.1)}), 8.0, LOW),
+    ("limit on 'c' (at least 0.5)", Space(UNIT).only_up("c"), -4.0, MIDDLE),
+    ("limit on 'c' (at most 0.3)", Space(UNIT).only_down("c"), 8.0, LOW),
+    ("limit on 'b' (at most 0.3)", Space(UNIT).only_down("b"), 9.0, LOW),
+    ("at most 1 change", Space(UNIT).max_changes(1), 5.0, LOW),
+    ("at most 2 changes", Space(UNIT).max_changes(2), 7.0, LOW),
+    ("rule 'b + c <= 0.9'", Space(UNIT).require("b + c <= 0.9"), 8.0, LOW),
+    ("rule 'sums'", Space(UNIT).require(sums), 8.0, LOW),
+    ("rule 'c <= d'", Space(UNIT).fix("d").require("c <= d"), 8.0, LOW),
+    ("limit on 'c' (at most 0.5)", Space(UNIT).between({"c": (0, 0.5)}).max_changes(3), 80.0, LOW),
+]
+
+
+@pytest.mark.parametrize("f", [plane, staircase])
+@pytest.mark.parametrize(("named", "space", "target", "query"), BOUND)
+def test_what_binds_is_named_first(
+    f: Callable[[Any], Any],
+    named: str,
+    space: Space,
+    target: float,
+    query: dict[str, float],
+) -> None:
+    assert words(space, target, f=f, query=query, rows=50)[:1] == (named,)
+
+
+def test_a_rule_that_is_nearly_an_equality_is_named_where_the_model_is_smooth() -> None:
+    # all rows known lie in a strip; of steps across it the surrogate knows by its trend only
+    space = Space(UNIT).require(exchanged)
+    assert words(space, 8.0, rows=50)[:1] == ("rule 'exchanged'",)
+
+
+def test_the_bound_of_an_integer_is_named() -> None:
+    def f(frame: pd.DataFrame) -> Any:
+        return frame["a"] + 2 * frame["b"] + 0.3 * frame["c"]
+
+    space = Space(LEVELS).between({"c": (0, 4)})
+    assert words(space, 8.0, f=f, query={**LOW, "c": 3}, rows=50)[0] == "limit on 'c' (at most 4)"
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space(UNIT),
+        Space(UNIT).between({"c": (0, 0.9)}),
+        Space(UNIT).max_changes(3),
+        Space(UNIT).require("d <= 0.6"),
+        Space(UNIT).only_up("d"),
+    ],
+)
+def test_nothing_is_named_where_the_model_goes_no_further(space: Space) -> None:
+    def capped(frame: pd.DataFrame) -> Any:
+        return np.minimum(plane(frame), 2.5)
+
+    assert words(space, 5.0, f=capped, query=LOW, rows=60) == ()
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space(UNIT).between({"d": (0.4, 0.6)}),
+        Space(UNIT).require("d <= 0.6"),
+        Space(UNIT).max_changes(3),
+        Space(UNIT).only_down("d"),
+    ],
+)
+def test_a_limit_that_does_not_bind_is_not_named(space: Space) -> None:
+    ends = words(space, 9.0, rows=50)
+    assert ends
+    assert all(text.startswith("the upper end of") for text in ends)
+
+
 def test_a_fixed_feature_binds_if_others_have_moved_it() -> None:
     free = Space(UNIT).around(MIDDLE)
     question = asked(Space(UNIT).fix("c"), 8.0)
@@ -342,16 +434,107 @@ def test_a_near_miss_is_not_given_up() -> None:
         assert (spent is not None) == given_up
 
 
+def test_a_search_that_climbs_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: 0.0)
+    question = asked(Space(UNIT), 6.1, rows=0, budget=100)
+    still = np.column_stack([np.full((30, 3), 0.5), np.linspace(0, 1, 30)])
+    question.account.evaluate(still)
+    belief, watch = believed(asked(Space(UNIT), 9.0)), Watch(question)
+
+    def gives_up(rows: Array) -> bool:
+        found = []
+        for row in rows:
+            question.account.evaluate(row[None])
+            found.append(watch.out_of_reach(belief))
+            watch.probe()
+        return any(found)
+
+    assert not gives_up(np.linspace(0.5, 0.85, 15)[:, None] * np.ones(4))
+    assert gives_up(np.column_stack([np.full((30, 3), 0.8), np.linspace(0, 1, 30)]))
+
+
+def test_probes_take_a_fifth_of_the_budget_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    hopes = iter(([0.0] * 6 + [1.0]) * 100)
+    monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: next(hopes))
+    question = asked(Space(UNIT), 9.0, rows=0, budget=200)
+    belief, watch, probed = believed(asked(Space(UNIT), 9.0)), Watch(question), []
+    for row in question.region.sample(150, np.random.default_rng(2)):
+        question.account.evaluate(row[None])
+        watch.out_of_reach(belief)
+        probed.append(len(watch.probe()))
+    assert sum(n > 0 for n in probed) > 1
+    assert max(probed) <= 8
+    assert sum(probed) <= 0.2 * 200
+
+
+def strip(frame: pd.DataFrame) -> Any:
+    """Return what is nearly an equality."""
+    return (frame["a"] + frame["b"] - 1.0).abs() <= 0.005
+
+
+def test_nothing_is_said_of_a_region_that_a_rule_hides() -> None:
+    question = asked(Space(UNIT).require(strip), 9.0, rows=0)
+    rows = question.region.sample(60, np.random.default_rng(2))
+    assert first_doubt(question, rows) is None
+    assert judge(question).probability is None
+
+
+@pytest.mark.parametrize(
+    ("space", "hides"),
+    [
+        (Space(UNIT), False),
+        (Space(UNIT).require(strip), True),
+        (Space(UNIT).require(lambda frame: frame["a"] < frame["b"], "less a than b"), False),
+        (Space(UNIT).require("a + b <= 1.005").require("a + b >= 0.995"), False),
+        (
+            Space.from_data(
+                pd.DataFrame(
+                    {"a": [0.0, 0.3, 0.5, 0.9], "b": [1.0, 0.7, 0.5, 0.1], "c": 0.5, "d": 0.5}
+                )
+            ).require(strip),
+            False,
+        ),
+    ],
+)
+def test_a_rule_hides_a_region_if_neither_draws_nor_data_pass(space: Space, hides: bool) -> None:
+    assert hidden(space.around(MIDDLE), np.random.default_rng(0)) == hides
+
+
+@pytest.mark.parametrize("budget", [2, 7, 13, 40])
+def test_a_hopeless_search_ends_within_its_budget(budget: int) -> None:
+    asked_for = 0
+
+    def counted(frame: pd.DataFrame) -> Any:
+        nonlocal asked_for
+        asked_for += len(frame)
+        return plane(frame)
+
+    answer = cfx.explain(counted, MIDDLE, Space(UNIT), 9.0, budget=budget, rng=0)
+    assert asked_for == answer.n_evaluations <= budget
+    stubborn = cfx.BayesCFX(give_up=False)
+    with_all = cfx.explain(plane, MIDDLE, Space(UNIT), 9.0, budget=budget, rng=0, method=stubborn)
+    assert (with_all.stopped, with_all.n_evaluations) == ("budget", budget)
+
+
 def test_no_verdict_without_evidence() -> None:
     wide = {f"x{i}": Real(0, 1) for i in range(20)}
 
-    def flat(frame: pd.DataFrame) -> Any:
-        return 0.0 * frame["x0"] + 1.0
+    def gentle(frame: pd.DataFrame) -> Any:
+        return 0.1 * frame["x0"] + 1.0
 
-    question = asked(Space(wide), 50.0, f=flat, query=dict.fromkeys(wide, 0.5), rows=0)
+    question = asked(Space(wide), 50.0, f=gentle, query=dict.fromkeys(wide, 0.5), rows=0)
     spent = first_doubt(question, question.region.sample(79, np.random.default_rng(2)))
     assert spent is not None
     assert spent >= 20
+
+
+def test_nothing_is_said_of_a_model_whose_outputs_are_all_the_same() -> None:
+    def formula(frame: pd.DataFrame) -> Any:
+        return 1.0 * ((frame["a"] > 0.999) & (frame["b"] > 0.999))
+
+    question = asked(Space(UNIT), 1.0, f=formula, rows=0)
+    assert first_doubt(question, question.region.sample(79, np.random.default_rng(2))) is None
+    assert judge(question).probability is None
 
 
 def test_watching_leaves_the_search_alone_and_repeats_itself() -> None:
@@ -387,7 +570,7 @@ def test_any_space_can_be_judged(seed: int) -> None:
     question = asked(case.space, 100.0, f=f, query=case.query, rows=0)
     question.account.evaluate(sample)
     verdict = judge(question)
-    assert 0.0 <= verdict.probability <= 1.0
+    assert verdict.probability is None or 0.0 <= verdict.probability <= 1.0
     assert len(verdict.binding) <= 3
     assert judge(question) == verdict
     belief = believed(question)

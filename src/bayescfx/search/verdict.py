@@ -2,13 +2,15 @@
 
 A verdict is a statement about the surrogate, never a proof. It leans towards "can be reached":
 joint posterior samples are taken at the rows where the surrogate hopes most, they are widened
-where the surrogate has been too sure of itself, and any output between two reachable ones counts
-as reachable.
+where the surrogate has been too sure of itself and by what learning its hyperparameters cost,
+and any output between two reachable ones counts as reachable. Nothing is said of a region that can
+hardly be sampled: what was not found there may still be there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,22 +21,28 @@ from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.binding import binding, miss
 from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
+from bayescfx.space.region import Region
+from bayescfx.space.rules import FunctionRule
+from bayescfx.space.sampling import WORTHWHILE
 
 _PATHS = 256  # joint samples of the surrogate
 _POINTS = 96  # rows at which they are taken
 _FEW = 256  # regions with at most this many rows are looked at row by row
 _OUTLIER = 3.0  # residuals count up to this many deviations: one jump says little of the rest
-_DOUBT = 0.15  # a probability below this calls for a probe ...
+_WIDEST = 1.5  # the most by which few rows per hyperparameter widen the samples
+_DRAWS = 256  # rows that show whether the rules leave anything of a region to find
+_DOUBT = 0.2  # a probability below this calls for a probe ...
 _DESPAIR = 0.1  # ... and below this, after the probe, the target counts as out of reach ...
-_CHECKS = 2  # ... both on average over that many checks in a row
-_HOPE = 0.25  # probability from which an earlier probe no longer counts
-_CLOSE = 0.08  # nobody gives up with less than this share of the way to go
+_RECENT, _CHECKS = 0.2, 2  # ... both on average over the checks of so many rows, at least two
+_HOPE = 0.4  # probability from which an earlier probe no longer counts
+_CLOSE = 0.08  # nobody gives up with less than this share of the way to go ...
+_CLIMBING, _AGAIN = 1 / 3, 2.0  # ... or with less than twice what the last third of rows brought
 _LEAST = 8  # rows known in the region before the first check ...
 _PER_FEATURE = 1.0  # ... and so many more for each free feature ...
 _EARLIEST, _LATEST = 0.2, 0.3  # ... but at least and at most these shares of the budget
 _PAUSE = 40  # there are at most this many checks per budget, none for less than two new rows
-_PROBES = 8  # the most rows of a probe, and no more than this share of the budget:
-_PROBE_SHARE = 0.13
+_PROBES = 8  # the most rows of a probe, and no more than this share of the budget, ...
+_PROBE_SHARE, _ALL_PROBES = 0.13, 0.2  # ... nor than this share for all probes
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,9 @@ class Verdict:
 
     Parameters
     ----------
-    probability : float
-        That the target can be reached within the limits.
+    probability : float or None
+        That the target can be reached within the limits; None if nothing can be said, because
+        rules hide most of the region, or all outputs are the same.
     binding : tuple of str
         Limits and rules that keep the target away, most binding first.
 
@@ -54,7 +63,7 @@ class Verdict:
     ("limit on 'bmi' (at most 32)",)
     """
 
-    probability: float
+    probability: float | None
     binding: tuple[str, ...]
 
 
@@ -86,16 +95,38 @@ def judge(question: Question, belief: Belief | None = None) -> Verdict:
     >>> account, rng = evaluator.account(region, budget=20), np.random.default_rng(0)
     >>> y = account.evaluate(np.vstack([region.query, region.sample(15, rng)]))
     >>> verdict = judge(Question(Problem.of(region, y[0], reach(9.0)), account, rng, NEVER))
-    >>> verdict.probability < 0.01, verdict.binding
-    (True, ("the upper end of 'a' (1)",))
+    >>> round(verdict.probability, 2), verdict.binding
+    (0.0, ("the upper end of 'a' (1)",))
     """
     if question.reached:
         return Verdict(1.0, ())
     if belief is None:
         belief = _learnt(question)
     rng = np.random.default_rng(0)
-    probability = probability_reachable(belief, question, rng)
+    silent = hidden(question.region, rng) or (
+        flat(question) and question.region.enumerate(_FEW) is None
+    )
+    probability = None if silent else probability_reachable(belief, question, rng)
     return Verdict(probability, binding(belief, question, rng))
+
+
+def flat(question: Question) -> bool:
+    """Return whether all outputs are the same: a surrogate of a constant knows of no jumps."""
+    return bool(np.ptp(question.y) == 0.0)
+
+
+def hidden(region: Region, rng: np.random.Generator) -> bool:
+    """Return whether functions of the user forbid nearly all of a region, data rows included.
+
+    Allowed rows of such a region are found by walking from one to the next. Rules given as text
+    don't count: rows are projected onto them.
+    """
+    texts = tuple(rule for rule in region.rules if not isinstance(rule, FunctionRule))
+    if len(texts) == len(region.rules):
+        return False
+    open_ = replace(region, rules=texts)
+    drawn = (open_.sample(_DRAWS, rng), open_.background_rows(_DRAWS, rng))
+    return max(float(region.contains(X).mean()) for X in drawn if len(X)) < WORTHWHILE
 
 
 def _learnt(question: Question) -> Belief:
@@ -160,9 +191,18 @@ def _paths(belief: Belief, X: Array, rng: np.random.Generator) -> Array:
     """Return joint samples ``(paths, n)`` at codes ``(n, d)``, widened by past overconfidence."""
     Z = belief.coordinates(X)
     mean, _ = belief.process.predict(Z)
-    return np.asarray(
-        mean + overconfidence(belief) * (belief.process.sample(Z, _PATHS, rng) - mean)
-    )
+    wider = overconfidence(belief) * _learning(belief)
+    return np.asarray(mean + wider * (belief.process.sample(Z, _PATHS, rng) - mean))
+
+
+def _learning(belief: Belief) -> float:
+    """Return by what factor deviations are too small after learning hyperparameters from few rows.
+
+    As in regression: n rows that fixed k parameters leave n - k to judge the error by. There is one
+    lengthscale per surrogate input, a scale and a noise.
+    """
+    rows, parameters = belief.rows, belief.coordinates.width + 2
+    return min(_WIDEST, float(np.sqrt(rows / max(rows - parameters, 1))))
 
 
 def overconfidence(belief: Belief) -> float:
@@ -200,9 +240,10 @@ class Watch:
     """
 
     question: Question
-    _found: list[float] = field(default_factory=list, init=False)
+    _found: list[tuple[int, float]] = field(default_factory=list, init=False)
     _pending: Array | None = field(default=None, init=False, repr=False)
     _probed: bool = field(default=False, init=False)
+    _spent: int = field(default=0, init=False)
     _next: int = field(init=False)
     _rng: np.random.Generator = field(init=False, repr=False)
 
@@ -229,27 +270,44 @@ class Watch:
         bool
         """
         known = len(self.question.y)
-        if known < self._next or self._close():
+        if known < self._next or flat(self.question) or self._close() or self._hidden:
             return False
         self._next = known + max(2, self.question.account.budget // _PAUSE)
-        self._found.append(probability_reachable(belief, self.question, self._rng))
-        if self._found[-1] >= _HOPE:
+        probability = probability_reachable(belief, self.question, self._rng)
+        self._found.append((known, probability))
+        if probability >= _HOPE and self._allowance >= _CHECKS:
             self._probed = False
-        if len(self._found) < _CHECKS:
+        # Over so many rows the surrogate has learnt its hyperparameters anew.
+        recent = [p for rows, p in self._found if rows >= (1.0 - _RECENT) * known]
+        recent = recent if len(recent) >= _CHECKS else [p for _, p in self._found[-_CHECKS:]]
+        if len(recent) < _CHECKS:
             return False
-        recent = float(np.mean(self._found[-_CHECKS:]))
         if self._probed:
-            return recent < _DESPAIR
-        if recent < _DOUBT:
+            return float(np.mean(recent)) < _DESPAIR and not self._climbing()
+        if float(np.mean(recent)) < _DOUBT:
             self._pending = self._rows(belief)
         return False
 
-    def _close(self) -> bool:
-        """Whether so little is missing that the surrogate can't tell it from nothing."""
+    @cached_property
+    def _hidden(self) -> bool:
+        return hidden(self.question.region, self._rng)
+
+    def _misses(self) -> Array:
+        """Return how far the outputs of all rows known, and f(query) last, are from the target."""
         problem = self.question.problem
         outputs = problem.to_surrogate(np.append(self.question.y, problem.output))
-        misses = miss(outputs, problem.surrogate_acceptance or ((np.inf, np.inf),))
+        return miss(outputs, problem.surrogate_acceptance or ((np.inf, np.inf),))
+
+    def _close(self) -> bool:
+        """Whether so little is missing that the surrogate can't tell it from nothing."""
+        misses = self._misses()
         return bool(misses.min() < _CLOSE * misses[-1])
+
+    def _climbing(self) -> bool:
+        """Whether the search would arrive if it went on as it has of late."""
+        misses = self._misses()[:-1]
+        before = misses[: len(misses) - int(_CLIMBING * len(misses))]
+        return bool((1.0 + _AGAIN) * misses.min() < _AGAIN * before.min())
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none.
@@ -260,6 +318,7 @@ class Watch:
         if rows is None:
             return np.empty((0, len(self.question.region.query)))
         self._pending, self._probed = None, True
+        self._spent += len(rows)
         self._found.clear()
         self._next = len(self.question.y) + len(rows)
         return rows
@@ -269,5 +328,11 @@ class Watch:
         seen = question.problem.to_surrogate(question.y)
         sides = _sides(question.problem.surrogate_acceptance, seen.min(), seen.max())
         side = next((side for side in sides if side), 1)
-        n = max(2, min(_PROBES, int(_PROBE_SHARE * question.account.budget)))
-        return probes(belief, question.region, question.X, side, self._rng, n)
+        return probes(belief, question.region, question.X, side, self._rng, self._allowance)
+
+    @property
+    def _allowance(self) -> int:
+        """How many rows the next probe may have; the first has two at least."""
+        budget = self.question.account.budget
+        most = min(_PROBES, int(_PROBE_SHARE * budget), int(_ALL_PROBES * budget) - self._spent)
+        return most if self._spent else max(2, most)
