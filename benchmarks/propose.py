@@ -28,6 +28,7 @@ from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.potentials.family import AEP
 from bayescfx.propose.proposal import propose
 from bayescfx.space.region import Region
+from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.process import GaussianProcess
 
@@ -106,7 +107,7 @@ def question(seed: int, n: int = 10, rules: int = 0) -> Question:
     region = space.around(query)
     low = np.where(region.categorical, 0.0, region.low)
     span = np.where(region.categorical, 1.0, region.high - region.low)
-    X = np.concatenate([region.query[None], region.sample(ROWS - 1, rng)])
+    X = np.concatenate([region.query[None], sample(region, ROWS - 1, rng)])
     y = smooth_outputs((X - low) / span, region.categorical, rng)
     unordered = np.flatnonzero(region.categorical).tolist()
     process = GaussianProcess(kernel="rbf", categorical=unordered).fit((X - low) / span, y)

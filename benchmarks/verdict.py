@@ -23,6 +23,8 @@ import numpy as np
 
 import bayescfx as cfx
 from bayescfx.space.region import Region
+from bayescfx.space.repair import project
+from bayescfx.space.sampling import sample
 from benchmarks.problems import MODELS, RANDOM_ROWS, Array, Regressor, fitted, table
 from benchmarks.reporting import aim, show_table
 
@@ -90,7 +92,7 @@ class Setting:
         """Random rows of the region; where a rule leaves a strip, they are put into it."""
         rng = np.random.default_rng(0)
         if self.strip is None:
-            return self.region.sample(RANDOM_ROWS, rng)
+            return sample(self.region, RANDOM_ROWS, rng)
         low, high = self.region.low, self.region.high
         X = rng.uniform(low, high, size=(RANDOM_ROWS, len(low)))
         return self._inside(self._straightened(X, rng))
@@ -123,7 +125,7 @@ class Setting:
             fresh = self.rows[rng.integers(len(self.rows), size=len(Z))]
             ends = np.where(rng.random(Z.shape) < 0.5, region.low, region.high)
             Z = np.where(rng.random(Z.shape) < 1.5 / Z.shape[1], ends if turn % 2 else fresh, Z)
-            Z = self._inside(self._straightened(region.project(Z), rng))
+            Z = self._inside(self._straightened(project(region, Z), rng))
             X, y = np.vstack([X, Z]), np.append(y, side * self.f(Z)) if len(Z) else y
             order = np.argsort(-y)[:64]
             X, y = X[order], y[order]

@@ -16,13 +16,13 @@ from tqdm import tqdm
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
-from bayescfx.search.belief import Surrogate
+from bayescfx.search.surrogate import SurrogateSettings
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 # "An RBF kernel and zero mean function" (Section 4).
-AS_IN_THE_PAPER = Surrogate(kernel="rbf", mean="zero")
+AS_IN_THE_PAPER = SurrogateSettings(kernel="rbf", mean="zero")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from scipy import integrate
 
 from bayescfx.acquisition.ei import ei_cfx, ei_cfx_gradient, log_ei_cfx, log_ei_cfx_gradient
 from bayescfx.arrays import Array, Mask
-from bayescfx.potentials.definitions import ThresholdSet, in_target_set, is_potential
 from bayescfx.potentials.family import AEP, PEAK, SEP, LevelPotential, contains
 from bayescfx.potentials.levels import ep_edges, excess
+from bayescfx.theory.definitions import ThresholdSet, in_target_set, is_potential
 
 EP: list[LevelPotential] = [AEP(1.0, 2.0, 1), AEP(1.0, 2.0, -1), SEP(1.0, 2.0)]
 

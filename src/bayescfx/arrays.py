@@ -1,4 +1,4 @@
-"""The array types that every module shares."""
+"""The array types that every module shares, and rows of codes as keys."""
 
 from __future__ import annotations
 
@@ -10,3 +10,25 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Indices: TypeAlias = NDArray[np.intp]
+
+
+def row_keys(X: Array) -> list[bytes]:
+    """Return one key per row of codes ``(n, d)``; equal exactly for equal rows, all nan being one.
+
+    Examples
+    --------
+    >>> a, b = row_keys(np.array([[0.0, np.nan], [-0.0, -np.nan]]))
+    >>> a == b
+    True
+    """
+    canonical = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+    canonical[np.isnan(canonical)] = np.nan
+    width = canonical.shape[1] * canonical.itemsize
+    whole = canonical.tobytes()
+    return [whole[i * width : (i + 1) * width] for i in range(len(canonical))]
+
+
+def not_among(X: Array, known: Array) -> Mask:
+    """Return which rows ``(n, d)`` are none of the known ones ``(m, d)``."""
+    seen = set(row_keys(known))
+    return np.array([key not in seen for key in row_keys(X)], dtype=bool)

@@ -14,7 +14,7 @@ import pandas as pd
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.pictures import write_picture, write_report
 from bayescfx.cli.settings import SettingsError
-from bayescfx.model.protocols import cell as plain_cell
+from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations

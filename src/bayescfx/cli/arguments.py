@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from bayescfx.cli.targets import SYNTAX
-from bayescfx.model.loaders import LOADERS
+from bayescfx.io.loaders import LOADERS
 from bayescfx.search.methods import METHODS
 
 _EXAMPLES = """\

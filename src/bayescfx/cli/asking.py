@@ -22,9 +22,9 @@ from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.features import Categorical, Ordinal
-from bayescfx.model.endpoint import Patience
-from bayescfx.model.loaded import Loaded
-from bayescfx.model.loaders import Trust, load_model
+from bayescfx.io.endpoint import Patience
+from bayescfx.io.loaded import Loaded
+from bayescfx.io.loaders import Trust, load_model
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials.wishes import Target
 from bayescfx.result.explanation import Explanation

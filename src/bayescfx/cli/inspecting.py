@@ -16,7 +16,7 @@ from bayescfx.cli.asking import load, read_data, space_of
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.features import Categorical, Feature, Moment, Ordinal, Real
-from bayescfx.model.loaded import Loaded
+from bayescfx.io.loaded import Loaded
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 from bayescfx.space.description import kind

@@ -12,7 +12,7 @@ import pandas as pd
 from bayescfx.cli.settings import SettingsError
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Categorical, Feature, Moment, Ordinal
-from bayescfx.model.loaders import import_name
+from bayescfx.io.loaders import import_name
 from bayescfx.space.inference import KINDS
 from bayescfx.space.space import Space
 

@@ -10,33 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.known import Known, keys
+from bayescfx.evaluations.known import Known
 from bayescfx.model.model import Model
+from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Layout, Rows, join, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
-
-
-class Place(Protocol):
-    """What an evaluator needs to know about a region."""
-
-    def rows(self, X: Array) -> Rows:
-        """Return the user's rows of codes ``(n, d)``."""
-        ...
-
-    def contains(self, X: Array) -> Mask:
-        """Return which codes ``(n, d)`` are allowed."""
-        ...
 
 
 class Stop(Exception):
@@ -153,9 +142,9 @@ class Evaluator:
             rows, outputs = pick(rows, scored), outputs[scored]
         codes, fits = _codes(schema, rows)
         # The first output of a row is kept: a model that answers twice is asked once.
-        first = {key: i for i, key in reversed(list(enumerate(keys(codes))))}
+        first = {key: i for i, key in reversed(list(enumerate(row_keys(codes))))}
         kept = np.array(sorted(first.values()), dtype=np.intp)
-        self.known.extend(keys(codes[kept]), codes[kept], outputs[fits][kept])
+        self.known.extend(row_keys(codes[kept]), codes[kept], outputs[fits][kept])
 
     @property
     def X(self) -> Array:
@@ -169,7 +158,7 @@ class Evaluator:
         known = self.known
         return known.outputs[~np.isnan(known.outputs)] if known.any_faults else known.outputs
 
-    def account(self, region: Place, budget: int) -> Account:
+    def account(self, region: Region, budget: int) -> Account:
         """Open a question's account."""
         return Account(self, region, budget)
 
@@ -189,19 +178,19 @@ class Evaluator:
         list of Scores
             One per request, in order.
         """
-        asked = [(account, X, keys(X)) for account, X in requests]
+        asked = [(account, X, row_keys(X)) for account, X in requests]
         # Once is enough unless a batch failed and its owner could not pay for a second look.
         while not self.deadline.passed and (batch := self._unknown(asked)) is not None:
             self._score(batch)
-        return [account.receive(row_keys) for account, _, row_keys in asked]
+        return [account.receive(keys) for account, _, keys in asked]
 
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
         new: dict[bytes, Account] = {}
         parts: list[tuple[Account, Array]] = []
-        for account, X, row_keys in asked:
+        for account, X, keys in asked:
             chosen: list[int] = []
-            for i, key in enumerate(row_keys):
+            for i, key in enumerate(keys):
                 if len(chosen) == account.left:
                     break
                 if key not in new and self.known.find(key) is None:
@@ -293,7 +282,7 @@ class Account:
         Called after each model call of `evaluate`.
     """
 
-    def __init__(self, evaluator: Evaluator, region: Place, budget: int) -> None:
+    def __init__(self, evaluator: Evaluator, region: Region, budget: int) -> None:
         self.evaluator = evaluator
         self.region = region
         self.budget = budget
@@ -333,10 +322,10 @@ class Account:
             raise Stop(scores.stopped, scores.y)
         return scores.y
 
-    def receive(self, row_keys: Sequence[bytes]) -> Scores:
+    def receive(self, keys: Sequence[bytes]) -> Scores:
         """Return what is known of the rows asked for."""
         known = self.evaluator.known
-        found = [known.find(key) for key in row_keys]
+        found = [known.find(key) for key in keys]
         y = np.array([np.nan if i is None else known.outputs[i] for i in found])
         if None not in found:
             return Scores(y, None)

@@ -52,19 +52,3 @@ class Known:
         self._faults += int(np.count_nonzero(np.isnan(y)))
         self._n = stop
         return range(start, stop)
-
-
-def keys(X: Array) -> list[bytes]:
-    """Return one key per row of codes; equal exactly for equal rows, all nan being one.
-
-    Examples
-    --------
-    >>> a, b = keys(np.array([[0.0, np.nan], [-0.0, -np.nan]]))
-    >>> a == b
-    True
-    """
-    canonical = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # -0.0 + 0.0 is 0.0
-    canonical[np.isnan(canonical)] = np.nan
-    width = canonical.shape[1] * canonical.itemsize
-    whole = canonical.tobytes()
-    return [whole[i * width : (i + 1) * width] for i in range(len(canonical))]

@@ -12,20 +12,20 @@ import numpy as np
 from bayescfx.errors import ModelError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, Stop
+from bayescfx.explainer.report import counterfactuals, query_row
 from bayescfx.explainer.task import Task
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.potentials.wishes import Target
-from bayescfx.problem import Problem
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
-from bayescfx.result.report import counterfactuals, query_row
-from bayescfx.search.choice import distinct
 from bayescfx.search.question import Question
+from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Stopped, Turns
 from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.region import Region
+from bayescfx.space.sampling import background_rows
 
 _LOOK = 4  # rows evaluated first to see the range of outputs that a user's own potential meets
 _EVIDENCE = 12  # allowed rows known before the surrogate's verdict is worth telling ...
@@ -111,8 +111,8 @@ class Run:
         try:
             target = self._target(i, output)
             try:
-                problem = Problem.of(
-                    one.region, output, target, tolerance=task.tolerance, link=task.model.link
+                return Question(
+                    self.accounts[i], output, target, one.rng, task.deadline, task.n, task.tolerance
                 )
             except TargetError:
                 met = contains(target.acceptance(output, task.tolerance), [output])[0]
@@ -123,7 +123,6 @@ class Run:
             if task.many:
                 error.add_note(f"for the query{self._which(one)}")
             raise
-        return Question(problem, self.accounts[i], one.rng, task.deadline, task.n)
 
     def _target(self, i: int, output: float) -> Target:
         """Return the wish as a target; a user's own potential is checked on outputs first."""
@@ -132,7 +131,7 @@ class Run:
             return one.target
         seen = [output]
         if hasattr(one.target, "value") and hasattr(one.target, "slope"):
-            rows = one.region.background_rows(_LOOK, one.rng)
+            rows = background_rows(one.region, _LOOK, one.rng)
             if account.left > len(rows):
                 try:
                     seen.extend(account.evaluate(rows))
@@ -162,25 +161,25 @@ class Run:
 
     def _report(self, i: int, question: Question, ending: Stopped) -> Explanation:
         """Return the answer to a question whose search has ended."""
-        problem, account = question.problem, self.accounts[i]
+        account = self.accounts[i]
         X, y = question.X, question.y
         reachable = (float(y.min()), float(y.max())) if len(y) else (np.nan, np.nan)
         if len(y):
             chosen = distinct(question, self.task.n)
             X, y = X[chosen], y[chosen]
         else:  # nothing allowed was scored, and the query itself breaks a rule
-            X, y = problem.region.query[None], np.array([problem.output])
+            X, y = question.region.query[None], np.array([question.output])
         status: Status = "best_guess"
         if question.reached:
             status = "reached"
         elif ending in ("unreachable", "exhausted"):
             status = "unreachable"
         verdict = self._verdict(question, ending)
-        score = problem.score(self.evaluator.known.outputs[account.paid])
+        score = question.score(self.evaluator.known.outputs[account.paid])
         return Explanation(
-            **self._common(i, problem.target, problem.output),
+            **self._common(i, question.target, question.output),
             status=status,
-            counterfactuals=counterfactuals(problem, X, y),
+            counterfactuals=counterfactuals(question, X, y),
             stopped=ending,
             reachable=reachable,
             trace=np.maximum.accumulate(score),

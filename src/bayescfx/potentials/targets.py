@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.errors import TargetError, suggest
-from bayescfx.potentials.definitions import check_potential
+from bayescfx.potentials.checking import check_potential
 from bayescfx.potentials.family import AEP, SEP, Plateau, Potential
 from bayescfx.potentials.wishes import Range, Reach, Shaped, Shift, Target, finite_number
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.space.region import Region
 from bayescfx.space.rules import TextRule
@@ -91,11 +91,7 @@ class Ledger:
 
     def keys(self, X: Array) -> list[bytes]:
         """Return one hashable key per row; rows with equal free codes have equal keys."""
-        codes = np.ascontiguousarray(X[:, self.region.free]) + 0.0  # -0.0 becomes 0.0
-        if not codes.shape[1]:
-            return [b""] * len(codes)
-        raw: list[bytes] = codes.view(f"V{codes.itemsize * codes.shape[1]}").ravel().tolist()
-        return raw
+        return row_keys(X[:, self.region.free])
 
     def new(self, X: Array) -> Mask:
         """Mask of the rows that are not to be avoided."""
@@ -169,7 +165,7 @@ class Ledger:
         """Slopes that reach the function through derived columns, by forward differences."""
         region = self.region
         columns = [j for j in region.free.tolist() if region.step[j] == 0]
-        derived = np.flatnonzero(region.grid.derived)
+        derived = np.flatnonzero(region.recomputed)
         out = np.zeros_like(X)
         if not columns:
             return out

@@ -55,23 +55,6 @@ def refine(
         Source of moves.
     thorough : bool, default True
         Whether to go on until nothing rises any more, or to stop at a good point.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space.space import Space
-    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
-    >>> class Hill:
-    ...     def value(self, X):
-    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
-    ...
-    ...     def gradient(self, X):
-    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
-    >>> ledger, axes = Ledger(Hill(), region), Axes.of(region)
-    >>> _ = ledger.value(region.sample(50, np.random.default_rng(0)))
-    >>> refine(ledger, axes, 1, np.random.default_rng(0))
-    >>> ledger.tried(1)[0].round(3)
-    array([[0.25, 7.  ]])
     """
     rounds: tuple[tuple[int, int], ...] = _ROUNDS if ledger.region.max_changes is None else _SPARSE
     if not axes.sloped.size:

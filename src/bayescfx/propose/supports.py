@@ -12,6 +12,7 @@ from bayescfx.errors import InfeasibleError
 from bayescfx.propose.axes import Axes
 from bayescfx.propose.ledger import Ledger
 from bayescfx.space.region import Region
+from bayescfx.space.sampling import sample
 
 _FEW = 300  # at most this many sets of features are explored one by one
 _POOL = 512  # candidates of a screening
@@ -76,7 +77,7 @@ def screen(ledger: Ledger, axes: Axes, starts: Array, rng: np.random.Generator) 
 def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
     """Return at most `n` rows of the region; none where nothing but the query is allowed."""
     try:
-        return region.sample(n, rng)
+        return sample(region, n, rng)
     except InfeasibleError:
         return np.empty((0, len(region.query)))
 

@@ -139,7 +139,7 @@ def broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:
         X = region.encode(rows)
     except QueryError as error:
         return (str(error),)
-    named = [] if region.grid.contains(X).all() else ["the limits of the features"]
+    named = [] if region.within(X).all() else ["the limits of the features"]
     return (*named, *(label for label, holds in region.tests if not holds(X).all()))
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.moments import times
+from bayescfx.features.datetimes import times
 from bayescfx.potentials.levels import Intervals
 
 Changes: TypeAlias = Mapping[Any, tuple[Any, Any]]

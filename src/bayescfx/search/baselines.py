@@ -17,7 +17,7 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.search.differences import nudges
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
-from bayescfx.space.repair import ordered
+from bayescfx.space.repair import ordered, repair
 
 _SAME = 1e-12  # coordinates of the unit box that differ by rounding only
 _PENALTY = 1.0  # of a point that can't be made allowed; worse than any potential
@@ -153,7 +153,7 @@ class _Climb:
         y = self.question.account.evaluate(np.array(rows))
         if satisfied(self.question):
             raise _Satisfied
-        return np.where(np.isnan(y), np.nan, self.question.problem.score(y))
+        return np.where(np.isnan(y), np.nan, self.question.score(y))
 
     def loss(self, u: Array) -> tuple[float, Array]:
         """Return minus the potential at a point of the unit box, and its gradient ``(k,)``."""
@@ -162,7 +162,7 @@ class _Climb:
         # A feature that has not moved keeps its value to the last bit.
         moved = np.abs(u - self.unit(self.start)) > _SAME
         row[self.line] = np.where(moved, region.low[self.line] + u * self._span, row[self.line])
-        rows, allowed = region.repair(row[None, :])
+        rows, allowed = repair(region, row[None, :])
         if not allowed[0]:
             return _PENALTY, np.zeros(len(u))
         near = nudges(region, rows[0], self.line, self.difference * self._span)

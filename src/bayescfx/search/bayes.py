@@ -16,9 +16,8 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, not_among
 from bayescfx.propose.proposal import Acquisition, Proposal, propose
-from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
@@ -30,7 +29,9 @@ from bayescfx.search.starting import (
     towards_target,
     walked_back,
 )
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.search.verdict import Watch
+from bayescfx.space.sampling import sample
 
 _EFFORT = 0.5  # share of the budget spent on the best guess before a search gives up
 _FADE = 0.25  # share of the budget after which a miss matters more than the cost of moving
@@ -63,8 +64,8 @@ class BayesCFX:
     give_up : bool, default True
         Whether to end, after half the budget, when the surrogate holds the target out of reach;
         False spends the whole budget on the best guess.
-    surrogate : Surrogate
-        The Gaussian process; ``Surrogate(kernel="rbf", mean="zero")`` is the paper.
+    surrogate : SurrogateSettings
+        The Gaussian process; ``SurrogateSettings(kernel="rbf", mean="zero")`` is the paper.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class BayesCFX:
     starts: int | None = None
     local: bool = True
     give_up: bool = True
-    surrogate: Surrogate = field(default_factory=Surrogate)
+    surrogate: SurrogateSettings = field(default_factory=SurrogateSettings)
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -99,7 +100,7 @@ class _Run:
 
     settings: BayesCFX
     question: Question
-    belief: Belief | None = None
+    surrogate: Surrogate | None = None
     steps: int = 0
     idle: int = 0
 
@@ -116,14 +117,14 @@ class _Run:
             nearer = question.reached and (question.weight > 0.0 or question.n > 1)
             if nearer and question.account.left <= _RESERVE * question.account.budget:
                 break
-            belief = self._learn()
+            surrogate = self._learn()
             if not question.reached:
-                if self._gives_up(watch, belief):
+                if self._gives_up(watch, surrogate):
                     return "unreachable"
                 if len(elsewhere := watch.probe()):
                     yield elsewhere
                     continue
-            found = self._nearer(belief) if nearer else self._hit(belief)
+            found = self._nearer(surrogate) if nearer else self._hit(surrogate)
             if found.exhausted:
                 return "exhausted"
             if nearer and self._idle(found):
@@ -153,10 +154,10 @@ class _Run:
             yield np.array(batch)
         return True
 
-    def _gives_up(self, watch: Watch, belief: Belief) -> bool:
+    def _gives_up(self, watch: Watch, surrogate: Surrogate) -> bool:
         """Whether the target looks out of reach, and the best guess has had its share."""
         account = self.question.account
-        hopeless = self.settings.give_up and watch.out_of_reach(belief)
+        hopeless = self.settings.give_up and watch.out_of_reach(surrogate)
         return hopeless and account.spent >= _EFFORT * account.budget
 
     def _enough(self) -> bool:
@@ -168,19 +169,19 @@ class _Run:
         question = self.question
         return Record(question.region, question.X[question.hits], question.n)
 
-    def _learn(self) -> Belief:
+    def _learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
         question, settings = self.question, self.settings.surrogate
         known = question.account.evaluator
         X, y = known.X, known.y
-        score = question.problem.score(question.y)
+        score = question.score(question.y)
         best = question.X[np.argsort(-score, kind="stable")[:4]]
         chosen = relevant(question.region, X, settings.points, best)
-        outputs = question.problem.to_surrogate(y[chosen])
-        self.belief = learn(
-            settings, question.region, X[chosen], outputs, self.belief, question.deadline
+        outputs = question.to_surrogate(y[chosen])
+        self.surrogate = learn(
+            settings, question.region, X[chosen], outputs, self.surrogate, question.deadline
         )
-        return self.belief
+        return self.surrogate
 
     def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
         question, batch = self.question, self.settings.batch
@@ -200,22 +201,22 @@ class _Run:
             deadline=question.deadline,
         )
 
-    def _hit(self, belief: Belief) -> Proposal:
+    def _hit(self, surrogate: Surrogate) -> Proposal:
         """Propose where the potential may rise most: EI-CFX."""
         question, region = self.question, self.question.region
         late = question.account.spent >= _FADE * question.account.budget
         weight = 0.0 if late else question.weight
-        value = question.problem.score(question.y) - weight * region.distance(question.X)
+        value = question.score(question.y) - weight * region.distance(question.X)
         best = float(value.max())
         objective = Gain(
-            belief,
+            surrogate,
             region,
-            question.problem.surrogate_potential,
+            question.surrogate_potential,
             best,
             weight,
-            _terraces(question, belief),
+            _terraces(question, surrogate),
         )
-        step = self._turn(belief, best)
+        step = self._turn(surrogate, best)
         if step == "data":
             known = question.account.evaluator.known.codes
             rows = data_rows(question, _DATA)
@@ -227,18 +228,18 @@ class _Run:
             return self._propose(Few(objective, centre, few), few_rows(question, centre, few))
         return self._propose(objective, towards_target(question, value))
 
-    def _turn(self, belief: Belief, best: float) -> str:
+    def _turn(self, surrogate: Surrogate, best: float) -> str:
         """Return where the next step looks."""
-        turns = (_LATE if belief.steps else _EARLY) if self.settings.local else ("global",)
+        turns = (_LATE if surrogate.steps else _EARLY) if self.settings.local else ("global",)
         turn = turns[self.steps % len(turns)]
         self.steps += 1
         return "few" if turn == "data" and best > _NEAR and self.steps % 3 else turn
 
-    def _nearer(self, belief: Belief) -> Proposal:
+    def _nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
         question = self.question
         record = self._record()
-        objective = Nearer(belief, question.region, question.problem.surrogate_acceptance, record)
+        objective = Nearer(surrogate, question.region, question.surrogate_acceptance, record)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
         return self._propose(objective, towards_query(question, centres))
 
@@ -254,9 +255,9 @@ class _Run:
         question = self.question
         region = question.region
         while question.account.left > 0:
-            belief, record = self._learn(), self._record()
+            surrogate, record = self._learn(), self._record()
             trials = np.vstack([walked_back(region, record.X[i]) for i in record.leaders])
-            objective = Nearer(belief, region, question.problem.surrogate_acceptance, record)
+            objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
             known = question.account.evaluator.known.codes
             found = _take(objective, trials, known, self.settings.batch)
             if not len(found.points):
@@ -270,17 +271,16 @@ def _tidied(question: Question, X: Array) -> Array:
     region = question.region
     trivial = region.changes(X) & ~clear_changes(region, X)
     tidy = region.complete(np.where(trivial, region.query, X))
-    seen = {row.tobytes() for row in question.account.evaluator.known.codes + 0.0}
-    new = np.array([row.tobytes() not in seen for row in tidy + 0.0], dtype=bool)
+    new = not_among(tidy, question.account.evaluator.known.codes)
     return np.where((new & region.contains(tidy))[:, None], tidy, X)
 
 
-def _terraces(question: Question, belief: Belief) -> Terraces:
+def _terraces(question: Question, surrogate: Surrogate) -> Terraces:
     """Return where the model is known to be flat, or to jump over the target set."""
     region = question.region
     discrete = (region.step > 0.0) | region.categorical
-    accepted = question.problem.acceptance
-    return Terraces.of(belief.coordinates, question.X, question.y, accepted, discrete)
+    accepted = question.acceptance
+    return Terraces.of(surrogate.coordinates, question.X, question.y, accepted, discrete)
 
 
 def _best_of(
@@ -288,15 +288,14 @@ def _best_of(
 ) -> Proposal:
     """Return the best `n` of candidates drawn, for large batches."""
     region, rng = question.region, question.rng
-    drawn = np.vstack([starts, region.sample(max(64, n // 4), rng)])
+    drawn = np.vstack([starts, sample(region, max(64, n // 4), rng)])
     return _take(objective, drawn[region.contains(drawn)], known, n)
 
 
 def _take(objective: Acquisition, rows: Array, known: Array, n: int) -> Proposal:
     """Return the best `n` of the rows not known yet."""
-    seen = {row.tobytes() for row in known + 0.0}
     rows = np.unique(rows + 0.0, axis=0)
-    rows = rows[[row.tobytes() not in seen for row in rows]]
+    rows = rows[not_among(rows, known)]
     value = objective.value(rows) if len(rows) else np.empty(0)
     order = np.argsort(-value, kind="stable")[:n]
     order = order[value[order] > -np.inf]

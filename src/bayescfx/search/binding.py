@@ -15,10 +15,12 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials.levels import Intervals
-from bayescfx.search.belief import Belief
 from bayescfx.search.question import Question
 from bayescfx.search.relaxing import Steps, relaxations, variants
+from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
+from bayescfx.space.repair import project
+from bayescfx.space.sampling import sample
 
 _WORTH = 0.02  # share of the gap, or of the outputs' range, by which the target must come nearer
 _END_WORTH = 0.05  # the same for the end of a feature, beyond which there are no data
@@ -32,12 +34,12 @@ _ROUNDS = 4  # of moving these nearer to the target, within the limits
 _OTHERWISE = 0.5  # share by which a step out may differ from the same step inside
 
 
-def binding(belief: Belief, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
+def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
     """Return the limits and rules that keep the target away.
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate.
     question : Question
         Whose target was not reached.
@@ -51,20 +53,20 @@ def binding(belief: Belief, question: Question, rng: np.random.Generator) -> tup
         binds, ends of features. Relaxing any of them brings the target nearer, as the surrogate
         sees it.
     """
-    accepted = question.problem.surrogate_acceptance
+    accepted = question.surrogate_acceptance
     region = question.region
     if not accepted or not len(region.free):
         return ()
-    tops, base = _nearest_rows(belief, question, rng)
+    tops, base = _nearest_rows(surrogate, question, rng)
     if base <= 0.0:
         return ()
-    seen = question.problem.to_surrogate(question.y)
+    seen = question.to_surrogate(question.y)
     yardstick = min(base, float(np.ptp(seen)))
     left: dict[bool, dict[str, float]] = {True: {}, False: {}}
-    for steps in relaxations(belief, region, tops, question.account.evaluator.X):
+    for steps in relaxations(surrogate, region, tops, question.account.evaluator.X):
         found = left[steps.chosen]
         enough = base - (_WORTH if steps.chosen else _END_WORTH) * yardstick
-        least = _least_miss(belief, region, steps, accepted, enough, rng)
+        least = _least_miss(surrogate, region, steps, accepted, enough, rng)
         if least < found.get(steps.words, enough):
             found[steps.words] = least
     told = left[True] or left[False]
@@ -83,22 +85,22 @@ def miss(u: Array, accepted: Intervals) -> Array:
     return np.asarray(np.min(gaps, axis=0))
 
 
-def _misses(belief: Belief, X: Array, accepted: Intervals) -> Array:
-    return miss(belief.predict(X)[0], accepted) if len(X) else np.empty(0)
+def _misses(surrogate: Surrogate, X: Array, accepted: Intervals) -> Array:
+    return miss(surrogate.predict(X)[0], accepted) if len(X) else np.empty(0)
 
 
 def _nearest_rows(
-    belief: Belief, question: Question, rng: np.random.Generator
+    surrogate: Surrogate, question: Question, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """Return the rows of the region where the mean is nearest to the target, and how near."""
-    region, accepted = question.region, question.problem.surrogate_acceptance
-    pool = np.vstack([region.query, question.X, region.sample(_RANDOM, rng)])
-    misses = _misses(belief, pool, accepted)
+    region, accepted = question.region, question.surrogate_acceptance
+    pool = np.vstack([region.query, question.X, sample(region, _RANDOM, rng)])
+    misses = _misses(surrogate, pool, accepted)
     for _ in range(_ROUNDS):
         top = pool[np.argsort(misses, kind="stable")[:_TOPS]]
-        moved = region.project(variants(belief, region, top))
+        moved = project(region, variants(surrogate, region, top))
         pool = np.vstack([pool, moved])
-        misses = np.concatenate([misses, _misses(belief, moved, accepted)])
+        misses = np.concatenate([misses, _misses(surrogate, moved, accepted)])
     pool, first = np.unique(pool, axis=0, return_index=True)
     misses = misses[first]
     order = np.argsort(misses, kind="stable")
@@ -106,7 +108,7 @@ def _nearest_rows(
 
 
 def _least_miss(
-    belief: Belief,
+    surrogate: Surrogate,
     region: Region,
     steps: Steps,
     accepted: Intervals,
@@ -116,8 +118,8 @@ def _least_miss(
     """Return the least miss after a step that surely helps; infinite unless below `enough`."""
     if not len(steps.end):
         return np.inf
-    start, order = belief.predict(steps.start)[0], np.arange(len(steps.end))
-    misses = miss(start + _gains(belief, steps, order, np.zeros(len(order)))[0], accepted)
+    start, order = surrogate.predict(steps.start)[0], np.arange(len(steps.end))
+    misses = miss(start + _gains(surrogate, steps, order, np.zeros(len(order)))[0], accepted)
     # Rules may be slow functions of the user: only rows that may matter are tested.
     order = np.argsort(misses, kind="stable")
     order = order[misses[order] < enough][:_TRIED]
@@ -125,10 +127,10 @@ def _least_miss(
     if not len(order):
         return np.inf
     points = (steps.start, steps.end, steps.before, steps.after)
-    rows = belief.coordinates(np.vstack([X[order] for X in points]))
-    paths = belief.process.sample(rows, _SAMPLES, rng).reshape(_SAMPLES, 4, -1)
+    rows = surrogate.coordinates(np.vstack([X[order] for X in points]))
+    paths = surrogate.process.sample(rows, _SAMPLES, rng).reshape(_SAMPLES, 4, -1)
     outside, inside = paths[:, 1] - paths[:, 0], steps.times[order] * (paths[:, 3] - paths[:, 2])
-    gain, trust = _gains(belief, steps, order, inside.std(axis=0))
+    gain, trust = _gains(surrogate, steps, order, inside.std(axis=0))
     sure = np.abs(gain) > _SURE * ((1.0 - trust) * outside + trust * inside).std(axis=0)
     return float(miss(start[order] + gain, accepted)[sure].min(initial=np.inf))
 
@@ -139,7 +141,7 @@ def _out(region: Region, steps: Steps, at: Indices) -> Mask:
     return np.asarray(region.contains(start) & ~region.contains(end) & steps.region.contains(end))
 
 
-def _gains(belief: Belief, steps: Steps, at: Indices, doubt: Array) -> tuple[Array, Array]:
+def _gains(surrogate: Surrogate, steps: Steps, at: Indices, doubt: Array) -> tuple[Array, Array]:
     """Return what steps bring ``(n,)``, and how much of this is known from inside only.
 
     Two witnesses, weighted by their precision: the surrogate at the end of the step, and what the
@@ -147,7 +149,7 @@ def _gains(belief: Belief, steps: Steps, at: Indices, doubt: Array) -> tuple[Arr
     may differ by half.
     """
     rows = (steps.start[at], steps.end[at], steps.before[at], steps.after[at])
-    mean, std = belief.predict(np.vstack(rows))
+    mean, std = surrogate.predict(np.vstack(rows))
     start, end, before, after = mean.reshape(4, -1)
     alike = steps.times[at] * (after - before)
     outside = std.reshape(4, -1)[1] ** 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayescfx.arrays import Array
-from bayescfx.evaluations.known import keys
+from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
+from bayescfx.space.sampling import sample
 
 _POOL = 256  # rows drawn at once
 _LISTED = 100_000  # finite regions of at most this size are listed when draws bring nothing new
@@ -33,7 +33,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
     seen: set[bytes] = set()
 
     def new(rows: Array) -> Iterator[Array]:
-        for row, key in zip(rows, keys(rows), strict=True):
+        for row, key in zip(rows, row_keys(rows), strict=True):
             if key not in seen and known.find(key) is None:
                 seen.add(key)
                 yield row
@@ -42,7 +42,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
     while vain < _PATIENCE:
         question.deadline.check()
         before = len(seen)
-        yield from new(region.sample(_POOL, question.rng))
+        yield from new(sample(region, _POOL, question.rng))
         if len(seen) > before:
             vain = 0
             continue

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.search.belief import Belief
+from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
+from bayescfx.space.repair import project
+from bayescfx.space.sampling import background_rows, sample
 
 _RANDOM = 96  # rows drawn from the region, and as many copied from data
 _BEST = 6  # rows that are pushed further in each round
@@ -22,13 +24,18 @@ _OPTIMISM = 2.0  # how many deviations are hoped for
 
 
 def frontier(
-    belief: Belief, region: Region, known: Array, side: int, rng: np.random.Generator, most: int
+    surrogate: Surrogate,
+    region: Region,
+    known: Array,
+    side: int,
+    rng: np.random.Generator,
+    most: int,
 ) -> Array:
     """Return rows at which the surrogate may be highest (`side` 1) or lowest (-1).
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate.
     region : Region
         Every row returned lies in it.
@@ -45,20 +52,20 @@ def frontier(
     -------
     Array of shape (m, d)
     """
-    pool = np.vstack([known, region.sample(_RANDOM, rng), region.background_rows(_RANDOM, rng)])
-    hope = optimism(belief, pool, side)
+    pool = np.vstack([known, sample(region, _RANDOM, rng), background_rows(region, _RANDOM, rng)])
+    hope = optimism(surrogate, pool, side)
     for _ in range(_ROUNDS):
         top = pool[np.argsort(-hope, kind="stable")[:_BEST]]
-        pushed = region.project(_pushed(belief, region, top, side))
+        pushed = project(region, _pushed(surrogate, region, top, side))
         pool = np.vstack([pool, pushed])
-        hope = np.concatenate([hope, optimism(belief, pushed, side)])
+        hope = np.concatenate([hope, optimism(surrogate, pushed, side)])
     order = np.argsort(-hope, kind="stable")[: 2 * most]
     _, first = np.unique(pool[order], axis=0, return_index=True)
     return np.asarray(pool[order[np.sort(first)[:most]]])
 
 
 def probes(
-    belief: Belief, region: Region, known: Array, side: int, rng: np.random.Generator, n: int
+    surrogate: Surrogate, region: Region, known: Array, side: int, rng: np.random.Generator, n: int
 ) -> Array:
     """Return rows that would show whether the surrogate knows the region or only a corner of it.
 
@@ -68,7 +75,7 @@ def probes(
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate.
     region : Region
         Every row returned lies in it.
@@ -86,15 +93,15 @@ def probes(
     Array of shape (k, d)
         At most `n` rows, none of them known.
     """
-    hopeful = frontier(belief, region, known, side, rng, _RANDOM)
+    hopeful = frontier(surrogate, region, known, side, rng, _RANDOM)
     # Models vary most where their data are: corners of the box may all look alike.
-    usual = region.background_rows(2 * _RANDOM, rng)
+    usual = background_rows(region, 2 * _RANDOM, rng)
     if not len(usual):
-        usual = region.sample(2 * _RANDOM, rng)
+        usual = sample(region, 2 * _RANDOM, rng)
     pool = np.vstack([hopeful, usual])
     from_data = np.arange(len(pool)) >= len(hopeful)
-    Z, process = belief.coordinates(pool), belief.process
-    away = belief.coordinates.distances(Z, belief.coordinates(known)).min(axis=1)
+    Z, process = surrogate.coordinates(pool), surrogate.process
+    away = surrogate.coordinates.distances(Z, surrogate.coordinates(known)).min(axis=1)
     chosen: list[int] = []
     while len(chosen) < n and (away > 0.0).any():
         mean, std = process.predict(Z)
@@ -103,22 +110,22 @@ def probes(
         at = int(np.argmax(np.where(away > 0.0, hope, -np.inf)))
         chosen.append(at)
         process = process.with_points(Z[[at]], mean[[at]])
-        away = np.minimum(away, belief.coordinates.distances(Z, Z[[at]])[:, 0])
+        away = np.minimum(away, surrogate.coordinates.distances(Z, Z[[at]])[:, 0])
         away[at] = 0.0
     return np.asarray(pool[chosen])
 
 
-def optimism(belief: Belief, X: Array, side: int) -> Array:
+def optimism(surrogate: Surrogate, X: Array, side: int) -> Array:
     """Return the surrogate's confidence bound ``(n,)`` at codes ``(n, d)``; more is better."""
     if not len(X):
         return np.empty(0)
-    mean, std = belief.predict(X)
+    mean, std = surrogate.predict(X)
     return np.asarray(side * mean + _OPTIMISM * std)
 
 
-def _pushed(belief: Belief, region: Region, X: Array, side: int) -> Array:
+def _pushed(surrogate: Surrogate, region: Region, X: Array, side: int) -> Array:
     """Return variants of rows with features moved to the ends of their ranges."""
-    _, _, mean_x, std_x = belief.predict_gradient(X)
+    _, _, mean_x, std_x = surrogate.predict_gradient(X)
     slope = side * mean_x + _OPTIMISM * std_x
     reach = region.high - region.low
     ends = np.where(slope > 0, region.high, np.where(slope < 0, region.low, X))

@@ -2,12 +2,12 @@
 
 The paper's recurrence is ``x <- Π[x + η ∇ρ(f(x))]``. It works on the continuous features, each in
 units of its own scale (:mod:`bayescfx.search.polytope`), and ends at a point for which the
-certificate of CFX-Potential-Localopt holds (:mod:`bayescfx.search.certificate`).
+certificate of CFX-Potential-Localopt holds (:mod:`bayescfx.theory.certificate`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,9 +16,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
-from bayescfx.problem import Problem
 from bayescfx.search.baselines import check_positive, check_whole
-from bayescfx.search.certificate import Instance, Solution, certify, localopt_residual
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
@@ -134,53 +132,17 @@ class ProjectedGradient:
                 "none. Use another method, such as 'bayes-cfx'."
             )
         for slopes, spot in self._starts(question):
-            eta = self._eta(question.problem, spot)
+            eta = self._eta(question, spot)
             for visit in self._climb(slopes, spot, eta):
                 yield visit
                 certified = visit.residual <= self.tolerance
-                if certified and question.problem.accepted(np.array([visit.output]))[0]:
+                if certified and question.accepted(np.array([visit.output]))[0]:
                     return
-
-    def certify(
-        self, question: Question, visits: Sequence[Visit], *, lipschitz: float | None = None
-    ) -> Solution | None:
-        """Return the certificate of a run, or a witness that the model breaks `lipschitz`.
-
-        Parameters
-        ----------
-        question : Question
-            The question; rows not evaluated before are charged to its account.
-        visits : sequence of Visit
-            What :meth:`visits` yielded.
-        lipschitz : float, optional
-            The L that f, ∇f, ρ and ∇ρ are said to keep, in units of the features' scales.
-
-        Returns
-        -------
-        LocalOptimum, LipschitzViolation, GradientViolation or None
-            About the visit of highest potential among those where the certificate holds,
-            else about the last; points are coordinates in units of the scales.
-        """
-        chosen = _best(question.problem, visits, self.tolerance)
-        slopes = self._slopes(question, chosen.point)
-        part = slopes.part
-        instance = Instance(
-            slopes.outputs,
-            slopes.gradients,
-            question.problem.potential,
-            part,
-            chosen.step,
-            self.tolerance,
-            lipschitz,
-        )
-        alike = [part.coordinates(visit.point) for visit in visits if part.holds(visit.point)]
-        # difference quotients can't disprove a gradient made of difference quotients
-        check = None if self.gradient is None else 1e-5
-        return certify(instance, part.coordinates(chosen.point), np.array(alike), difference=check)
 
     # ── starts ──
 
-    def _slopes(self, question: Question, row: Array) -> Slopes:
+    def slopes(self, question: Question, row: Array) -> Slopes:
+        """Return the model's slopes on the slice through a row."""
         part = Slice(question.region, row)
         return Slopes(question, part, self.gradient, self.difference)
 
@@ -188,27 +150,27 @@ class ProjectedGradient:
         """Yield where to start: the query, or one push away from it to each side wanted."""
         region = question.region
         if region.contains(region.query[None, :])[0]:
-            slopes = self._slopes(question, region.query)
+            slopes = self.slopes(question, region.query)
             spot = slopes.at(region.query)
-            aims = _aims(question.problem, question.problem.output)
-            if spot is not None and aims and self._flat(question.problem, slopes, spot):
+            aims = _aims(question, question.output)
+            if spot is not None and aims and self._flat(question, slopes, spot):
                 for aim in aims:
-                    yield slopes, self._lifted(question.problem, slopes, spot, aim)
+                    yield slopes, self._lifted(question, slopes, spot, aim)
             elif spot is not None:
                 yield slopes, spot
         for row in islice(fresh_rows(question), self.restarts):
-            slopes = self._slopes(question, row)
+            slopes = self.slopes(question, row)
             spot = slopes.at(row)
             if spot is not None:
-                aims = _aims(question.problem, spot.output)
+                aims = _aims(question, spot.output)
                 nearest = min(aims, key=lambda aim: abs(aim - spot.output), default=spot.output)
-                yield slopes, self._lifted(question.problem, slopes, spot, nearest)
+                yield slopes, self._lifted(question, slopes, spot, nearest)
 
-    def _lifted(self, problem: Problem, slopes: Slopes, spot: Spot, aim: float) -> Spot:
+    def _lifted(self, question: Question, slopes: Slopes, spot: Spot, aim: float) -> Spot:
         """Return a spot where the potential is not flat, by pushing the output towards `aim`."""
         for _ in range(_LIFTS):
             steepness = float(spot.slope @ spot.slope)
-            if steepness == 0.0 or not self._flat(problem, slopes, spot):
+            if steepness == 0.0 or not self._flat(question, slopes, spot):
                 break
             push = 0.5 * (aim - spot.output) / steepness
             z = slopes.part.coordinates(spot.point)
@@ -219,14 +181,14 @@ class ProjectedGradient:
             spot = pushed
         return spot
 
-    def _flat(self, problem: Problem, slopes: Slopes, spot: Spot) -> bool:
+    def _flat(self, question: Question, slopes: Slopes, spot: Spot) -> bool:
         """Return whether the certificate holds, trivially, at a spot that misses the target."""
-        visit = _visit(problem, slopes.part, spot, self._eta(problem, spot))
-        hit = problem.accepted(np.array([spot.output]))[0]
+        visit = _visit(question, slopes.part, spot, self._eta(question, spot))
+        hit = question.accepted(np.array([spot.output]))[0]
         return not hit and visit.residual <= self.tolerance
 
-    def _eta(self, problem: Problem, spot: Spot) -> float:
-        return natural_step(problem, spot.slope) if self.step is None else self.step
+    def _eta(self, question: Question, spot: Spot) -> float:
+        return natural_step(question, spot.slope) if self.step is None else self.step
 
     # ── the recurrence ──
 
@@ -234,7 +196,7 @@ class ProjectedGradient:
         length = eta
         for _ in range(self.iterations):
             slopes.question.deadline.check()
-            visit = _visit(slopes.question.problem, slopes.part, spot, eta)
+            visit = _visit(slopes.question, slopes.part, spot, eta)
             yield visit
             if visit.residual <= self.tolerance:
                 return
@@ -245,7 +207,7 @@ class ProjectedGradient:
 
     def _ascent(self, slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | None:
         """Return a spot that raises the potential enough, and the length to try next."""
-        rho, part = slopes.question.problem.potential, slopes.part
+        rho, part = slopes.question.potential, slopes.part
         z, value = part.coordinates(visit.point), float(rho.value(visit.output))
         t = length
         for _ in range(_TRIALS):
@@ -275,7 +237,32 @@ def _plain(slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | 
     return None if spot is None else (spot, length)
 
 
-def natural_step(problem: Problem, slope: Array) -> float:
+def localopt_residual(
+    c: Array, gradient: Array, eta: float, projection: Callable[[Array], Array]
+) -> float:
+    """Return ‖c − Π[c + η ∇ρ(f(c))]‖₂.
+
+    Parameters
+    ----------
+    c : Array of shape (k,)
+        The point.
+    gradient : Array of shape (k,)
+        ∇ρ(f(c)).
+    eta : float
+        The step size.
+    projection : callable
+        Π, the Euclidean projection onto the domain.
+
+    Examples
+    --------
+    >>> unit = lambda z: np.clip(z, 0.0, 1.0)
+    >>> localopt_residual(np.array([1.0, 0.5]), np.array([2.0, 0.0]), 0.1, unit)
+    0.0
+    """
+    return float(np.linalg.norm(c - projection(c + eta * gradient)))
+
+
+def natural_step(question: Question, slope: Array) -> float:
     """Return ``1 / (L ‖∇f‖²)`` with ``L`` the largest curvature of the potential on the way.
 
     The way is from f(query) to the wanted outputs and as far beyond. For a linear model this is the
@@ -283,34 +270,24 @@ def natural_step(problem: Problem, slope: Array) -> float:
 
     Parameters
     ----------
-    problem : Problem
+    question : Question
         Potential and wish.
     slope : Array of shape (k,)
         ∇f at the start.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Real
-    >>> from bayescfx.space.space import Space
-    >>> from bayescfx.potentials.targets import increase
-    >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
-    >>> problem = Problem.of(region, 0.0, increase(by=4))
-    >>> round(natural_step(problem, np.array([2.0])), 1)  # width² / (2 ‖∇f‖²)
-    2.0
     """
     steepness = float(slope @ slope)
-    ends = [problem.output, *_aims(problem, problem.output)]
+    ends = [question.output, *_aims(question, question.output)]
     reach = max(ends) - min(ends)
     if steepness == 0.0 or reach == 0.0:
         return 1.0
     y = np.linspace(min(ends) - reach, max(ends) + reach, _SAMPLES)
-    curvature = float(np.abs(np.diff(problem.potential.slope(y)) / np.diff(y)).max())
+    curvature = float(np.abs(np.diff(question.potential.slope(y)) / np.diff(y)).max())
     return 1.0 / (curvature * steepness) if curvature > 0.0 else 1.0
 
 
-def _aims(problem: Problem, output: float) -> list[float]:
+def _aims(question: Question, output: float) -> list[float]:
     """Return the nearest output of each interval wanted that does not hold `output`."""
-    nearest = [min(max(output, low), high) for low, high in problem.wanted]
+    nearest = [min(max(output, low), high) for low, high in question.wanted]
     return [aim for aim in nearest if aim != output]
 
 
@@ -319,16 +296,8 @@ def _step(part: Slice, visit: Visit, length: float) -> Array:
     return part.project(part.coordinates(visit.point) + length * visit.gradient)
 
 
-def _visit(problem: Problem, part: Slice, spot: Spot, eta: float) -> Visit:
+def _visit(question: Question, part: Slice, spot: Spot, eta: float) -> Visit:
     """Return a spot with the gradient of the potential and its residual."""
-    gradient = np.asarray(float(problem.potential.slope(spot.output)) * spot.slope)
+    gradient = np.asarray(float(question.potential.slope(spot.output)) * spot.slope)
     residual = localopt_residual(part.coordinates(spot.point), gradient, eta, part.project)
     return Visit(spot.point, spot.output, gradient, eta, residual)
-
-
-def _best(problem: Problem, visits: Sequence[Visit], tolerance: float) -> Visit:
-    """Return the certified visit of highest potential, or else the last visit."""
-    certified = [visit for visit in visits if visit.residual <= tolerance]
-    if not certified:
-        return visits[-1]
-    return max(certified, key=lambda visit: float(problem.potential.value(visit.output)))

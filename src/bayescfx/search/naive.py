@@ -15,10 +15,11 @@ from bayescfx.acquisition.ei import log_expected_improvement, log_expected_impro
 from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
-from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.space.region import Region
+from bayescfx.space.sampling import background_rows, sample
 
 _HUBS = 4  # best rows around which the surrogate keeps what is known
 
@@ -31,7 +32,7 @@ class Improvement:
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate of the potential, relative to its peak.
     region : Region
         Knows the cost.
@@ -41,7 +42,7 @@ class Improvement:
         What a unit of distance is worth, as a share of the peak.
     """
 
-    belief: Belief
+    surrogate: Surrogate
     region: Region
     best: float
     weight: float
@@ -51,12 +52,12 @@ class Improvement:
 
     def value(self, X: Array) -> Array:
         """Return log EI ``(n,)`` at codes ``(n, d)``."""
-        mean, std = self.belief.predict(X)
+        mean, std = self.surrogate.predict(X)
         return log_expected_improvement(mean, std, self._threshold(X))
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI ``(n,)`` and its derivative by each code ``(n, d)``."""
-        mean, std, mean_x, std_x = self.belief.predict_gradient(X)
+        mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
         best = self._threshold(X)
         d_mean, d_std = log_expected_improvement_gradient(mean, std, best)
         # a higher threshold is worth as much as a lower mean
@@ -76,7 +77,7 @@ class NaiveBayes:
         else random ones.
     batch : int, default 1
         Proposals per round.
-    surrogate : Surrogate
+    surrogate : SurrogateSettings
         How the surrogate is made.
 
     Examples
@@ -87,7 +88,7 @@ class NaiveBayes:
 
     starts: int = 2
     batch: int = 1
-    surrogate: Surrogate = field(default_factory=Surrogate)
+    surrogate: SurrogateSettings = field(default_factory=SurrogateSettings)
 
     def __post_init__(self) -> None:
         check_whole("starts", self.starts, 0)
@@ -102,7 +103,7 @@ class NaiveBayes:
         first = self._first(question)
         if len(first) and not satisfied(question):
             yield first
-        belief: Belief | None = None
+        surrogate: Surrogate | None = None
         others = fresh_rows(question)
         while not satisfied(question):
             if not len(question.account.evaluator.y):  # nothing but faults so far
@@ -111,21 +112,21 @@ class NaiveBayes:
                     return "exhausted"
                 yield np.array(batch)
                 continue
-            belief = self._learn(question, belief)
-            found = self._propose(question, belief)
+            surrogate = self._learn(question, surrogate)
+            found = self._propose(question, surrogate)
             if found.exhausted:
                 return "exhausted"
             yield found.points
         return "converged"
 
-    def _propose(self, question: Question, belief: Belief) -> Proposal:
+    def _propose(self, question: Question, surrogate: Surrogate) -> Proposal:
         region, weight = question.region, question.weight
-        worth = question.problem.score(question.y) - weight * region.distance(question.X)
+        worth = question.score(question.y) - weight * region.distance(question.X)
         order = np.argsort(-worth, kind="stable")
         # without a row inside the region anything above 0, the least potential, is a gain
         best = float(worth[order[0]]) if len(worth) else 0.0
         return propose(
-            Improvement(belief, region, best, weight),
+            Improvement(surrogate, region, best, weight),
             region,
             question.rng,
             question.X[order[:_HUBS]],
@@ -136,18 +137,18 @@ class NaiveBayes:
 
     def _first(self, question: Question) -> Array:
         region, rng = question.region, question.rng
-        rows = region.background_rows(self.starts, rng)
+        rows = background_rows(region, self.starts, rng)
         if len(rows) < self.starts:
-            rows = np.vstack([rows, region.sample(self.starts - len(rows), rng)])
+            rows = np.vstack([rows, sample(region, self.starts - len(rows), rng)])
         return rows
 
-    def _learn(self, question: Question, before: Belief | None) -> Belief:
+    def _learn(self, question: Question, before: Surrogate | None) -> Surrogate:
         """Fit the surrogate to the potentials of everything known that matters here."""
-        evaluator, problem = question.account.evaluator, question.problem
+        evaluator = question.account.evaluator
         X, y = evaluator.X, evaluator.y
-        hubs = np.argsort(-problem.score(question.y), kind="stable")[:_HUBS]
+        hubs = np.argsort(-question.score(question.y), kind="stable")[:_HUBS]
         chosen = relevant(question.region, X, self.surrogate.points, question.X[hubs])
-        potential = problem.score(y[chosen])
+        potential = question.score(y[chosen])
         return learn(
             self.surrogate, question.region, X[chosen], potential, before, question.deadline
         )

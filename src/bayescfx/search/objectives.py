@@ -1,4 +1,4 @@
-"""What the search maximises over a region: acquisitions composed with the belief.
+"""What the search maximises over a region: acquisitions composed with the surrogate.
 
 *Hit first* (:class:`Gain`): log EI-CFX, the cost of moving as a threshold that depends on x.
 *Then nearer* (:class:`Nearer`): the expected cost improvement inside the target set.
@@ -19,10 +19,10 @@ from bayescfx.acquisition.ei import (
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials.family import Intervals, LevelPotential
 from bayescfx.propose.ledger import Acquisition
-from bayescfx.search.belief import Belief
-from bayescfx.search.choice import apart
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort
+from bayescfx.search.selection import apart
+from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
 
 _CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
@@ -41,7 +41,7 @@ class Gain:
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate of f.
     region : Region
         Knows the cost.
@@ -55,7 +55,7 @@ class Gain:
         Where nothing is proposed.
     """
 
-    belief: Belief
+    surrogate: Surrogate
     region: Region
     potential: LevelPotential
     best: float
@@ -75,12 +75,12 @@ class Gain:
 
     def value(self, X: Array) -> Array:
         """Return log EI-CFX ``(n,)`` at codes ``(n, d)``."""
-        mean, std = self.belief.predict(X)
+        mean, std = self.surrogate.predict(X)
         return self._open(X, self._acquisition(X).value_and_gradient(mean, std).value)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
-        mean, std, mean_x, std_x = self.belief.predict_gradient(X)
+        mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
         value, d_mean, d_std = self._acquisition(X).value_and_gradient(mean, std)
         slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
         if self.weight > 0.0:
@@ -196,7 +196,7 @@ class Nearer:
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate of f.
     region : Region
         Knows the cost.
@@ -206,7 +206,7 @@ class Nearer:
         The costs to beat.
     """
 
-    belief: Belief
+    surrogate: Surrogate
     region: Region
     acceptance: Intervals
     record: Record
@@ -217,7 +217,7 @@ class Nearer:
         out = np.full(len(X), -np.inf)
         nearer = np.flatnonzero(room > 0.0)
         if len(nearer):
-            mean, std = self.belief.predict(X[nearer])
+            mean, std = self.surrogate.predict(X[nearer])
             out[nearer] = np.log(room[nearer]) + log_probability_in(mean, std, self.acceptance)
         return out
 
@@ -227,7 +227,7 @@ class Nearer:
         out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
         nearer = np.flatnonzero(room > 0.0)
         if len(nearer):
-            mean, std, mean_x, std_x = self.belief.predict_gradient(X[nearer])
+            mean, std, mean_x, std_x = self.surrogate.predict_gradient(X[nearer])
             inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
             out[nearer] = np.log(room[nearer]) + inside
             slope[nearer] = (

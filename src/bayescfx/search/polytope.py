@@ -15,7 +15,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError, MissingExtraError
 from bayescfx.space.region import Region
-from bayescfx.space.repair import ordered
+from bayescfx.space.repair import ordered, repair
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Slice:
     @cached_property
     def _held(self) -> Mask:
         """Features that must stay; derived ones follow and are not among them."""
-        held = ~self.region.grid.derived
+        held = ~self.region.recomputed
         held[self.features] = False
         return held
 
@@ -137,7 +137,7 @@ class Slice:
         region, at = self.region, self.features
         other = np.ones(len(self.row), dtype=np.bool_)
         other[at] = False
-        unknown = region.grid.derived | np.isnan(self.row)
+        unknown = region.recomputed | np.isnan(self.row)
         uses = region.A != 0.0
         usable = uses[:, at].any(axis=1) & ~uses[:, unknown].any(axis=1)
         A, b = region.A[usable], region.b[usable]
@@ -176,7 +176,7 @@ class Slice:
         rows = self.codes(z[None, :])
         if self.region.contains(rows)[0]:
             return np.asarray(rows[0])
-        rows, allowed = self.region.repair(rows)
+        rows, allowed = repair(self.region, rows)
         return np.asarray(rows[0]) if allowed[0] and self.holds(rows[0]) else None
 
     def holds(self, x: Array) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.features import Categorical, Moment, Ordinal, code_range
-from bayescfx.search.belief import Belief
+from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.axis import Axis
 from bayescfx.space.region import Region
 
@@ -54,12 +54,12 @@ class Steps:
     chosen: bool = True
 
 
-def relaxations(belief: Belief, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
+def relaxations(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield the steps out of a region, limit by limit.
 
     Parameters
     ----------
-    belief : Belief
+    surrogate : Surrogate
         The surrogate.
     region : Region
         To be relaxed.
@@ -68,13 +68,13 @@ def relaxations(belief: Belief, region: Region, tops: Array, known: Array) -> It
     known : Array of shape (m, d)
         Everything evaluated, inside the region or not.
     """
-    for j in _strongest(region, belief.predict_gradient(tops)[2]):
+    for j in _strongest(region, surrogate.predict_gradient(tops)[2]):
         yield from _limits(region, int(j), tops, known)
-    yield from _fixed(belief, region, tops, known)
-    moved = variants(belief, region, tops)
+    yield from _fixed(surrogate, region, tops, known)
+    moved = variants(surrogate, region, tops)
     bound = region.max_changes
     if bound is not None and bound < len(region.free):
-        yield _one_more(belief, region, bound, *_pairs(region, tops, moved))
+        yield _one_more(surrogate, region, bound, *_pairs(region, tops, moved))
     without = list(_without_rules(region))
     if without:
         start, end = _pairs(region, tops, np.vstack([moved, *_short(region, tops)]))
@@ -82,7 +82,7 @@ def relaxations(belief: Belief, region: Region, tops: Array, known: Array) -> It
             yield _straight_on(words, freed, start, freed.complete(end))
 
 
-def variants(belief: Belief, region: Region, X: Array) -> Array:
+def variants(surrogate: Surrogate, region: Region, X: Array) -> Array:
     """Return the rows with single features, or all along the slope, moved within their limits.
 
     Returns
@@ -90,7 +90,7 @@ def variants(belief: Belief, region: Region, X: Array) -> Array:
     Array of shape (k n, d)
         The rows of `X` in turn, k times.
     """
-    slope = belief.predict_gradient(X)[2]
+    slope = surrogate.predict_gradient(X)[2]
     found = [
         np.where(side * slope > 0, region.high, np.where(slope != 0, region.low, X))
         for side in (1, -1)
@@ -168,25 +168,25 @@ def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
 # ── the bound on changes ──
 
 
-def _one_more(belief: Belief, region: Region, bound: int, start: Array, end: Array) -> Steps:
+def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, end: Array) -> Steps:
     """Return steps to one change more, and the same change in place of the one least missed."""
-    freed = replace(region, grid=replace(region.grid, max_changes=bound + 1))
+    freed = replace(region, max_changes=bound + 1)
     added = freed.changes(end) & ~freed.changes(start)
     fresh = (added.sum(axis=1) == 1) & (freed.changes(end).sum(axis=1) == bound + 1)
     start, end, added = start[fresh], end[fresh], added[fresh]
-    fewer = np.array([_one_less(belief, region, row) for row in start]).reshape(start.shape)
+    fewer = np.array([_one_less(surrogate, region, row) for row in start]).reshape(start.shape)
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
 
 
-def _one_less(belief: Belief, region: Region, row: Array) -> Array:
+def _one_less(surrogate: Surrogate, region: Region, row: Array) -> Array:
     """Return the row without the change that moves the surrogate's mean least."""
     changed = np.flatnonzero(region.changes(row[None])[0])
     fewer = np.repeat(row[None], len(changed), axis=0)
     fewer[np.arange(len(changed)), changed] = region.query[changed]
     fewer = region.complete(fewer)
-    mean = belief.predict(np.vstack([row, fewer]))[0]
+    mean = surrogate.predict(np.vstack([row, fewer]))[0]
     return np.asarray(fewer[np.argmin(np.abs(mean[1:] - mean[0]))])
 
 
@@ -195,7 +195,7 @@ def _one_less(belief: Belief, region: Region, row: Array) -> Array:
 
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps of feature `j` beyond either of its ends, or to other levels."""
-    axis, feature = region.grid.axes[j], region.schema.features[region.names[j]]
+    axis, feature = region.axes[j], region.schema.features[region.names[j]]
     if axis.unordered or axis.period:
         yield from _levels(region, j, tops, known)
         return
@@ -227,7 +227,7 @@ def _beyond(region: Region, wider: Region, j: int, side: int, tops: Array, amoun
 
 def _levels(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps to levels of feature `j` that the region lacks, where others have tried them."""
-    axis = region.grid.axes[j]
+    axis = region.axes[j]
     first, last = code_range(region.schema.features[region.names[j]])
     every = np.arange(first, last + 1.0, axis.step or 1.0)
     assert axis.choices is not None  # levels and cyclic integers are always listed
@@ -237,16 +237,20 @@ def _levels(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps
         yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
 
 
-def _fixed(belief: Belief, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
+def _fixed(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps of fixed features, where others have moved them."""
     seen = np.concatenate(
-        [belief.coordinates.linear, belief.coordinates.cyclic, belief.coordinates.categorical]
+        [
+            surrogate.coordinates.linear,
+            surrogate.coordinates.cyclic,
+            surrogate.coordinates.categorical,
+        ]
     )
     fixed = np.setdiff1d(seen, region.free)
-    for j in fixed[~region.grid.derived[fixed]].tolist():
+    for j in fixed[~region.recomputed[fixed]].tolist():
         codes = np.unique(known[:, j])
         codes = codes[np.linspace(0, len(codes) - 1, min(_CODES, len(codes))).astype(np.intp)]
-        axis = replace(region.grid.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
+        axis = replace(region.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
         yield _to_codes(
             f"{region.names[j]!r} being fixed", _with_axis(region, j, axis), j, tops, codes
         )
@@ -273,9 +277,8 @@ def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
 
 
 def _with_axis(region: Region, j: int, axis: Axis) -> Region:
-    axes = region.grid.axes
-    grid = replace(region.grid, axes=(*axes[:j], axis, *axes[j + 1 :]))
-    return replace(region, grid=grid)
+    axes = region.axes
+    return replace(region, axes=(*axes[:j], axis, *axes[j + 1 :]))
 
 
 # ── words ──

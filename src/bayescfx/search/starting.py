@@ -7,6 +7,8 @@ import numpy as np
 from bayescfx.arrays import Array, Indices
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
+from bayescfx.space.repair import project
+from bayescfx.space.sampling import background_rows, sample
 
 _STRIDE = 1.0  # how far a single feature is moved at the start, in its own scale
 _CHANGES = (1, 2, 3, None)  # features copied from data rows; None: all
@@ -29,9 +31,9 @@ def first_rows(question: Question, n: int) -> Array:
         rows = _one_at_a_time(region, rng, n)
         if len(rows) and n <= len(region.free):
             return rows
-    rows = np.vstack([rows, region.background_rows(n - len(rows), rng)])
+    rows = np.vstack([rows, background_rows(region, n - len(rows), rng)])
     if len(rows) < n:
-        rows = np.vstack([rows, region.sample(n - len(rows), rng)])
+        rows = np.vstack([rows, sample(region, n - len(rows), rng)])
     return rows[:n]
 
 
@@ -41,7 +43,7 @@ def _one_at_a_time(region: Region, rng: np.random.Generator, n: int) -> Array:
     for row, group in zip(rows, groups, strict=True):
         for j in group:
             row[j] = _moved(region, int(j), rng)
-    rows = region.project(rows)
+    rows = project(region, rows)
     return rows[region.changes(rows).any(axis=1)]
 
 
@@ -78,10 +80,10 @@ def towards_target(question: Question, value: Array) -> Array:
     i, j = rng.integers(len(X), size=(2, _POOL // 4))
     between = X[i] + rng.random((len(i), 1)) * (X[j] - X[i])
     mixed = np.where(rng.random((len(i), X.shape[1])) < rng.random((len(i), 1)), X[i], X[j])
-    rows = [X[np.argsort(-value, kind="stable")[:8]], region.background_rows(_POOL // 2, rng)]
+    rows = [X[np.argsort(-value, kind="stable")[:8]], background_rows(region, _POOL // 2, rng)]
     if question.weight > 0.0:
-        rows += [region.background_rows(_POOL // 4, rng, changes=k) for k in (1, 2, 3)]
-    return region.project(np.vstack([*rows, between, mixed]))
+        rows += [background_rows(region, _POOL // 4, rng, changes=k) for k in (1, 2, 3)]
+    return project(region, np.vstack([*rows, between, mixed]))
 
 
 def towards_query(question: Question, centres: Array, pool: int = _POOL) -> Array:
@@ -104,10 +106,10 @@ def towards_query(question: Question, centres: Array, pool: int = _POOL) -> Arra
     kept = rng.random(rows.shape) < rng.random((pool, 1))
     length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((pool, 1)))
     back = _blend(region, np.where(kept, rows, q), length)
-    few = [region.background_rows(pool // 4, rng, changes=k) for k in (1, 2, 3)]
+    few = [background_rows(region, pool // 4, rng, changes=k) for k in (1, 2, 3)]
     rows = np.vstack([back, *few])
-    return region.project(
-        np.vstack([centres, rows, _blend(region, rows, rng.random((len(rows), 1)))])
+    return project(
+        region, np.vstack([centres, rows, _blend(region, rows, rng.random((len(rows), 1)))])
     )
 
 
@@ -121,21 +123,21 @@ def data_rows(question: Question, n: int) -> Array:
     """Return rows of the data; at first, where nearness counts, the query with few copied."""
     region, rng, account = question.region, question.rng, question.account
     if question.weight == 0.0 or account.spent > _HOPE * account.budget:
-        return region.background_rows(n, rng)
-    return np.vstack([region.background_rows(n // 4, rng, changes=k) for k in _CHANGES])
+        return background_rows(region, n, rng)
+    return np.vstack([background_rows(region, n // 4, rng, changes=k) for k in _CHANGES])
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
     """Return candidates that differ from a row in few features, copied from other rows."""
     region, rng = question.region, question.rng
     others = np.vstack(
-        [region.background_rows(_POOL, rng), region.sample(_POOL // 2, rng), question.X]
+        [background_rows(region, _POOL, rng), sample(region, _POOL // 2, rng), question.X]
     )
     others = others[rng.integers(len(others), size=2 * _POOL)]
     moved = np.zeros(others.shape, dtype=bool)
     order = np.argsort(rng.random((len(others), len(region.free))), axis=1)
     moved[:, region.free] = order < rng.integers(1, most + 1, size=(len(others), 1))
-    return region.project(np.where(moved, others, centre))
+    return project(region, np.where(moved, others, centre))
 
 
 def walked_back(region: Region, x: Array) -> Array:
@@ -146,5 +148,5 @@ def walked_back(region: Region, x: Array) -> Array:
         length = _SHRINK[i % len(_SHRINK)]
         if length == 0.0 or not (region.categorical[j] or region.cyclic[j]):
             rows[i, j] = region.query[j] + length * (x[j] - region.query[j])
-    rows = region.project(rows)
+    rows = project(region, rows)
     return np.unique(rows[region.changes(rows).any(axis=1)], axis=0)

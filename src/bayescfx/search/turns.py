@@ -186,13 +186,13 @@ def _step(question: Question, label: int) -> Step:
     """Return how far a question has got."""
     known = len(question.y) > 0  # else neither the query nor any row scored so far is allowed
     row = question.X[[question.best]] if known else question.region.query[None]
-    output = float(question.y[question.best]) if known else question.problem.output
+    output = float(question.y[question.best]) if known else question.output
     return Step(
         question=label,
         n_evaluations=question.account.spent,
         budget=question.account.budget,
         output=output,
-        potential=float(question.problem.score(np.array([output]))[0]),
+        potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,
         cost=float(question.region.distance(row)[0]),
     )

@@ -14,16 +14,16 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, not_among
 from bayescfx.deadline import NEVER
 from bayescfx.potentials.levels import Intervals
-from bayescfx.search.belief import Belief, Surrogate, learn, relevant
 from bayescfx.search.binding import binding, miss
 from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.space.region import Region
 from bayescfx.space.rules import FunctionRule
-from bayescfx.space.sampling import WORTHWHILE
+from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 
 _PATHS = 256  # joint samples of the surrogate
 _POINTS = 96  # rows at which they are taken
@@ -67,14 +67,14 @@ class Verdict:
     binding: tuple[str, ...]
 
 
-def judge(question: Question, belief: Belief | None = None) -> Verdict:
+def judge(question: Question, surrogate: Surrogate | None = None) -> Verdict:
     """Return how likely the target can be reached, and what keeps it away.
 
     Parameters
     ----------
     question : Question
         After its search.
-    belief : Belief, optional
+    surrogate : Surrogate, optional
         The surrogate; fitted here to what is known if not given.
 
     Returns
@@ -87,27 +87,27 @@ def judge(question: Question, belief: Belief | None = None) -> Verdict:
     >>> from bayescfx.evaluations.evaluator import Evaluator
     >>> from bayescfx.features import Real
     >>> from bayescfx.model.model import Model
-    >>> from bayescfx.problem import Problem
     >>> from bayescfx.space.space import Space
     >>> from bayescfx.potentials.targets import reach
     >>> region = Space({"a": Real(0, 1), "b": Real(0, 1)}).around({"a": 0.5, "b": 0.5})
     >>> evaluator = Evaluator(Model(lambda rows: 3 * rows["a"]), region.schema, Evaluations())
     >>> account, rng = evaluator.account(region, budget=20), np.random.default_rng(0)
-    >>> y = account.evaluate(np.vstack([region.query, region.sample(15, rng)]))
-    >>> verdict = judge(Question(Problem.of(region, y[0], reach(9.0)), account, rng, NEVER))
+    >>> from bayescfx.space.sampling import sample
+    >>> y = account.evaluate(np.vstack([region.query, sample(region, 15, rng)]))
+    >>> verdict = judge(Question(account, y[0], reach(9.0), rng))
     >>> round(verdict.probability, 2), verdict.binding
     (0.0, ("the upper end of 'a' (1)",))
     """
     if question.reached:
         return Verdict(1.0, ())
-    if belief is None:
-        belief = _learnt(question)
+    if surrogate is None:
+        surrogate = _learnt(question)
     rng = np.random.default_rng(0)
     silent = hidden(question.region, rng) or (
         flat(question) and question.region.enumerate(_FEW) is None
     )
-    probability = None if silent else probability_reachable(belief, question, rng)
-    return Verdict(probability, binding(belief, question, rng))
+    probability = None if silent else probability_reachable(surrogate, question, rng)
+    return Verdict(probability, binding(surrogate, question, rng))
 
 
 def flat(question: Question) -> bool:
@@ -125,27 +125,29 @@ def hidden(region: Region, rng: np.random.Generator) -> bool:
     if len(texts) == len(region.rules):
         return False
     open_ = replace(region, rules=texts)
-    drawn = (open_.sample(_DRAWS, rng), open_.background_rows(_DRAWS, rng))
+    drawn = (sample(open_, _DRAWS, rng), background_rows(open_, _DRAWS, rng))
     return max(float(region.contains(X).mean()) for X in drawn if len(X)) < WORTHWHILE
 
 
-def _learnt(question: Question) -> Belief:
+def _learnt(question: Question) -> Surrogate:
     """Return a surrogate of everything known that matters to the question."""
-    settings, problem, known = Surrogate(), question.problem, question.account.evaluator
-    best = np.argsort(-problem.score(question.y), kind="stable")[:4]
+    settings, known = SurrogateSettings(), question.account.evaluator
+    best = np.argsort(-question.score(question.y), kind="stable")[:4]
     X, y = known.X, known.y
     chosen = relevant(question.region, X, settings.points, question.X[best])
-    outputs = problem.to_surrogate(y[chosen])
+    outputs = question.to_surrogate(y[chosen])
     return learn(settings, question.region, X[chosen], outputs, None, NEVER)
 
 
-def probability_reachable(belief: Belief, question: Question, rng: np.random.Generator) -> float:
+def probability_reachable(
+    surrogate: Surrogate, question: Question, rng: np.random.Generator
+) -> float:
     """Return the surrogate's probability that some allowed row reaches the target.
 
     Parameters
     ----------
-    belief : Belief
-        The surrogate, on the problem's surrogate scale.
+    surrogate : Surrogate
+        The surrogate, on the question's surrogate scale.
     question : Question
         Region, target, and what is known.
     rng : numpy.random.Generator
@@ -156,7 +158,7 @@ def probability_reachable(belief: Belief, question: Question, rng: np.random.Gen
     float
         Between 0 and 1.
     """
-    accepted = question.problem.surrogate_acceptance
+    accepted = question.surrogate_acceptance
     if question.reached:
         return 1.0
     if not accepted:
@@ -164,19 +166,19 @@ def probability_reachable(belief: Belief, question: Question, rng: np.random.Gen
     region, known = question.region, question.X
     everything = region.enumerate(_FEW)
     if everything is not None:
-        left = _unknown(everything, known)
+        left = everything[not_among(everything, known)]
         if not len(left):
             return 0.0
-        return float(_within(_paths(belief, left, rng), accepted).any(axis=1).mean())
-    seen = question.problem.to_surrogate(question.y)
+        return float(_within(_paths(surrogate, left, rng), accepted).any(axis=1).mean())
+    seen = question.to_surrogate(question.y)
     low, high = float(seen.min()), float(seen.max())
     sides = _sides(accepted, low, high)
     if 0 in sides:
         return 1.0  # known outputs lie on both sides of accepted ones
     X = np.vstack(
-        [frontier(belief, region, known, side, rng, _POINTS // len(sides)) for side in sides]
+        [frontier(surrogate, region, known, side, rng, _POINTS // len(sides)) for side in sides]
     )
-    paths = _paths(belief, X, rng)
+    paths = _paths(surrogate, X, rng)
     lowest, highest = np.minimum(paths.min(axis=1), low), np.maximum(paths.max(axis=1), high)
     met = [(highest >= first) & (lowest <= last) for first, last in accepted]
     return float(np.any(met, axis=0).mean())
@@ -187,43 +189,37 @@ def _sides(accepted: Intervals, low: float, high: float) -> list[int]:
     return sorted({1 if first > high else -1 if last < low else 0 for first, last in accepted})
 
 
-def _paths(belief: Belief, X: Array, rng: np.random.Generator) -> Array:
+def _paths(surrogate: Surrogate, X: Array, rng: np.random.Generator) -> Array:
     """Return joint samples ``(paths, n)`` at codes ``(n, d)``, widened by past overconfidence."""
-    Z = belief.coordinates(X)
-    mean, _ = belief.process.predict(Z)
-    wider = overconfidence(belief) * _learning(belief)
-    return np.asarray(mean + wider * (belief.process.sample(Z, _PATHS, rng) - mean))
+    Z = surrogate.coordinates(X)
+    mean, _ = surrogate.process.predict(Z)
+    wider = overconfidence(surrogate) * _learning(surrogate)
+    return np.asarray(mean + wider * (surrogate.process.sample(Z, _PATHS, rng) - mean))
 
 
-def _learning(belief: Belief) -> float:
+def _learning(surrogate: Surrogate) -> float:
     """Return by what factor deviations are too small after learning hyperparameters from few rows.
 
     As in regression: n rows that fixed k parameters leave n - k to judge the error by. There is one
     lengthscale per surrogate input, a scale and a noise.
     """
-    rows, parameters = belief.rows, belief.coordinates.width + 2
+    rows, parameters = surrogate.rows, surrogate.coordinates.width + 2
     return min(_WIDEST, float(np.sqrt(rows / max(rows - parameters, 1))))
 
 
-def overconfidence(belief: Belief) -> float:
+def overconfidence(surrogate: Surrogate) -> float:
     """Return by what factor the surrogate's deviations are too small, at least 1.
 
     The root mean square of the leave-one-out residuals in units of their deviations, outliers
     cut off.
     """
-    residual, std = belief.process.leave_one_out()
+    residual, std = surrogate.process.leave_one_out()
     surprise = np.minimum(np.abs(residual / std), _OUTLIER)
     return max(1.0, float(np.sqrt(np.mean(surprise**2))))
 
 
 def _within(u: Array, accepted: Intervals) -> Mask:
     return np.asarray(np.any([(u >= low) & (u <= high) for low, high in accepted], axis=0))
-
-
-def _unknown(X: Array, known: Array) -> Array:
-    """Return the rows of `X` that have not been evaluated."""
-    seen = {row.tobytes() for row in known + 0.0}
-    return X[[row.tobytes() not in seen for row in X + 0.0]]
 
 
 @dataclass
@@ -255,14 +251,14 @@ class Watch:
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
 
-    def out_of_reach(self, belief: Belief) -> bool:
+    def out_of_reach(self, surrogate: Surrogate) -> bool:
         """Return whether the target has looked out of reach for some time.
 
         Most calls return at once: a check waits for enough evidence, then for new rows.
 
         Parameters
         ----------
-        belief : Belief
+        surrogate : Surrogate
             The surrogate of this round.
 
         Returns
@@ -273,7 +269,7 @@ class Watch:
         if known < self._next or flat(self.question) or self._close() or self._hidden:
             return False
         self._next = known + max(2, self.question.account.budget // _PAUSE)
-        probability = probability_reachable(belief, self.question, self._rng)
+        probability = probability_reachable(surrogate, self.question, self._rng)
         self._found.append((known, probability))
         if probability >= _HOPE and self._allowance >= _CHECKS:
             self._probed = False
@@ -285,7 +281,7 @@ class Watch:
         if self._probed:
             return float(np.mean(recent)) < _DESPAIR and not self._climbing()
         if float(np.mean(recent)) < _DOUBT:
-            self._pending = self._rows(belief)
+            self._pending = self._rows(surrogate)
         return False
 
     @cached_property
@@ -294,9 +290,9 @@ class Watch:
 
     def _misses(self) -> Array:
         """Return how far the outputs of all rows known, and f(query) last, are from the target."""
-        problem = self.question.problem
-        outputs = problem.to_surrogate(np.append(self.question.y, problem.output))
-        return miss(outputs, problem.surrogate_acceptance or ((np.inf, np.inf),))
+        question = self.question
+        outputs = question.to_surrogate(np.append(question.y, question.output))
+        return miss(outputs, question.surrogate_acceptance or ((np.inf, np.inf),))
 
     def _close(self) -> bool:
         """Whether so little is missing that the surrogate can't tell it from nothing."""
@@ -323,12 +319,12 @@ class Watch:
         self._next = len(self.question.y) + len(rows)
         return rows
 
-    def _rows(self, belief: Belief) -> Array:
+    def _rows(self, surrogate: Surrogate) -> Array:
         question = self.question
-        seen = question.problem.to_surrogate(question.y)
-        sides = _sides(question.problem.surrogate_acceptance, seen.min(), seen.max())
+        seen = question.to_surrogate(question.y)
+        sides = _sides(question.surrogate_acceptance, seen.min(), seen.max())
         side = next((side for side in sides if side), 1)
-        return probes(belief, question.region, question.X, side, self._rng, self._allowance)
+        return probes(surrogate, question.region, question.X, side, self._rng, self._allowance)
 
     @property
     def _allowance(self) -> int:

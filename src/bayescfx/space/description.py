@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
-from bayescfx.moments import times
+from bayescfx.features.datetimes import times
 from bayescfx.space.limits import Limits
 from bayescfx.space.terms import Terms
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.space.repair import Landscape, moving_blocks
+from bayescfx.space.region import Region
+from bayescfx.space.repair import moving_blocks
 
 
-def draw(region: Landscape, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
+def draw(region: Region, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
     """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
 
     Uniform over the box without an l0 bound; with one, over random supports of random size.
@@ -18,7 +19,7 @@ def draw(region: Landscape, n: int, rng: np.random.Generator, changes: int | Non
     blocks = moving_blocks(region)
     if not blocks or not n:
         return X
-    sparse = changes is not None or region.grid.max_changes is not None
+    sparse = changes is not None or region.max_changes is not None
     chosen = random_supports(region, blocks, n, rng, changes) if sparse else None
     for at, block in enumerate(blocks):
         rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, at])
@@ -28,7 +29,7 @@ def draw(region: Landscape, n: int, rng: np.random.Generator, changes: int | Non
 
 
 def random_supports(
-    region: Landscape,
+    region: Region,
     blocks: list[tuple[int, ...]],
     n: int,
     rng: np.random.Generator,
@@ -36,8 +37,8 @@ def random_supports(
 ) -> Mask:
     """Return random sets of blocks, shape (n, blocks), that change at most the wanted number."""
     most = len(region.free)
-    if region.grid.max_changes is not None:
-        most = min(most, region.grid.max_changes)
+    if region.max_changes is not None:
+        most = min(most, region.max_changes)
     wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
     room = np.broadcast_to(wanted, (n,)).copy()
     order = np.argsort(rng.random((n, len(blocks))), axis=1)
@@ -55,7 +56,7 @@ def random_supports(
 
 
 def draw_block(
-    region: Landscape,
+    region: Region,
     X: Array,
     rows: Indices,
     block: tuple[int, ...],
@@ -64,7 +65,7 @@ def draw_block(
     moved: bool,
 ) -> None:
     """Redraw one block of the given rows in place; `moved` leaves the query's values out."""
-    axes = region.grid.axes
+    axes = region.axes
     if len(block) == 1:
         X[rows, block[0]] = axes[block[0]].draw(len(rows), rng, moved=moved)
         return

@@ -25,7 +25,7 @@ from bayescfx.features import (
     Real,
     code_range,
 )
-from bayescfx.moments import UNIT_MICROSECONDS
+from bayescfx.features.datetimes import UNIT_MICROSECONDS
 from bayescfx.space.cells import UNKNOWN, Column, Dtype
 from bayescfx.space.schema import Schema
 

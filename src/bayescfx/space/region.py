@@ -14,13 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.space import sampling
-from bayescfx.space.draws import draw
-from bayescfx.space.grid import Grid
+from bayescfx.space.axis import MOST_CHOICES, Axis
 from bayescfx.space.limits import Limits
 from bayescfx.space.near import NearAll, NearHere
-from bayescfx.space.neighbours import neighbours
-from bayescfx.space.repair import repair
 from bayescfx.space.rules import Cost, Derived, FunctionRule, TextRule
 from bayescfx.space.schema import Own, Rows, Schema
 
@@ -33,8 +29,12 @@ class Region:
 
     Parameters
     ----------
-    grid : Grid
-        Limits, grid, l0 bound and distance.
+    axes : tuple of Axis
+        Allowed codes per feature.
+    scale : ndarray of shape (d,)
+        One unit of change for the distance.
+    max_changes : int or None
+        The l0 bound.
     schema : Schema
         The user's table.
     own : Own
@@ -53,7 +53,9 @@ class Region:
         The data to stay close to.
     """
 
-    grid: Grid
+    axes: tuple[Axis, ...]
+    scale: Array
+    max_changes: int | None
     schema: Schema
     own: Own
     data: Array
@@ -67,67 +69,253 @@ class Region:
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
-    # ── what the contract names ──
-
-    @property
-    def query(self) -> Array:
-        """The query's codes, shape (d,)."""
-        return self.grid.query
-
-    @property
-    def free(self) -> Indices:
-        """Positions of the features that may move, shape (k,)."""
-        return self.grid.free
-
-    @property
-    def low(self) -> Array:
-        """Lower limits, shape (d,); the query's code where fixed."""
-        return self.grid.low
-
-    @property
-    def high(self) -> Array:
-        """Upper limits, shape (d,); the query's code where fixed."""
-        return self.grid.high
-
-    @property
-    def step(self) -> Array:
-        """Grid steps, shape (d,); 0 where continuous, 1 where categorical."""
-        return self.grid.step
-
-    @property
-    def categorical(self) -> Mask:
-        """Features with unordered levels, shape (d,)."""
-        return self.grid.categorical
-
-    @property
-    def cyclic(self) -> Mask:
-        """Features ordered on a circle, shape (d,)."""
-        return self.grid.cyclic
-
-    @property
-    def choices(self) -> tuple[Array | None, ...]:
-        """Per feature the allowed codes, sorted, if finite and at most 10,000; else None."""
-        return self.grid.choices
-
-    @property
-    def scale(self) -> Array:
-        """One unit of change for the distance, shape (d,)."""
-        return self.grid.scale
-
-    @property
-    def max_changes(self) -> int | None:
-        """The l0 bound."""
-        return self.grid.max_changes
-
-    @property
-    def size(self) -> float:
-        """Number of distinct points before rules, or infinity."""
-        return self.grid.size
-
     @property
     def names(self) -> tuple[Hashable, ...]:
         """Feature names in the order of the codes."""
         return self.schema.names
+
+    @property
+    def norm(self) -> float:
+        """The p of the distance; 0 counts changes."""
+        return self.cost.norm
+
+    @cached_property
+    def weight(self) -> Array:
+        """What a unit of change costs, shape (d,)."""
+        return np.array([float(self.cost.per_feature.get(name, 1.0)) for name in self.names])
+
+    @cached_property
+    def recomputed(self) -> Mask:
+        """Features that are recomputed and never count as changes, shape (d,)."""
+        derived = {rule.name for rule in self.derived}
+        return np.array([name in derived for name in self.names])
+
+    # ── limits, grid, levels, the l0 bound and the distance ──
+
+    @cached_property
+    def query(self) -> Array:
+        """The query's codes, shape (d,)."""
+        return np.array([axis.query for axis in self.axes])
+
+    @cached_property
+    def free(self) -> Indices:
+        """Positions of the features that may move."""
+        return np.flatnonzero([axis.free for axis in self.axes])
+
+    @cached_property
+    def low(self) -> Array:
+        """Lowest allowed code per feature; the query's where it can't move."""
+        return self._ends(0)
+
+    @cached_property
+    def high(self) -> Array:
+        """Highest allowed code per feature; the query's where it can't move."""
+        return self._ends(-1)
+
+    def _ends(self, end: int) -> Array:
+        found = self.query.copy()
+        for j in self.free:
+            axis = self.axes[j]
+            if axis.choices is not None:
+                found[j] = axis.choices[end]
+            else:
+                found[j] = min(axis.low, axis.query) if end == 0 else max(axis.high, axis.query)
+        return found
+
+    @cached_property
+    def step(self) -> Array:
+        """Grid step per feature; 0 where continuous."""
+        return np.array([axis.step for axis in self.axes])
+
+    @cached_property
+    def categorical(self) -> Mask:
+        """Features with unordered levels."""
+        return np.array([axis.unordered for axis in self.axes], dtype=np.bool_)
+
+    @cached_property
+    def cyclic(self) -> Mask:
+        """Features on a circle."""
+        return self._period > 0
+
+    @cached_property
+    def choices(self) -> tuple[Array | None, ...]:
+        """Allowed codes per feature where finite and at most 10,000, else None."""
+        return tuple(
+            np.array([axis.query])
+            if not axis.free
+            else None
+            if axis.choices is None or len(axis.choices) > MOST_CHOICES
+            else axis.choices
+            for axis in self.axes
+        )
+
+    @cached_property
+    def size(self) -> float:
+        """Number of distinct points under limits, grid and the l0 bound; may be infinite."""
+        others = [
+            np.inf if (c := self.axes[j].choices) is None else float(len(c) - 1) for j in self.free
+        ]
+        if self.max_changes is None:
+            return float(np.prod([1.0, *(n + 1 for n in others)]))
+        # elementary symmetric polynomials: points with exactly 0, 1, ... changes
+        counts = [1.0] + [0.0] * min(self.max_changes, len(others))
+        for n in others:
+            for c in range(len(counts) - 1, 0, -1):
+                counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
+        return float(sum(counts))
+
+    @cached_property
+    def _period(self) -> Array:
+        return np.array([axis.period for axis in self.axes])
+
+    @cached_property
+    def _frame(self) -> tuple[Array, Array]:
+        """Limits for one clip of all features; derived ones are let through."""
+        low = np.where(self.recomputed, -np.inf, self.low)
+        return low, np.where(self.recomputed, np.inf, self.high)
+
+    @cached_property
+    def _rounding(self) -> tuple[Mask, Array, Array] | None:
+        """Features on a regular grid with their anchors and steps; None if there are none."""
+        regular = np.array([axis.free and axis.regular for axis in self.axes])
+        if not regular.any():
+            return None
+        anchor = np.array([axis.anchor if axis.regular else 0.0 for axis in self.axes])
+        return regular, anchor, np.where(regular, self.step, 1.0)
+
+    @cached_property
+    def _irregular(self) -> tuple[int, ...]:
+        """Features whose nearest allowed code needs more than rounding and clipping."""
+        return tuple(
+            int(j) for j in self.free if not self.axes[j].regular and not self.axes[j].continuous
+        )
+
+    def on_grid(self, X: Array) -> Array:
+        """Return the nearest allowed code per feature; fixed ones are the query's."""
+        snapped = X
+        if self._rounding is not None:
+            regular, anchor, step = self._rounding
+            snapped = np.where(regular, anchor + np.rint((X - anchor) / step) * step, X)
+        snapped = np.clip(snapped, *self._frame)
+        for j in self._irregular:
+            snapped[:, j] = self.axes[j].snap(X[:, j])
+        return snapped
+
+    def within(self, X: Array) -> Mask:
+        """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
+        same = self.on_grid(X) == X
+        missing = self._missing
+        if missing.any():
+            same |= missing & np.isnan(X)
+        if self.recomputed.any():
+            same |= self.recomputed
+        inside: Mask = same.all(axis=1)
+        if self.max_changes is not None:
+            inside &= self.changes(X).sum(axis=1) <= self.max_changes
+        return inside
+
+    @cached_property
+    def _missing(self) -> Mask:
+        return np.isnan(self.query)
+
+    @cached_property
+    def _counted(self) -> Mask:
+        counted = ~self.recomputed
+        return counted & ~self._missing
+
+    def changes(self, X: Array) -> Mask:
+        """Return which features differ from the query, derived ones not counted; shape (n, d)."""
+        changed: Mask = self.query != X
+        if not self._counted.all():
+            changed &= self._counted
+        return changed
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """Cost of one code unit; 0 for features that can't move."""
+        inverse = np.zeros(len(self.axes))
+        inverse[self.free] = (self.weight / self.scale)[self.free]
+        inverse[self.categorical & (inverse > 0)] = self.weight[self.categorical & (inverse > 0)]
+        return inverse
+
+    @cached_property
+    def _filled(self) -> Array:
+        return np.nan_to_num(self.query)
+
+    def units(self, X: Array) -> Array:
+        """Return the weighted change per feature in units of its scale, shape (n, d)."""
+        delta = np.abs(X - self._filled)
+        if self._missing.any():
+            delta[:, self._missing] = 0.0
+        if self.categorical.any():
+            delta[:, self.categorical] = delta[:, self.categorical] != 0
+        if self.cyclic.any():
+            turn = delta[:, self.cyclic]
+            delta[:, self.cyclic] = np.minimum(turn, self._period[self.cyclic] - turn)
+        delta *= self._inverse
+        return delta
+
+    def distance(self, X: Array) -> Array:
+        """Return the cost of moving from the query to each row, its weight not included."""
+        units = self.units(X)
+        if self.norm == 1:
+            return np.asarray(units.sum(axis=1))
+        if self.norm == 0:
+            return np.asarray((self.changes(X) * self.weight).sum(axis=1))
+        # scaled by the largest, or the power overflows
+        largest = units.max(axis=1, initial=0.0)
+        safe = np.where(largest > 0, largest, 1.0)
+        powers = ((units / safe[:, None]) ** self.norm).sum(axis=1)
+        return np.asarray(largest * powers ** (1 / self.norm))
+
+    def distance_gradient(self, X: Array) -> Array:
+        """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
+        direction = np.sign(np.where(self._missing, 0.0, X - self._filled))
+        if self.cyclic.any():
+            delta = X[:, self.cyclic] - self.query[self.cyclic]
+            far = np.abs(delta) > self._period[self.cyclic] / 2
+            direction[:, self.cyclic] *= np.where(far, -1.0, 1.0)
+        slope = direction * np.where(self.categorical, 0.0, self._inverse)
+        if self.norm == 1:
+            return slope
+        if self.norm == 0:
+            return np.zeros_like(X)
+        total = self.distance(X)[:, None]
+        safe = np.where(total > 0, total, 1.0)
+        return np.asarray(slope * (self.units(X) / safe) ** (self.norm - 1))
+
+    def trimmed(self, X: Array, limit: int | None) -> Array:
+        """Return the rows with only the `limit` largest changes kept, the rest as in the query."""
+        if limit is None:
+            return X
+        changed = self.changes(X)
+        over = changed.sum(axis=1) > limit
+        if not over.any():
+            return X
+        X = X.copy()
+        size = np.where(changed[over], self.units(X[over]), -1.0)
+        order = np.argsort(-size, axis=1, kind="stable")
+        drop = order[:, limit:]
+        rows = np.flatnonzero(over)[:, None]
+        dropped = changed[rows, drop]
+        X[rows, drop] = np.where(dropped, self.query[drop], X[rows, drop])
+        return X
+
+    def listing(self) -> Array:
+        """Return every point under limits, grid and the l0 bound; check `size` first."""
+        rows = self.query[None, :]
+        used = np.zeros(1, dtype=np.intp)
+        bound = len(self.free) if self.max_changes is None else self.max_changes
+        for j in self.free:
+            others = self.axes[j].others()
+            base = rows[used < bound]
+            moved = np.repeat(base, len(others), axis=0)
+            moved[:, j] = np.tile(others, len(base))
+            count = np.repeat(used[used < bound] + 1, len(others))
+            rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
+        return rows
+
+    # ── rules ──
 
     @cached_property
     def A(self) -> Array:
@@ -166,7 +354,7 @@ class Region:
         -------
         ndarray of bool, shape (n,)
         """
-        inside = self.grid.contains(X)
+        inside = self.within(X)
         for _, test in self.tests:
             left = np.flatnonzero(inside)
             if not len(left):
@@ -208,19 +396,9 @@ class Region:
         return rule.holds(self.rows(X))
 
     def _up_to_date(self, X: Array) -> Mask:
-        at = np.flatnonzero(self.grid.derived)
+        at = np.flatnonzero(self.recomputed)
         fresh, held = self.complete(X)[:, at], X[:, at]
         return np.asarray(((fresh == held) | (np.isnan(fresh) & np.isnan(held))).all(axis=1))
-
-    def report(self, n: int, rng: np.random.Generator) -> dict[str, tuple[int, int]]:
-        """Return, per rule, how many of `n` draws within the limits pass it.
-
-        Returns
-        -------
-        dict of label to (passed, tried)
-        """
-        X = self.complete(draw(self, n, rng))
-        return {label: (int(test(X).sum()), n) for label, test in self.tests}
 
     # ── moves ──
 
@@ -251,80 +429,13 @@ class Region:
 
     def snap(self, X: Array) -> Array:
         """Return the nearest allowed code per feature, derived columns recomputed."""
-        return self.complete(self.grid.snap(X))
-
-    def changes(self, X: Array) -> Mask:
-        """Return which features differ from the query, derived ones not counted; shape (n, d)."""
-        return self.grid.changes(X)
-
-    def distance(self, X: Array) -> Array:
-        """Return the cost of moving to each row, the weight not included; shape (n,)."""
-        return self.grid.distance(X)
-
-    def distance_gradient(self, X: Array) -> Array:
-        """Return d distance / d code, shape (n, d)."""
-        return self.grid.distance_gradient(X)
-
-    def neighbours(self, x: Array) -> Array:
-        """Return the allowed rows one move away from a row: grid steps, levels, back to the query.
-
-        Parameters
-        ----------
-        x : ndarray of shape (d,)
-
-        Returns
-        -------
-        ndarray of shape (m, d)
-        """
-        return neighbours(self, x)
-
-    def sample(self, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
-        """Return at most `n` allowed rows other than the query.
-
-        Parameters
-        ----------
-        n : int
-        rng : numpy Generator
-        changes : int, optional
-            Number of features changed in each row; without it any number the region allows.
-
-        Raises
-        ------
-        InfeasibleError
-            If no row but the query can be found, with the tightest rule.
-        """
-        return sampling.sample(self, n, rng, changes)
-
-    def project(self, X: Array) -> Array:
-        """Return the nearest allowed rows; rows that can't be repaired are dropped."""
-        rows, kept = repair(self, X)
-        return rows[kept]
-
-    def repair(self, X: Array) -> tuple[Array, Mask]:
-        """Return the nearest allowed rows and which of them are allowed; order is kept."""
-        return repair(self, X)
-
-    def background_rows(
-        self, n: int, rng: np.random.Generator, changes: int | None = None
-    ) -> Array:
-        """Return at most `n` allowed rows with values copied from data rows.
-
-        Parameters
-        ----------
-        changes : int, optional
-            How many randomly chosen free features are copied; without it all of them.
-        """
-        return sampling.background_rows(self, n, rng, changes)
-
-    def background(self) -> Array:
-        """Return the allowed rows made of the query's fixed and the data's free features."""
-        return sampling.background(self)
+        return self.complete(self.on_grid(X))
 
     def enumerate(self, limit: int) -> Array | None:
         """Return all allowed rows if there are at most `limit` before rules, else None."""
         if self.size > limit:
             return None
-        X = self.complete(self.grid.enumerate())
+        X = self.complete(self.listing())
         return X[self.contains(X)]
 
     # ── the user's rows ──

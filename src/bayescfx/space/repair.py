@@ -6,66 +6,17 @@ on the grid; what function rules still reject is pulled towards the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.space.grid import Grid
+from bayescfx.arrays import Array, Mask
 from bayescfx.space.linear import coordinate_corrections, project_linear, violation
+from bayescfx.space.region import Region
 
 CORRECTED_ROWS = 256  # rows whose coordinates are corrected one by one
 HALVINGS = 0.5 ** np.arange(1, 11)
 
 
-class Landscape(Protocol):
-    """What repair and sampling need to know of a region."""
-
-    @property
-    def grid(self) -> Grid:
-        """Limits, grid, l0 bound and distance."""
-
-    @property
-    def query(self) -> Array:
-        """The query's codes."""
-
-    @property
-    def free(self) -> Indices:
-        """Positions of the features that may move."""
-
-    @property
-    def A(self) -> Array:
-        """Linear rules, ``A x <= b``."""
-
-    @property
-    def b(self) -> Array:
-        """Right-hand sides of the linear rules."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """Features that move together."""
-
-    @property
-    def data(self) -> Array:
-        """Background rows."""
-
-    @property
-    def ruled(self) -> bool:
-        """Whether anything beyond the grid restricts the region."""
-
-    @property
-    def tests(self) -> tuple[tuple[str, Callable[[Array], Mask]], ...]:
-        """Label and test of everything beyond the grid."""
-
-    def contains(self, X: Array) -> Mask:
-        """Return which rows are allowed."""
-
-    def complete(self, X: Array) -> Array:
-        """Return the rows with derived columns recomputed."""
-
-
-def moving_blocks(region: Landscape) -> list[tuple[int, ...]]:
+def moving_blocks(region: Region) -> list[tuple[int, ...]]:
     """Return the free features as blocks that move as one; most blocks are single features."""
     grouped = {j for block in region.blocks for j in block}
     free = {int(j) for j in region.free}
@@ -73,7 +24,7 @@ def moving_blocks(region: Landscape) -> list[tuple[int, ...]]:
     return [(j,) for j in sorted(free - grouped)] + together
 
 
-def repair(region: Landscape, X: Array) -> tuple[Array, Mask]:
+def repair(region: Region, X: Array) -> tuple[Array, Mask]:
     """Return the nearest allowed rows found and which of them are allowed; order is kept.
 
     Parameters
@@ -85,7 +36,7 @@ def repair(region: Landscape, X: Array) -> tuple[Array, Mask]:
     rows : ndarray of shape (n, d)
     allowed : ndarray of bool, shape (n,)
     """
-    Y = region.complete(trim(region, region.grid.snap(X)))
+    Y = region.complete(trim(region, region.on_grid(X)))
     good = region.contains(Y)
     if good.all() or not region.ruled:
         return Y, good
@@ -98,23 +49,29 @@ def repair(region: Landscape, X: Array) -> tuple[Array, Mask]:
     return Y, good
 
 
-def trim(region: Landscape, X: Array) -> Array:
+def project(region: Region, X: Array) -> Array:
+    """Return the nearest allowed rows; rows that can't be repaired are dropped."""
+    rows, kept = repair(region, X)
+    return rows[kept]
+
+
+def trim(region: Region, X: Array) -> Array:
     """Return rows that keep the l0 bound and in which features move together as they must.
 
     The largest changes are kept, whole blocks at a time; a block that is torn goes back.
     """
     if not region.blocks:
-        return region.grid.trim(X, region.grid.max_changes)
+        return region.trimmed(X, region.max_changes)
     X = X.copy()
     for block in region.blocks:
         at = list(block)
         side = np.sign(X[:, at] - region.query[at])
         torn = ~(side == side[:, :1]).all(axis=1)
         X[np.ix_(torn, at)] = region.query[at]
-    bound = region.grid.max_changes
+    bound = region.max_changes
     if bound is None:
         return X
-    changed, units = region.grid.changes(X), region.grid.units(X)
+    changed, units = region.changes(X), region.units(X)
     blocks = [list(block) for block in moving_blocks(region)]
     size = np.array([len(block) for block in blocks])
     for i in np.flatnonzero(changed.sum(axis=1) > bound):
@@ -128,57 +85,54 @@ def trim(region: Landscape, X: Array) -> Array:
     return X
 
 
-def pull(region: Landscape, X: Array, seeds: Array, rng: np.random.Generator) -> Array:
+def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Array:
     """Return allowed rows on the way from rejected `X` to allowed `seeds`.
 
     The way is halved until a row is allowed; unordered levels come from one end or the other.
     """
-    grid = region.grid
     Z = seeds[rng.integers(len(seeds), size=len(X))]
     own = region.query[None, :]
-    if grid.max_changes is not None and region.contains(own)[0]:
+    if region.max_changes is not None and region.contains(own)[0]:
         # a way between different supports changes too much; the query has none
         Z = np.repeat(own, len(X), axis=0)
-    jumping = grid.categorical | grid.cyclic
+    jumping = region.categorical | region.cyclic
     done = [np.empty((0, len(region.query)))]
     for t in HALVINGS:
         if not len(X):
             break
         Y = np.where(np.isnan(Z), Z, Z + t * (X - Z))
         Y = np.where(jumping, np.where(rng.random(X.shape) < t, X, Z), Y)
-        Y = region.complete(grid.snap(Y))
+        Y = region.complete(region.on_grid(Y))
         good = region.contains(Y)
         done.append(Y[good])
         X, Z = X[~good], Z[~good]
     return np.concatenate(done)
 
 
-def ordered(region: Landscape) -> Mask:
+def ordered(region: Region) -> Mask:
     """Return the free features along which rows can slide: neither levels nor circles."""
     found = np.zeros(len(region.query), dtype=np.bool_)
     found[region.free] = True
-    return found & ~region.grid.categorical & ~region.grid.cyclic
+    return found & ~region.categorical & ~region.cyclic
 
 
-def _supports(region: Landscape, X: Array) -> Mask:
+def _supports(region: Region, X: Array) -> Mask:
     """Return which features of each row may still move without breaking the l0 bound."""
-    grid = region.grid
-    if grid.max_changes is None:
+    if region.max_changes is None:
         return np.ones(X.shape, dtype=np.bool_)
-    changed = grid.changes(X)
-    return np.asarray(changed | (changed.sum(axis=1) < grid.max_changes)[:, None])
+    changed = region.changes(X)
+    return np.asarray(changed | (changed.sum(axis=1) < region.max_changes)[:, None])
 
 
-def _project(region: Landscape, X: Array) -> Array:
-    grid = region.grid
-    mobility = np.where(ordered(region) & _supports(region, X), grid.scale, 0.0)
-    box = (np.nan_to_num(grid.low), np.nan_to_num(grid.high))
+def _project(region: Region, X: Array) -> Array:
+    mobility = np.where(ordered(region) & _supports(region, X), region.scale, 0.0)
+    box = (np.nan_to_num(region.low), np.nan_to_num(region.high))
     Z = project_linear(np.nan_to_num(X), region.A, region.b, box, mobility)
-    Z = trim(region, grid.snap(np.where(np.isnan(X), X, Z)))
+    Z = trim(region, region.on_grid(np.where(np.isnan(X), X, Z)))
     return region.complete(Z)
 
 
-def _correct(region: Landscape, Y: Array, good: Mask, rounds: int = 3) -> None:
+def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3) -> None:
     """Correct single coordinates of rejected rows, in place, until linear rules hold."""
     moving = ordered(region)
     for _ in range(rounds):
@@ -187,31 +141,31 @@ def _correct(region: Landscape, Y: Array, good: Mask, rounds: int = 3) -> None:
             return
         X = np.nan_to_num(Y[bad])
         V, origin = coordinate_corrections(
-            X, region.A, region.b, region.grid.step, moving & _supports(region, Y[bad])
+            X, region.A, region.b, region.step, moving & _supports(region, Y[bad])
         )
         if not len(V):
             return
-        V = region.complete(region.grid.snap(np.where(np.isnan(Y[bad[origin]]), np.nan, V)))
+        V = region.complete(region.on_grid(np.where(np.isnan(Y[bad[origin]]), np.nan, V)))
         fine = region.contains(V)
         # first allowed variants, nearest first; else the least violating one goes on
         worst = violation(np.nan_to_num(V), region.A, region.b).sum(axis=1)
-        order = np.lexsort((region.grid.distance(V), np.where(fine, 0.0, worst), ~fine))
+        order = np.lexsort((region.distance(V), np.where(fine, 0.0, worst), ~fine))
         _, first = np.unique(origin[order], return_index=True)
         chosen = order[first]
         Y[bad[origin[chosen]]] = V[chosen]
         good[bad[origin[chosen]]] = fine[chosen]
 
 
-def _pull_back(region: Landscape, Y: Array, good: Mask) -> None:
+def _pull_back(region: Region, Y: Array, good: Mask) -> None:
     """Pull rejected rows to the query, in place, by halving their numeric changes."""
-    jumping = region.grid.categorical | region.grid.cyclic
+    jumping = region.categorical | region.cyclic
     for t in HALVINGS[:7]:
         bad = np.flatnonzero(~good)
         if not len(bad):
             break
         own = np.repeat(region.query[None, :], len(bad), axis=0)
         Z = np.where(np.isnan(own), own, own + t * (Y[bad] - own))
-        Z = region.complete(region.grid.snap(np.where(jumping, Y[bad], Z)))
-        fine = region.contains(Z) & region.grid.changes(Z).any(axis=1)
+        Z = region.complete(region.on_grid(np.where(jumping, Y[bad], Z)))
+        fine = region.contains(Z) & region.changes(Z).any(axis=1)
         Y[bad[fine]] = Z[fine]
         good[bad[fine]] = True

@@ -14,7 +14,8 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import InfeasibleError
 from bayescfx.space.draws import draw, random_supports
 from bayescfx.space.linear import violation
-from bayescfx.space.repair import Landscape, moving_blocks, pull, repair, trim
+from bayescfx.space.region import Region
+from bayescfx.space.repair import moving_blocks, pull, repair, trim
 from bayescfx.space.walking import ROUNDS, WALKERS, distinct, step, walk
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
@@ -22,9 +23,7 @@ LAST_DRAWS = 50 * TRIES  # a rule that 1 in 10,000 satisfies is missed once in 2
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
 
 
-def sample(
-    region: Landscape, n: int, rng: np.random.Generator, changes: int | None = None
-) -> Array:
+def sample(region: Region, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows other than the query; see `Region.sample`."""
     nothing = np.empty((0, len(region.query)))
     if n < 1 or (changes is not None and changes < 1):
@@ -43,25 +42,23 @@ def sample(
     return found[:n]
 
 
-def _wanted(region: Landscape, X: Array, changes: int | None) -> Mask:
+def _wanted(region: Region, X: Array, changes: int | None) -> Mask:
     """Return which rows are allowed and changed, in as many features as wanted."""
-    count = region.grid.changes(X).sum(axis=1)
+    count = region.changes(X).sum(axis=1)
     wanted: Mask = count > 0 if changes is None else count == changes
     wanted[wanted] = region.contains(X[wanted])
     return wanted
 
 
-def _small_region(region: Landscape) -> Array:
+def _small_region(region: Region) -> Array:
     """Return all allowed rows of a region so small that draws may have missed them."""
-    if region.grid.size > TRIES:
+    if region.size > TRIES:
         return np.empty((0, len(region.query)))
-    X = region.complete(region.grid.enumerate())
+    X = region.complete(region.listing())
     return X[_wanted(region, X, None)]
 
 
-def _ruled_sample(
-    region: Landscape, n: int, rng: np.random.Generator, changes: int | None
-) -> Array:
+def _ruled_sample(region: Region, n: int, rng: np.random.Generator, changes: int | None) -> Array:
     found, tried = [np.empty((0, len(region.query)))], 0
     count = 0
     while count < n and (tried < 256 or count >= WORTHWHILE * tried):
@@ -73,7 +70,7 @@ def _ruled_sample(
 
 
 def _persist(
-    region: Landscape, n: int, rng: np.random.Generator, changes: int | None, found: Array
+    region: Region, n: int, rng: np.random.Generator, changes: int | None, found: Array
 ) -> Array:
     """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
     batch = max(128, min(TRIES, 2 * n))
@@ -93,7 +90,7 @@ def _persist(
 
 
 def _spread_out(
-    region: Landscape,
+    region: Region,
     seeds: Array,
     rejected: Array,
     n: int,
@@ -110,13 +107,13 @@ def _spread_out(
     return X[rng.permutation(len(X))]
 
 
-def background(region: Landscape) -> Array:
+def background(region: Region) -> Array:
     """Return the allowed rows made of the query's fixed and the data's free features."""
     return _transplanted(region, region.data)
 
 
 def background_rows(
-    region: Landscape, n: int, rng: np.random.Generator, changes: int | None = None
+    region: Region, n: int, rng: np.random.Generator, changes: int | None = None
 ) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
@@ -132,22 +129,22 @@ def background_rows(
     return _transplanted(region, X)
 
 
-def _transplanted(region: Landscape, data: Array) -> Array:
+def _transplanted(region: Region, data: Array) -> Array:
     X = np.repeat(region.query[None, :], len(data), axis=0)
     copied = data[:, region.free]
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
-    X = region.complete(trim(region, region.grid.snap(X)))
+    X = region.complete(trim(region, region.on_grid(X)))
     return X[_wanted(region, X, None)]
 
 
-def _descend(region: Landscape, rng: np.random.Generator) -> Array:
+def _descend(region: Region, rng: np.random.Generator) -> Array:
     """Return allowed rows found by a walk that lowers the number of broken rules, if any."""
     X = draw(region, WALKERS, rng)
     if len(region.data):
         half = WALKERS // 2
         copied = region.data[rng.integers(len(region.data), size=half)][:, region.free]
         X[:half, region.free] = np.where(np.isnan(copied), X[:half, region.free], copied)
-        X = trim(region, region.grid.snap(X))
+        X = trim(region, region.on_grid(X))
     X = region.complete(X)
     score = _broken(region, X)
     for _ in range(ROUNDS):
@@ -161,7 +158,7 @@ def _descend(region: Landscape, rng: np.random.Generator) -> Array:
     return np.empty((0, len(region.query)))
 
 
-def _insist(region: Landscape, rng: np.random.Generator, changes: int | None) -> Array:
+def _insist(region: Region, rng: np.random.Generator, changes: int | None) -> Array:
     """Return the first allowed rows of many plain draws: the last resort against blind rules."""
     for _ in range(LAST_DRAWS // TRIES):
         X = region.complete(draw(region, TRIES, rng, changes))
@@ -171,20 +168,20 @@ def _insist(region: Landscape, rng: np.random.Generator, changes: int | None) ->
     return np.empty((0, len(region.query)))
 
 
-def _broken(region: Landscape, X: Array) -> Array:
+def _broken(region: Region, X: Array) -> Array:
     """Return the number of broken rules, linear ones by degree; 0 if the row is allowed."""
     broken = np.zeros(len(X))
     for _, test in region.tests:
         broken += ~test(X)
-    broken += ~region.grid.contains(X)
+    broken += ~region.within(X)
     if len(region.A):
-        size = np.abs(region.A) @ region.grid.scale + np.finfo(float).tiny
+        size = np.abs(region.A) @ region.scale + np.finfo(float).tiny
         far = violation(np.nan_to_num(X), region.A, region.b) / size
         broken += (broken > 0) * (far / (1 + far)).sum(axis=1)
     return broken
 
 
-def nothing_found(region: Landscape, rng: np.random.Generator) -> str:
+def nothing_found(region: Region, rng: np.random.Generator) -> str:
     """Return the message of a region without allowed rows: the tightest rule and its count."""
     if not len(region.free):
         return (

@@ -13,6 +13,7 @@ from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
 from bayescfx.features import FEATURES, Categorical, Feature
 from bayescfx.space import inference, saved
+from bayescfx.space.around import make_region
 from bayescfx.space.description import describe
 from bayescfx.space.groups import regroup
 from bayescfx.space.limits import Limits, is_ordered
@@ -20,7 +21,6 @@ from bayescfx.space.near import MOST_ROWS, NearData
 from bayescfx.space.region import Region
 from bayescfx.space.rules import Cost, Derived, FunctionRule, TextRule
 from bayescfx.space.schema import Rows, Schema
-from bayescfx.space.surroundings import make_region
 from bayescfx.space.terms import Terms
 from bayescfx.values import Plain
 

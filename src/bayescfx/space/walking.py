@@ -6,14 +6,15 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.space.draws import draw_block
-from bayescfx.space.repair import Landscape, moving_blocks, ordered
+from bayescfx.space.region import Region
+from bayescfx.space.repair import moving_blocks, ordered
 
 ROUNDS = 100  # of a walk, per batch of rows
 WALKERS = 256
 
 
 def walk(
-    region: Landscape, seeds: Array, n: int, rng: np.random.Generator, changes: int | None = None
+    region: Region, seeds: Array, n: int, rng: np.random.Generator, changes: int | None = None
 ) -> Array:
     """Return at most `n` allowed rows reached from allowed `seeds` by random allowed moves.
 
@@ -30,12 +31,12 @@ def walk(
         Y = step(region, X, rng)
         good = region.contains(Y)
         if changes is not None:
-            before = np.abs(region.grid.changes(X).sum(axis=1) - changes)
-            after = np.abs(region.grid.changes(Y).sum(axis=1) - changes)
+            before = np.abs(region.changes(X).sum(axis=1) - changes)
+            after = np.abs(region.changes(Y).sum(axis=1) - changes)
             good &= after <= before
         moved = good & (Y != X).any(axis=1)
         X = np.where(good[:, None], Y, X)
-        wanted = moved & (region.grid.changes(Y).sum(axis=1) > 0)
+        wanted = moved & (region.changes(Y).sum(axis=1) > 0)
         found.append(Y[wanted])
         total += int(wanted.sum())
         if total >= 4 * n:
@@ -44,13 +45,12 @@ def walk(
     return rows[rng.permutation(len(rows))[:n]]
 
 
-def step(region: Landscape, X: Array, rng: np.random.Generator) -> Array:
+def step(region: Region, X: Array, rng: np.random.Generator) -> Array:
     """Return one random move per row: a block redrawn, or a move of random reach.
 
     Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
     slide along linear rules instead of crossing them.
     """
-    grid = region.grid
     blocks = moving_blocks(region)
     Y = X.copy()
     kind = rng.random(len(X))
@@ -61,19 +61,19 @@ def step(region: Landscape, X: Array, rng: np.random.Generator) -> Array:
             draw_block(region, Y, rows, block, rng, moved=True)
     sliding = ordered(region)
     reach = 10.0 ** rng.uniform(-3, 0.5, size=(len(X), 1))
-    shift = rng.standard_normal(X.shape) * reach * grid.scale * sliding
-    if grid.max_changes is not None:
-        shift *= grid.changes(X)
+    shift = rng.standard_normal(X.shape) * reach * region.scale * sliding
+    if region.max_changes is not None:
+        shift *= region.changes(X)
     few = rng.random(X.shape) < 2.0 / len(region.free)
     shift = np.where((kind < 0.75)[:, None], shift * few, shift)
     shifted = (kind >= 0.5)[:, None] & sliding
     Y = np.where(shifted, X + shift, Y)
     if len(region.A):
         Y = np.where(shifted, _slide(region, X, Y), Y)
-    return region.complete(_swap(region, grid.snap(Y), X, rng))
+    return region.complete(_swap(region, region.on_grid(Y), X, rng))
 
 
-def _slide(region: Landscape, X: Array, Y: Array) -> Array:
+def _slide(region: Region, X: Array, Y: Array) -> Array:
     """Return `Y` pulled back along each move to where the linear rules still hold."""
     direction = np.nan_to_num(Y - X)
     speed = direction @ region.A.T
@@ -84,12 +84,12 @@ def _slide(region: Landscape, X: Array, Y: Array) -> Array:
     return np.where(np.isnan(X), X, X + t[:, None] * direction)
 
 
-def _swap(region: Landscape, Y: Array, X: Array, rng: np.random.Generator) -> Array:
+def _swap(region: Region, Y: Array, X: Array, rng: np.random.Generator) -> Array:
     """Return rows over the l0 bound with randomly chosen older changes taken back."""
-    bound = region.grid.max_changes
+    bound = region.max_changes
     if bound is None:
         return Y
-    changed = region.grid.changes(Y)
+    changed = region.changes(Y)
     excess = changed.sum(axis=1) - bound
     if (excess <= 0).all():
         return Y

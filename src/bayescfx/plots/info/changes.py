@@ -89,7 +89,7 @@ def _change(
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
     scale = Scale.of(region, j, after)
-    period = region.grid.axes[j].period
+    period = region.axes[j].period
     first, second = scale.move(before, after)
     return Change(
         name=str(region.names[j]),

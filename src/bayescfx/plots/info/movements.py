@@ -57,7 +57,7 @@ def movement_info(answers: Sequence[Explanation]) -> MovementInfo:
             name, scale = str(region.names[j]), Scale.of(region, j, float(after[j]))
             counts[name] += 1
             if scale.ordered:
-                step = _step(float(after[j] - region.query[j]), region.grid.axes[j].period)
+                step = _step(float(after[j] - region.query[j]), region.axes[j].period)
                 moves.setdefault(name, []).append(step / float(region.scale[j]))
             else:
                 first, second = scale.move(float(region.query[j]), float(after[j]))

@@ -167,7 +167,7 @@ def surface_info(
 
 def can_respond(view: View) -> bool:
     """Return whether enough is known for response curves."""
-    return view.belief is not None and bool(len(view.region.free))
+    return view.surrogate is not None and bool(len(view.region.free))
 
 
 def _check(view: View) -> None:
@@ -222,7 +222,7 @@ def _along(view: View, j: int, codes: Array, base: Array) -> Array:
 def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curve:
     X = _along(view, j, codes, base)
     others = np.arange(len(base)) != j
-    free = others & ~view.region.grid.derived
+    free = others & ~view.region.recomputed
     same = (base == view.X) | (np.isnan(view.X) & np.isnan(base))
     on = same[:, free].all(axis=1)
     return Curve(
@@ -237,7 +237,7 @@ def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curv
 
 def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     """Return what the search would maximise next, relative to its maximum over the map."""
-    belief, region, answer = view.belief, view.region, view.answer
+    belief, region, answer = view.surrogate, view.region, view.answer
     assert belief is not None
     inside = region.contains(view.X)
     known, y = view.X[inside], view.y[inside]
@@ -260,10 +260,10 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
 def _gain(view: View, best: float) -> Gain | None:
     """Return log EI-CFX over the best potential so far, as in the paper: without a cost."""
     potential = potential_of(view.answer)
-    if potential is None or view.belief is None or best >= 1.0:
+    if potential is None or view.surrogate is None or best >= 1.0:
         return None
     carried = potential if view.link is None else Linked(potential, view.link)
-    return Gain(view.belief, view.region, carried, best, 0.0)
+    return Gain(view.surrogate, view.region, carried, best, 0.0)
 
 
 def _same(low: float, high: float) -> tuple[float, float]:

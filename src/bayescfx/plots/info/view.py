@@ -9,14 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
-from bayescfx.evaluations.known import keys
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.links import Logit
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.belief import Belief, Surrogate, learn, relevant
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.cells import UNKNOWN
@@ -75,11 +74,11 @@ class View:
         return Logit() if inside else None
 
     @cached_property
-    def belief(self) -> Belief | None:
+    def surrogate(self) -> Surrogate | None:
         """The surrogate, or nothing where too little is known."""
         if len(self.y) < _LEAST or np.ptp(self.y) == 0.0:
             return None
-        settings = Surrogate()
+        settings = SurrogateSettings()
         chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
         y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
         with warnings.catch_warnings(), one_thread():
@@ -89,13 +88,13 @@ class View:
     @cached_property
     def doubt(self) -> float:
         """By what factor the surrogate's deviations are widened, at least 1."""
-        return 1.0 if self.belief is None else overconfidence(self.belief)
+        return 1.0 if self.surrogate is None else overconfidence(self.surrogate)
 
     def predict(self, X: Array, deviations: float = 0.0) -> Array:
         """Return the surrogate's outputs ``(n,)``, raised by some of its deviations."""
-        assert self.belief is not None
+        assert self.surrogate is not None
         with one_thread():
-            mean, std = self.belief.predict(X)
+            mean, std = self.surrogate.predict(X)
         u = mean + deviations * self.doubt * std
         return np.asarray(u if self.link is None else self.link.inverse(u))
 
@@ -121,7 +120,7 @@ class View:
         ndarray of shape (changes,), or None without a surrogate
         """
         moved = self.moved(which)
-        if self.belief is None or not len(moved):
+        if self.surrogate is None or not len(moved):
             return None
         if len(moved) <= _EXACT:
             return self._exact(which, moved)
@@ -153,7 +152,7 @@ class View:
         X[:, moved] = np.where(subsets, self.answers[which, moved], self.region.query[moved])
         X = self.region.complete(X)
         worth = self.predict(X)
-        for i, key in enumerate(keys(X)):
+        for i, key in enumerate(row_keys(X)):
             worth[i] = self._known.get(key, worth[i])
         worth[~subsets.any(axis=1)] = self.answer.output
         worth[subsets.all(axis=1)] = self.answer.counterfactuals[which].output
@@ -162,7 +161,7 @@ class View:
     @cached_property
     def _known(self) -> dict[bytes, float]:
         """The model's outputs by the exact codes of a row."""
-        return dict(zip(keys(self.X), self.y.tolist(), strict=True))
+        return dict(zip(row_keys(self.X), self.y.tolist(), strict=True))
 
     def by_effect(self, which: int) -> Indices:
         """Return the changed features, the most effective first; without a surrogate by length."""

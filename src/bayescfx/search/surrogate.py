@@ -1,0 +1,126 @@
+"""What the search believes about the model: the surrogate, seen through a region's coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices
+from bayescfx.deadline import Deadline
+from bayescfx.search.coordinates import Coordinates
+from bayescfx.space.region import Region
+from bayescfx.surrogate.process import GaussianProcess
+
+_REFIT = 1.25  # hyperparameters are learnt again when the data have grown by this factor ...
+_TRENDS = 8  # rows below which only trends are learnt, no steps
+_ALIKE = 0.7  # how much lengthscales differ, in logarithms, where steps are learnt
+_ALWAYS = 24  # ... and at every step up to this many rows
+
+
+@dataclass(frozen=True)
+class SurrogateSettings:
+    """How the surrogate is made.
+
+    Parameters
+    ----------
+    kernel : {"tabular", "matern52", "rbf"}, default "tabular"
+        "tabular" is Matérn 5/2 while rows are few, and then learns steps too, as trees have them;
+        the paper uses the RBF.
+    mean : {"standard", "zero"}, default "standard"
+        The paper uses a zero mean.
+    points : int, default 200
+        The most rows it is fitted to: of more, those that matter to the question.
+    """
+
+    kernel: str = "tabular"
+    mean: str = "standard"
+    points: int = 200
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted surrogate of f over codes.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        From codes to surrogate inputs.
+    process : GaussianProcess
+        Fitted to what is known.
+    rows : int
+        How many rows its hyperparameters were learnt from.
+    """
+
+    coordinates: Coordinates
+    process: GaussianProcess
+    rows: int
+
+    @property
+    def steps(self) -> bool:
+        """Whether enough is known to tell steps from trends."""
+        return self.rows >= _TRENDS
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return mean and deviation ``(n,)`` at codes ``(n, d)``."""
+        return self.process.predict(self.coordinates(X))
+
+    def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """Return mean, deviation ``(n,)`` and their derivatives by each code ``(n, d)``."""
+        mean, std, d_mean, d_std = self.process.predict_gradient(self.coordinates(X))
+        pull = self.coordinates.pull_back
+        return mean, std, pull(X, d_mean), pull(X, d_std)
+
+
+def learn(
+    settings: SurrogateSettings,
+    region: Region,
+    X: Array,
+    y: Array,
+    before: Surrogate | None,
+    deadline: Deadline,
+) -> Surrogate:
+    """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
+
+    Hyperparameters are learnt anew at every step while rows are few, then each time their number
+    has grown by a quarter; in between the surrogate is only conditioned on the new rows.
+    """
+    coordinates = Coordinates.of(region, X)
+    Z = coordinates(X)
+    kernel = settings.kernel
+    if kernel == "tabular" and len(X) < _TRENDS:
+        kernel = "matern52"
+    process = GaussianProcess(
+        kernel=kernel,  # type: ignore[arg-type]  # checked by the constructor
+        mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
+        categorical=coordinates.categorical_columns,
+        alike=_ALIKE if kernel == "tabular" else None,
+    )
+    same = before is not None and before.coordinates.width == coordinates.width
+    same = same and before is not None and before.process.kernel == kernel
+    if before is not None and same and _ALWAYS < len(X) < _REFIT * before.rows:
+        fitted = process.condition(Z, y, before.process.hyperparameters)
+        return Surrogate(coordinates, fitted, before.rows)
+    start = before.process.hyperparameters if before is not None and same else None
+    return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))
+
+
+def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
+    """Return which of many known rows matter to this question, at most `most`.
+
+    Those nearest to the query or to one of the `centres` ``(c, d)``, by surrogate coordinates;
+    a feature in which a row differs from all that this region allows counts in full.
+    """
+    if len(X) <= most:
+        return np.arange(len(X))
+    coordinates = Coordinates.of(region, X)
+    Z = coordinates(X)
+    hubs = coordinates(np.vstack([region.query, centres]))
+    unordered = np.zeros(coordinates.width, dtype=bool)
+    unordered[list(coordinates.categorical_columns)] = True
+    distance = np.full(len(X), np.inf)
+    for hub in hubs:
+        gap = np.abs(Z - hub)
+        gap[:, unordered] = gap[:, unordered] > 0
+        np.minimum(distance, gap.sum(axis=1), out=distance)
+    return np.sort(np.argsort(distance, kind="stable")[:most])

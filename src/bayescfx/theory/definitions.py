@@ -1,0 +1,111 @@
+"""Definitions of Section 2 as things that can be checked.
+
+Definition "Potential" (not maximal at the query, continuously differentiable), Definition
+"Potential Duality" (the epsilon-optimal target set), and the threshold sets whose brittleness
+motivates both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Mask
+from bayescfx.errors import TargetError
+from bayescfx.potentials.family import Potential
+from bayescfx.potentials.levels import checked_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdSet:
+    """Outputs that differ from the query's by at least `epsilon`: the brittle alternative.
+
+    Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
+    as good as any other, and the nearest one jumps with `epsilon`.
+
+    Parameters
+    ----------
+    origin : float
+        The query's output.
+    epsilon : float
+        The smallest change that counts.
+
+    Examples
+    --------
+    >>> ThresholdSet(1.0, 0.5).contains([1.2, 1.5, 0.0]).tolist()
+    [False, True, True]
+    """
+
+    origin: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.origin) and self.epsilon > 0.0):
+            raise TargetError(
+                "ThresholdSet: `origin` must be finite and `epsilon` positive; "
+                f"got {self.origin!r} and {self.epsilon!r}."
+            )
+
+    def contains(self, outputs: ArrayLike) -> Mask:
+        """Return which outputs are in the set."""
+        return np.asarray(np.abs(np.asarray(outputs, dtype=float) - self.origin) >= self.epsilon)
+
+
+def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> bool:
+    """Tell whether a potential is not maximal at the query (Definition "Potential").
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential in question.
+    output : float
+        f(query).
+    outputs : array_like
+        Outputs of the model, as many as are known.
+
+    Returns
+    -------
+    bool
+        True if some output has a larger potential than the query's.
+
+    Examples
+    --------
+    >>> from bayescfx.potentials.family import AEP
+    >>> is_potential(AEP(0.0, 1.0), 0.0, [0.5, 2.0]), is_potential(AEP(0.0, 1.0), 1.0, [0.5, 2.0])
+    (True, False)
+    """
+    outputs = np.asarray(outputs, dtype=float)
+    if outputs.size == 0:
+        return False
+    return bool(np.max(potential.value(outputs)) > float(potential.value(output)))
+
+
+def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
+    """Return which outputs are epsilon-optimal (Definition "Potential Duality").
+
+    Parameters
+    ----------
+    potential : Potential
+        The potential.
+    outputs : array_like
+        The outputs to test.
+    epsilon : float
+        How much of the optimum may be missed, in [0, 1).
+    best : float
+        The optimum ``rho*`` that the model can reach; `potential.peak` if it can reach the peak.
+
+    Returns
+    -------
+    ndarray of bool
+        True where ``rho(y) >= (1 - epsilon) * best``.
+
+    Examples
+    --------
+    >>> from bayescfx.potentials.family import AEP
+    >>> in_target_set(AEP(0.0, 1.0), [0.5, 1.0, 1.1], 0.05, AEP(0.0, 1.0).peak).tolist()
+    [False, True, True]
+    """
+    return np.asarray(potential.value(outputs) >= (1.0 - checked_epsilon(epsilon)) * best)

@@ -1,0 +1,620 @@
+"""What is known of a model: kept whole, in memory and in files, and never paid for twice."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayescfx.arrays import Array, Mask, row_keys
+from bayescfx.deadline import Deadline
+from bayescfx.errors import ModelError
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
+from bayescfx.evaluations.store import EvaluationsError
+from bayescfx.features import Categorical, Integer, Real
+from bayescfx.model.model import Model, as_model
+from bayescfx.space.cells import Column
+from bayescfx.space.region import Region
+from bayescfx.space.schema import Schema
+from bayescfx.tables import Layout, Rows, cells_of, row_of
+
+MIXED = pd.DataFrame(
+    {
+        "n": np.array([1, 2], dtype=np.int8),
+        "x": np.array([0.1, np.nan], dtype=np.float32),
+        "s": ["a'\"\\b", "ü\n漢"],
+        "o": np.array([(1, 2), None], dtype=object),
+        "c": pd.Categorical(["lo", "hi"], categories=["lo", "hi", "top"], ordered=True),
+        "k": pd.Categorical([3, 5], categories=[3, 4, 5]),
+        "i": pd.array([7, None], dtype="Int64"),
+        "b": [True, False],
+        "t": pd.Series([pd.Timestamp("2020-01-01 12:00:00.123456"), pd.NaT]),
+        "z": pd.to_datetime(["2020-07-01", "2021-01-01"]).tz_localize("Europe/Berlin"),
+        "d": pd.to_timedelta(["1 days", "2 min"]),
+    }
+)
+
+
+def same_tables(a: pd.DataFrame, b: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(a, b, check_exact=True, check_freq=False)
+
+
+# ── the store ──
+
+
+def test_evaluations_start_empty() -> None:
+    empty = Evaluations()
+    assert len(empty) == 0
+    assert empty.columns is None
+    assert empty.rows is None
+    assert empty.outputs.shape == (0,)
+    assert list(empty) == []
+    assert empty.to_frame().columns.tolist() == ["output"]
+    assert repr(empty) == "Evaluations(0 rows)"
+
+
+def test_rows_come_back_as_they_went_in() -> None:
+    known = Evaluations(MIXED, [1.0, 2.0])
+    known.append(MIXED.iloc[::-1].reset_index(drop=True), np.array([3.0, np.nan]))
+    frame = known.to_frame()
+    assert frame["output"].tolist()[:3] == [1.0, 2.0, 3.0]
+    assert np.isnan(known.outputs[3])
+    same_tables(frame.drop(columns="output").iloc[:2], MIXED)
+    assert known.columns == tuple(MIXED.columns)
+    row, output = list(known)[2]
+    assert isinstance(row, pd.Series)
+    assert row["s"] == "ü\n漢"
+    assert output == 3.0
+
+
+def test_rows_of_arrays_stay_arrays() -> None:
+    known = Evaluations(np.array([[1, 2]]), [0.5])
+    assert isinstance(known.rows, np.ndarray)
+    assert known.rows.dtype.kind == "i"
+    assert known.to_frame().columns.tolist() == ["x0", "x1", "output"]
+    row, _ = next(iter(known))
+    assert isinstance(row, np.ndarray)
+
+
+def test_a_column_named_output_is_kept() -> None:
+    frame = Evaluations(pd.DataFrame({"output": [1]}), [2.0]).to_frame()
+    assert frame.columns.tolist() == ["output", "output_"]
+    assert frame.iloc[0].tolist() == [1, 2.0]
+
+
+def test_what_is_handed_out_cannot_change_what_is_kept() -> None:
+    known = Evaluations(pd.DataFrame({"a": [1]}), [2.0])
+    known.outputs[0] = 9.0
+    frame = known.to_frame()
+    frame.loc[0, "a"] = 9
+    assert known.outputs.tolist() == [2.0]
+    assert known.to_frame()["a"].tolist() == [1]
+
+
+def test_rows_need_outputs() -> None:
+    with pytest.raises(EvaluationsError, match="`rows` and `outputs` must be given together; got"):
+        Evaluations(MIXED)
+    with pytest.raises(EvaluationsError) as caught:
+        Evaluations(MIXED, [1.0])
+    assert str(caught.value) == (
+        "`outputs` must be one number for each of the 2 rows; got shape (1,). Pass what the model "
+        "returned for them."
+    )
+
+
+def test_rows_of_other_columns_are_refused_and_nothing_is_added() -> None:
+    known = Evaluations(pd.DataFrame({"a": [1], "b": [2]}), [0.0])
+    with pytest.raises(EvaluationsError) as caught:
+        known.append(pd.DataFrame({"a": [1], "c": [2]}), [0.0])
+    assert str(caught.value) == (
+        "`evaluations` holds rows with the columns a, b; got a, c. Use one store for each set of "
+        "columns."
+    )
+    with pytest.raises(EvaluationsError, match="holds rows of a DataFrame; got an array"):
+        known.append(np.zeros((1, 2)), [0.0])
+    assert len(known) == 1
+
+
+def test_rows_of_another_model_are_refused() -> None:
+    known = Evaluations(pd.DataFrame({"a": [1]}), [0.0])
+    known.claim(("a",), "LinearRegression")
+    known.claim(("a",), None)
+    with pytest.raises(EvaluationsError) as caught:
+        known.claim(("a",), "SVR")
+    assert str(caught.value) == (
+        "`evaluations` holds outputs of LinearRegression; got SVR. Use one store for each model, "
+        "or name it yourself with Evaluations.open(path, model=...)."
+    )
+    Evaluations(pd.DataFrame({"a": [1]}), [0.0], model="mine").claim(("a",), "SVR")
+
+
+# ── files ──
+
+
+def test_a_file_keeps_every_cell_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "known.db"
+    with Evaluations.open(path) as known:
+        known.append(MIXED, [0.1, -1e300])
+        known.append(MIXED, [5e-324, np.nan])
+    with Evaluations.open(path) as again:
+        assert len(again) == 4
+        assert again.outputs[:3].tolist() == [0.1, -1e300, 5e-324]
+        assert np.isnan(again.outputs[3])
+        frame = again.to_frame().drop(columns="output")
+        same_tables(frame, pd.concat([MIXED, MIXED], ignore_index=True))
+        assert repr(again) == f"Evaluations(4 rows in {str(path)!r})"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool", "object"])
+def test_a_file_keeps_arrays(tmp_path: Path, dtype: str) -> None:
+    rows = np.array([[0, 1], [1, 1]]).astype(dtype)
+    with Evaluations.open(tmp_path / "a.db") as known:
+        known.append(rows, [1.0, 2.0])
+    with Evaluations.open(tmp_path / "a.db") as again:
+        assert isinstance(again.rows, np.ndarray)
+        assert again.rows.dtype == rows.dtype
+        assert again.rows.tolist() == rows.tolist()
+
+
+def test_categories_that_appear_later_are_kept(tmp_path: Path) -> None:
+    def level(name: str) -> pd.DataFrame:
+        return pd.DataFrame({"c": pd.Categorical([name])})
+
+    with Evaluations.open(tmp_path / "a.db") as known:
+        known.append(level("x"), [1.0])
+        known.append(level("y"), [2.0])
+        assert known.to_frame()["c"].tolist() == ["x", "y"]
+    with Evaluations.open(tmp_path / "a.db") as again:
+        frame = again.to_frame()
+        assert frame["c"].tolist() == ["x", "y"]
+        assert frame["c"].cat.categories.tolist() == ["x", "y"]
+
+
+def test_readers_see_whole_batches_while_a_writer_has_the_file_open(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as writer:
+        writer.append(pd.DataFrame({"a": [1, 2]}), [1.0, 2.0])
+        with Evaluations.open(tmp_path / "a.db") as reader:
+            assert reader.outputs.tolist() == [1.0, 2.0]
+        writer.append(pd.DataFrame({"a": [3]}), [3.0])
+    with Evaluations.open(tmp_path / "a.db") as reader:
+        assert len(reader) == 3
+
+
+def test_two_writers_add_up_and_cannot_mix_columns(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as one, Evaluations.open(tmp_path / "a.db") as two:
+        one.append(pd.DataFrame({"a": [1]}), [1.0])
+        two.append(pd.DataFrame({"a": [2.5]}), [2.0])
+        with pytest.raises(EvaluationsError, match="holds rows with the columns a; got b"):
+            Evaluations.open(tmp_path / "a.db").append(pd.DataFrame({"b": [1]}), [1.0])
+    with Evaluations.open(tmp_path / "a.db") as both:
+        assert both.to_frame()["a"].tolist() == [1.0, 2.5]
+
+
+def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    script = (
+        "import os, sys, pandas as pd\n"
+        "from bayescfx.evaluations.data import Evaluations\n"
+        "known = Evaluations.open(sys.argv[1])\n"
+        "known.append(pd.DataFrame({'a': [1, 2]}), [1.0, 2.0])\n"
+        "known.append(pd.DataFrame({'a': [3]}), [3.0])\n"
+        "os._exit(9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == 9
+    with Evaluations.open(path) as known:
+        assert known.outputs.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_batch_that_cannot_be_written_is_not_kept_either(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as known:
+        rows = pd.DataFrame({"a": np.array([1, object()], dtype=object)})
+        with pytest.raises(TypeError, match="a cell must be"):
+            known.append(rows, [1.0, 2.0])
+        assert len(known) == 0
+    with Evaluations.open(tmp_path / "a.db") as again:
+        assert len(again) == 0
+
+
+def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database at all, but long enough to have a header " * 40)
+    with pytest.raises(EvaluationsError, match=r"notes.txt' must be a file of evaluations; got"):
+        Evaluations.open(text)
+    other = tmp_path / "other.db"
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE customers (id INTEGER)")
+    db.close()
+    with pytest.raises(
+        EvaluationsError, match=r"got a database of another program. Choose another"
+    ):
+        Evaluations.open(other)
+    db = sqlite3.connect(other)
+    assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
+    db.close()
+
+
+def test_a_file_needs_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationsError, match=r"a.db' must be a file that can be written; got"):
+        Evaluations.open(tmp_path / "missing" / "a.db")
+
+
+def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
+    Evaluations.open(tmp_path / "a.db").close()
+    db = sqlite3.connect(tmp_path / "a.db")
+    db.execute("PRAGMA user_version = 7")
+    db.close()
+    with pytest.raises(
+        EvaluationsError, match=r"must have format 1; got format 7. Use the version"
+    ):
+        Evaluations.open(tmp_path / "a.db")
+
+
+def test_a_file_belongs_to_one_model(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db", model="taxi 3") as known:
+        assert known.model == "taxi 3"
+    with pytest.raises(EvaluationsError) as caught:
+        Evaluations.open(tmp_path / "a.db", model="taxi 4")
+    assert str(caught.value) == (
+        f"{str(tmp_path / 'a.db')!r} holds evaluations of model 'taxi 3'; got model='taxi 4'. "
+        "Open another file."
+    )
+    with Evaluations.open(tmp_path / "b.db") as known:
+        known.claim(("a",), "SVR")
+    with Evaluations.open(tmp_path / "b.db") as known, pytest.raises(EvaluationsError):
+        known.claim(("a",), "LinearRegression")
+
+
+def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:
+    known = Evaluations.open(tmp_path / "a.db")
+    known.append(pd.DataFrame({"a": [1]}), [1.0])
+    known.close()
+    known.close()
+    assert known.outputs.tolist() == [1.0]
+
+
+def test_evaluations_in_memory_can_be_sent_to_other_processes() -> None:
+    again = pickle.loads(pickle.dumps(Evaluations(MIXED, [1.0, 2.0])))
+    assert again.outputs.tolist() == [1.0, 2.0]
+
+
+# ── tables ──
+
+
+def test_a_layout_survives_json() -> None:
+    layout = Layout.of(MIXED)
+    again = Layout.from_plain(layout.to_plain())
+    assert again == layout
+    table = again.table(cells_of(MIXED))
+    assert isinstance(table, pd.DataFrame)
+    same_tables(table, MIXED)
+
+
+def test_a_row_of_one_dtype_keeps_it_and_a_mixed_row_keeps_its_cells() -> None:
+    row = row_of(pd.DataFrame({"a": [1.5], "b": [2.5]}), 0)
+    assert isinstance(row, pd.Series)
+    assert row.dtype == np.float64
+    mixed = row_of(pd.DataFrame({"a": [1], "b": [2.5]}), 0)
+    assert isinstance(mixed, pd.Series)
+    assert [type(cell) for cell in mixed] == [int, float]
+
+
+# ── the evaluator ──
+
+
+SCHEMA = Schema(
+    {"a": Integer(0, 100), "x": Real(-1.0, 1.0), "c": Categorical(["p", "q"])},
+    (
+        Column("a", np.dtype(np.int64)),
+        Column("x", np.dtype(np.float64)),
+        Column("c", pd.Series(["p"]).dtype),
+    ),
+    None,
+    {},
+)
+
+
+class Below:
+    """A region: everything with a below some number."""
+
+    def __init__(self, top: float = 1000) -> None:
+        self.top = top
+
+    def rows(self, X: Array) -> Rows:
+        return SCHEMA.rows(X)
+
+    def contains(self, X: Array) -> Mask:
+        return np.asarray(X[:, 0] < self.top)
+
+
+def below(top: float = 1000) -> Region:
+    return cast(Region, Below(top))
+
+
+class Counting:
+    """A model that counts, spoils its input, and fails where told to."""
+
+    def __init__(self, fail: set[int] | None = None, nan: set[int] | None = None) -> None:
+        self.fail, self.nan = fail or set(), nan or set()
+        self.calls: list[list[int]] = []
+
+    @property
+    def rows(self) -> int:
+        return sum(len(call) for call in self.calls)
+
+    def __call__(self, frame: pd.DataFrame) -> Array:
+        a = frame["a"].tolist()
+        self.calls.append(a)
+        y = frame["a"].to_numpy() + frame["x"].fillna(0.0).to_numpy()
+        frame["a"] = -1
+        if self.fail & set(a):
+            raise ZeroDivisionError("bad row")
+        return np.where(np.isin(a, list(self.nan)), np.nan, y).astype(float)
+
+
+def codes(*a: float) -> Array:
+    return np.array([[value, 0.25, 0.0] for value in a])
+
+
+def start(
+    model: Any, budget: int = 100, on_fault: OnFault = "raise", known: Evaluations | None = None
+) -> Account:
+    evaluator = Evaluator(as_model(model), SCHEMA, known or Evaluations(), on_fault=on_fault)
+    return evaluator.account(below(), budget)
+
+
+def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
+    model = Counting()
+    account = start(model)
+    assert account.evaluate(codes(1, 2, 1, 3, 2)).tolist() == [1.25, 2.25, 1.25, 3.25, 2.25]
+    assert account.evaluate(codes(3, 4, 1)).tolist() == [3.25, 4.25, 1.25]
+    assert model.calls == [[1, 2, 3], [4]]
+    assert account.spent == 4
+    assert account.left == 96
+    assert account.evaluator.rows_sent == 4
+    assert account.paid == [0, 1, 2, 3]
+
+
+def test_nothing_is_sent_for_no_rows() -> None:
+    model = Counting()
+    assert start(model).evaluate(np.empty((0, 3))).shape == (0,)
+    assert model.calls == []
+
+
+def test_what_the_model_does_to_its_input_is_not_recorded() -> None:
+    account = start(Counting())
+    account.evaluate(codes(1, 2))
+    assert account.evaluator.evaluations.to_frame()["a"].tolist() == [1, 2]
+
+
+def test_missing_cells_and_negative_zero_are_the_same_row() -> None:
+    account = start(Counting())
+    account.evaluate(np.array([[1.0, np.nan, 0.0], [2.0, 0.0, 0.0]]))
+    account.evaluate(np.array([[1.0, -np.nan, 0.0], [2.0, -0.0, -0.0]]))
+    assert account.spent == 2
+
+
+def test_the_budget_cuts_a_batch_and_keeps_what_was_scored() -> None:
+    model = Counting()
+    account = start(model, budget=3)
+    account.evaluate(codes(1))
+    with pytest.raises(Stop) as caught:
+        account.evaluate(codes(1, 2, 3, 4, 5))
+    assert caught.value.reason == "budget"
+    assert caught.value.y[:3].tolist() == [1.25, 2.25, 3.25]
+    assert np.isnan(caught.value.y[3:]).all()
+    assert model.calls == [[1], [2, 3]]
+    assert account.left == 0
+    assert account.evaluate(codes(3, 2)).tolist() == [3.25, 2.25]
+    with pytest.raises(Stop):
+        account.evaluate(codes(9))
+    assert model.rows == 3
+
+
+def test_a_batch_that_just_fits_does_not_stop() -> None:
+    account = start(Counting(), budget=2)
+    assert account.evaluate(codes(1, 2)).tolist() == [1.25, 2.25]
+
+
+def test_after_the_deadline_only_known_rows_are_answered() -> None:
+    model = Counting()
+    evaluator = Evaluator(as_model(model), SCHEMA, Evaluations())
+    account = evaluator.account(below(), 10)
+    account.evaluate(codes(1))
+    evaluator.deadline = Deadline.after(0)
+    assert account.evaluate(codes(1)).tolist() == [1.25]
+    with pytest.raises(Stop) as caught:
+        account.evaluate(codes(1, 2))
+    assert caught.value.reason == "timeout"
+    assert caught.value.y[0] == 1.25
+    assert model.rows == 1
+
+
+def test_earlier_evaluations_cost_nothing_and_rows_that_do_not_fit_are_left_alone() -> None:
+    frame = pd.DataFrame(
+        {
+            "a": [1, 2, 3, 4, 5],
+            "x": 0.25,
+            "c": ["p", "other", "p", "q", "strange"],
+        }
+    )
+    known = Evaluations(frame, [10.0, 20.0, 30.0, 40.0, 50.0])
+    model = Counting()
+    account = start(model, known=known)
+    assert account.evaluate(codes(1, 3)).tolist() == [10.0, 30.0]
+    assert account.spent == 0
+    assert account.evaluator.y.tolist() == [10.0, 30.0, 40.0]
+    assert account.evaluate(codes(2)).tolist() == [2.25]
+    assert len(known) == 6
+
+
+def test_faults_raise_with_everything_scored_so_far_attached() -> None:
+    account = start(Counting(nan={3}))
+    account.evaluate(codes(1))
+    with pytest.raises(ModelError, match=r"`model` returned nan for {'a': 3, 'x': 0.25") as caught:
+        account.evaluate(codes(2, 3, 4))
+    assert caught.value.evaluations.to_frame()["a"].tolist() == [1, 2, 4]  # type: ignore[attr-defined]  # attached to any error
+    assert account.spent == 4
+    assert account.evaluator.y.tolist() == [1.25, 2.25, 4.25]
+
+
+def test_exceptions_of_the_model_carry_the_evaluations_too() -> None:
+    account = start(Counting(fail={3}))
+    account.evaluate(codes(1))
+    with pytest.raises(ZeroDivisionError, match="bad row") as caught:
+        account.evaluate(codes(3))
+    assert vars(caught.value)["evaluations"].outputs.tolist() == [1.25]
+    assert caught.value.__notes__ == ["while evaluating row {'a': 3, 'x': 0.25, 'c': 'p'}"]
+
+
+def test_a_fault_that_is_gone_is_asked_for_again() -> None:
+    model = Counting(nan={3})
+    skipped = start(model, on_fault="skip")
+    assert np.isnan(skipped.evaluate(codes(3))).all()
+    model.nan = set()
+    known = skipped.evaluator.evaluations
+    assert np.isnan(known.outputs).all()
+    assert start(model, known=known).evaluate(codes(3)).tolist() == [3.25]
+
+
+def test_skipped_faults_are_nan_and_never_asked_for_again() -> None:
+    model = Counting(nan={2}, fail={5})
+    account = start(model, on_fault="skip")
+    assert account.evaluate(codes(1, 2, 3))[[0, 2]].tolist() == [1.25, 3.25]
+    assert model.calls == [[1, 2, 3]]
+    y = account.evaluate(codes(2, 4, 5, 6))
+    assert np.isnan(y).tolist() == [True, False, True, False]
+    # The batch failed, so each of its rows was sent and counted once more.
+    assert model.calls == [[1, 2, 3], [4, 5, 6], [4], [5], [6]]
+    assert account.spent == model.rows == 9
+    assert np.isnan(account.evaluate(codes(2, 5))).all()
+    assert model.rows == 9
+    assert account.evaluator.y.tolist() == [1.25, 3.25, 4.25, 6.25]
+    assert account.evaluator.X.shape == (4, 3)
+    assert account.y.tolist() == [1.25, 3.25, 4.25, 6.25]
+    assert account.evaluator.faults[0].startswith("`model` returned nan for {'a': 2")
+    assert account.evaluator.faults[1:] == ["ZeroDivisionError: bad row"]
+    again = start(model, on_fault="skip", known=account.evaluator.evaluations)
+    again.evaluate(codes(1, 2, 5, 6))
+    assert model.rows == 9
+
+
+def test_looking_for_the_culprit_stays_within_the_budget() -> None:
+    model = Counting(fail={5})
+    account = start(model, budget=5, on_fault="skip")
+    with pytest.raises(Stop) as caught:
+        account.evaluate(codes(4, 5, 6))
+    assert caught.value.reason == "budget"
+    assert caught.value.y[0] == 4.25
+    assert model.rows == account.spent == 5
+
+
+def test_ctrl_c_in_the_model_passes_through() -> None:
+    def interrupted(frame: pd.DataFrame) -> Array:
+        raise KeyboardInterrupt
+
+    account = start(interrupted, on_fault="skip")
+    with pytest.raises(KeyboardInterrupt):
+        account.evaluate(codes(1, 2))
+    assert account.evaluator.faults == []
+
+
+def test_many_questions_share_one_call_and_the_first_to_ask_pays() -> None:
+    model = Counting()
+    evaluator = Evaluator(as_model(model), SCHEMA, Evaluations())
+    one, two = evaluator.account(below(3), 3), evaluator.account(below(), 3)
+    first, second = evaluator.evaluate_many([(one, codes(1, 2)), (two, codes(2, 3, 4))])
+    assert model.calls == [[1, 2, 3, 4]]
+    assert first.y.tolist() == [1.25, 2.25]
+    assert second.y.tolist() == [2.25, 3.25, 4.25]
+    assert (one.spent, two.spent) == (2, 2)
+    first, second = evaluator.evaluate_many([(one, codes(7, 8)), (two, codes(9))])
+    assert (first.stopped, second.stopped) == ("budget", None)
+    assert first.y[0] == 7.25
+    assert np.isnan(first.y[1])
+    assert model.calls[1:] == [[7, 9]]
+    assert one.y.tolist() == [1.25, 2.25]
+    assert two.y.tolist() == [1.25, 2.25, 3.25, 4.25, 7.25, 9.25]
+    assert evaluator.known.codes[one.paid][:, 0].tolist() == [1, 2, 7]
+
+
+def test_a_row_promised_to_another_question_is_not_lost_when_the_call_is_cut() -> None:
+    evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
+    poor, rich = evaluator.account(below(), 0), evaluator.account(below(), 5)
+    first, second = evaluator.evaluate_many([(poor, codes(1)), (rich, codes(1))])
+    assert first.stopped is None
+    assert first.y.tolist() == second.y.tolist() == [1.25]
+    assert (poor.spent, rich.spent) == (0, 1)
+
+
+def test_who_can_pay_goes_on_where_the_first_to_ask_cannot() -> None:
+    model = Counting(fail={2})
+    evaluator = Evaluator(as_model(model), SCHEMA, Evaluations(), on_fault="skip")
+    poor, rich = evaluator.account(below(), 2), evaluator.account(below(), 5)
+    first, second = evaluator.evaluate_many([(poor, codes(2, 1)), (rich, codes(1))])
+    assert model.calls == [[2, 1], [1]]
+    assert (poor.spent, rich.spent) == (2, 1)
+    assert second.y.tolist() == [1.25]
+    assert second.stopped is None
+    assert first.stopped == "budget"
+    assert first.y[1] == 1.25
+
+
+def test_the_store_grows_past_its_first_size() -> None:
+    account = start(Counting(), budget=1000)
+    for k in range(10):
+        account.evaluate(np.array([[float(i), k / 20, 0.0] for i in range(100)]))
+    assert account.evaluator.X.shape == (1000, 3)
+    assert account.evaluator.y[[0, 101, 999]].tolist() == [0.0, 1.05, 99.45]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=8),
+    st.integers(0, 15),
+    st.sets(st.integers(0, 12), max_size=3),
+    st.sets(st.integers(0, 12), max_size=3),
+)
+def test_the_count_is_what_the_model_saw(
+    batches: list[list[int]], budget: int, nan: set[int], fail: set[int]
+) -> None:
+    model = Counting(nan=nan, fail=fail)
+    account = start(model, budget=budget, on_fault="skip")
+    for batch in batches:
+        try:
+            y = account.evaluate(codes(*batch) if batch else np.empty((0, 3)))
+        except Stop as stop:
+            assert account.left == 0
+            y = stop.y
+        for a, output in zip(batch, y, strict=True):
+            assert np.isnan(output) or output == a + 0.25
+    assert model.rows == account.spent <= budget
+    answered = [a for call in model.calls for a in call if not set(call) & fail]
+    assert len(answered) == len(set(answered))
+
+
+def test_keys_are_equal_only_for_equal_rows() -> None:
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [np.nan, 1.0], [0.0, np.nextafter(1.0, 2.0)]])
+    assert len(set(row_keys(X))) == 4
+    assert row_keys(np.asfortranarray(X)) == row_keys(X)
+    assert row_keys(X[::2]) == [row_keys(X)[0], row_keys(X)[2]]
+
+
+def test_models_and_stores_are_matched_by_the_evaluator() -> None:
+    known = Evaluations(pd.DataFrame({"a": [1]}), [0.0])
+    with pytest.raises(EvaluationsError, match="holds rows with the columns a; got a, x, c"):
+        start(Counting(), known=known)
+    used = Evaluations()
+    Evaluator(Model(Counting(), name="SVR"), SCHEMA, used)
+    with pytest.raises(EvaluationsError, match="holds outputs of SVR; got Ridge"):
+        Evaluator(Model(Counting(), name="Ridge"), SCHEMA, used)

@@ -1,0 +1,489 @@
+"""The reproduction in small: every experiment runs, tells, draws, and gives the same bytes."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments import (
+    adult,
+    complexity,
+    composition,
+    consistency,
+    data,
+    fig1_thresholds,
+    fig2_acquisition,
+    fig2_words,
+    fig3_potentials,
+    fig4_adult,
+    report,
+    results,
+    runs,
+    scenes,
+    table2_taxi,
+    table2_words,
+    taxi,
+)
+from experiments.__main__ import EXPERIMENTS, main
+
+import bayescfx as cfx
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = runs.Settings(quick=True)
+
+
+def data_folder() -> Path | None:
+    """Return the folder with both data files, or None."""
+    for place in (os.environ.get(data.VARIABLE), ROOT.parent / "shared" / "data"):
+        if place and all((Path(place) / n).exists() for n in ("adult.csv.gz", "nyc_taxi.csv.gz")):
+            return Path(place)
+    return None
+
+
+FOLDER = data_folder()
+needs_data = pytest.mark.skipif(
+    FOLDER is None, reason=f"no folder with adult.csv.gz and nyc_taxi.csv.gz in {data.VARIABLE}"
+)
+
+
+@pytest.fixture
+def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the data folder, and the network."""
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+
+    def unreachable() -> Any:
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "_fetch", unreachable)
+
+
+# ── rules for all experiments ──
+
+
+def test_experiments_use_the_public_interface_only() -> None:
+    inside = set()
+    for path in sorted((ROOT / "experiments").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayescfx"):
+                inside.add((node.module, *(name.name for name in node.names)))
+    # the array alias, classic EI to compare with, and how to say "as in the paper"
+    assert inside <= {
+        ("bayescfx.arrays", "Array"),
+        ("bayescfx.arrays", "Array", "Mask"),
+        ("bayescfx.acquisition.ei", "expected_improvement"),
+        ("bayescfx.search.surrogate", "SurrogateSettings"),
+    }
+
+
+def test_the_same_result_is_the_same_bytes() -> None:
+    result = {"b": np.array([0.1 + 0.2, np.inf]), "a": {"n": np.int64(3), "ok": np.bool_(True)}}
+    text = results.dumps(result)
+    assert text == results.dumps(result)
+    assert json.loads(text) == {"b": [0.3, None], "a": {"n": 3, "ok": True}}
+
+
+def test_an_object_does_not_get_into_a_result() -> None:
+    with pytest.raises(TypeError, match="AEP does not belong into a result"):
+        results.plain({"x": cfx.AEP(0.0, 1.0)})
+
+
+def test_results_do_not_depend_on_the_number_of_processes() -> None:
+    tasks = [("linear: 2x", 0, 0), ("linear: 2x", 1, 0)]
+    assert runs.each(composition.search, tasks, "two", jobs=2) == runs.each(
+        composition.search, tasks, "one", jobs=1
+    )
+
+
+def test_a_trace_that_ended_keeps_its_best() -> None:
+    assert runs.padded(np.array([0.1, 0.9]), 4).tolist() == [0.1, 0.9, 0.9, 0.9]
+    assert runs.calls_to(np.array([0.1, 0.9, 1.0]), 0.9) == 2
+    assert runs.calls_to(np.array([0.1]), 0.9) is None
+    assert runs.median_calls([3, None, 5]) == 5.0
+    assert runs.median_calls([3, None, None]) is None
+
+
+def test_the_summary_puts_contradictions_first() -> None:
+    sections = [
+        "## A\n\nfine\n",
+        "## B: c\n\n> **Contradicts the paper.** It is so, by far. More.\n",
+    ]
+    text = report.summary(sections)
+    assert text.index("[B: c](#b-c): Contradicts the paper. It is so, by far.") < text.index("[A]")
+
+
+def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
+    assert main(["--quick", "--only", "potentials", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert "Incomplete: no results yet for thresholds, acquisition, adult" in page
+    assert "## Figure 3" in page
+
+
+# ── data ──
+
+
+def test_missing_adult_says_where_to_get_it_and_where_to_put_it(no_folder: None) -> None:
+    with pytest.raises(data.DataError) as caught:
+        data.load_adult()
+    text = str(caught.value)
+    assert "archive.ics.uci.edu" in text
+    assert "set BAYESCFX_DATA to that folder or pass --data" in text
+    assert "no network" in text
+
+
+def test_missing_taxi_says_where_to_get_it_and_where_to_put_it(tmp_path: Path) -> None:
+    with pytest.raises(data.DataError) as caught:
+        data.load_taxi(tmp_path)
+    text = str(caught.value)
+    assert str(tmp_path) in text
+    assert "kaggle.com/competitions/nyc-taxi-trip-duration" in text
+    assert "set BAYESCFX_DATA" in text
+
+
+def test_a_taxi_file_without_a_column_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"vendor_id": [1]}).to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(data.DataError, match="has no column 'pickup_datetime'"):
+        data.load_taxi(tmp_path)
+
+
+def test_the_command_ends_with_the_message_and_1(
+    no_folder: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--quick", "--only", "taxi", "--data", str(tmp_path), "--out", str(tmp_path)]
+    assert main(arguments) == 1
+    assert "taxi: no taxi trips" in capsys.readouterr().err
+
+
+def test_an_altered_adult_file_is_refused(tmp_path: Path) -> None:
+    row = dict.fromkeys(data.ADULT_COLUMNS, "1")
+    pd.DataFrame([row]).to_csv(tmp_path / data.ADULT_FILE, index=False)
+    with pytest.raises(data.DataError, match="has the checksum"):
+        data.load_adult(tmp_path)
+
+
+def taxi_file(folder: Path, name: str, vendor: int) -> None:
+    """Write a taxi file of one trip."""
+    folder.mkdir(exist_ok=True)
+    row = dict.fromkeys(data.TAXI_COLUMNS, 1) | {"vendor_id": vendor}
+    pd.DataFrame([row]).to_csv(folder / name, index=False)
+
+
+def test_the_variable_names_the_folder_and_a_given_folder_goes_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taxi_file(tmp_path / "a", "nyc_taxi.csv.gz", 1)
+    taxi_file(tmp_path / "b", "train.csv", 2)
+    monkeypatch.setenv(data.VARIABLE, str(tmp_path / "a"))
+    assert data.load_taxi()["vendor_id"].tolist() == [1]
+    assert data.load_taxi(tmp_path / "b")["vendor_id"].tolist() == [2]
+    monkeypatch.delenv(data.VARIABLE)
+    with pytest.raises(data.DataError, match="BAYESCFX_DATA is not set"):
+        data.load_taxi()
+
+
+def test_another_table_from_openml_is_refused(
+    no_folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = dict.fromkeys(data.ADULT_COLUMNS, "1") | {"class": ">50K"}
+    monkeypatch.setattr(data, "_fetch", lambda: pd.DataFrame([row]).drop(columns="income"))
+    with pytest.raises(data.DataError, match=f"Adult from OpenML {data.OPENML_ID} has the checks"):
+        data.load_adult()
+
+
+def test_openml_is_asked_for_adult_with_a_cache(
+    no_folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the real `_fetch`, with scikit-learn's fetcher replaced
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+    asked: dict[str, Any] = {}
+
+    def fetcher(**options: Any) -> Any:
+        asked.update(options)
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetcher)
+    with pytest.raises(data.DataError, match="OSError: no network"):
+        data.load_adult()
+    assert asked["data_id"] == 1590
+    assert asked["cache"] is True
+
+
+@needs_data
+def test_openml_gives_the_same_table_as_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = data.load_adult(FOLDER)
+    split = len(table) - data.OPENML_TEST_ROWS
+    # as OpenML has it: test rows first, missing values missing, texts as categories
+    theirs = pd.concat([table[split:], table[:split]], ignore_index=True)
+    theirs = theirs.rename(columns={"income": "class"}).replace("?", np.nan)
+    for name in theirs.columns:
+        if theirs[name].dtype != "int64":
+            theirs[name] = theirs[name].astype("category")
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+    monkeypatch.setattr(data, "_fetch", lambda: theirs)
+    pd.testing.assert_frame_equal(data.load_adult(), table, check_dtype=False)
+
+
+@needs_data
+def test_adult_is_preprocessed_as_in_the_appendix() -> None:
+    rows, label = adult.preprocess(data.load_adult(FOLDER), -1)
+    assert len(rows) == 46_033
+    assert set(rows["native-country"]) == {
+        "North America",
+        "Asia",
+        "South America",
+        "Europe",
+        "Other",
+    }
+    assert not (rows == "?").any(axis=None)
+    assert {"Unemployed", "Government", "Self-employed"} <= set(rows["workclass"])
+    assert rows["capital-change"].min() == -4356
+    assert 0.24 < label.mean() < 0.26
+
+
+def test_distance_and_direction_are_those_of_the_globe() -> None:
+    assert taxi.haversine(0.0, 0.0, 0.0, 90.0) == pytest.approx(np.pi / 2 * taxi.EARTH)
+    assert taxi.bearing(0.0, 0.0, 0.0, 1.0) == pytest.approx(90.0)
+    assert taxi.bearing(0.0, 0.0, 1.0, 0.0) == pytest.approx(0.0)
+
+
+# ── figures 1, 2, 3 ──
+
+
+def test_thresholds_jump_and_a_bare_potential_jumps_just_as_far(tmp_path: Path) -> None:
+    result = results.save("one", fig1_thresholds.run(QUICK), tmp_path)
+    jump = result["jump_eps1_to_eps2"]
+    assert jump["threshold"]["size"] > 1.0
+    assert jump["potential"]["size"] == pytest.approx(jump["threshold"]["size"], abs=0.01)
+    assert jump["potential, λ = 0.5"]["size"] < 0.05
+    assert result["worth_jump"]["potential"] < 0.02
+    for dot in result["library"]:
+        exact = np.interp(dot["parameter"], result["sweep"], result["curves"]["threshold"])
+        assert dot["x"] == pytest.approx(exact, abs=0.06)
+    fig1_thresholds.draw(result, tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+    assert "Contradicts the paper" in fig1_thresholds.tell(result)
+
+
+def test_the_acquisition_concentrates_on_the_target_set() -> None:
+    scene = scenes.breast_cancer(25)
+    shares = fig2_acquisition.shares((scene, "random", 3))
+    area = float(scene.inside.mean())
+    assert shares["EI-CFX, log-odds"][-1] > 3 * area
+    assert shares["EI-CFX, log-odds"][-1] > shares["EI on ρ∘f"][-1]
+
+
+def test_the_ep_family_is_as_defined(tmp_path: Path) -> None:
+    result = results.save("three", fig3_potentials.run(QUICK), tmp_path)
+    assert result["peak_at"] == [-1.0, 1.0]
+    assert result["exact"]
+    assert result["nested"]
+    assert result["edge_error"] < 1e-12
+    fig3_potentials.draw(result, tmp_path / "three.png")
+    assert "Contradicts a footnote" in fig3_potentials.tell(result)
+
+
+# ── searches ──
+
+
+def test_composition_finds_the_value_in_between(tmp_path: Path) -> None:
+    result = results.save("composition", composition.run(QUICK), tmp_path)
+    for methods in result["shapes"].values():
+        assert methods["Bayes-CFX"]["solved"] == 1.0
+        assert methods["Bayes-CFX"]["median"] <= 6
+    composition.draw(result, tmp_path / "composition.png")
+    assert "| linear: 2x |" in composition.tell(result)
+
+
+def test_the_jump_hides_what_is_wanted() -> None:
+    (case,) = (c for c in consistency.CASES if c.without is not None)
+    X = np.random.default_rng(0).random((100_000, 2))
+    outside = case.f(X) < 2.0
+    assert case.f(X[outside]).max() <= case.without
+    assert case.f(np.array([case.beyond]))[0] == pytest.approx(case.target, abs=0.2)
+    assert case.outside() == pytest.approx(0.49, abs=0.01)
+
+
+def test_known_optima_of_the_consistency_cases_are_right() -> None:
+    rng = np.random.default_rng(0)
+    for case in consistency.CASES:
+        start = float(case.f(np.full((1, case.dimension), case.query))[0])
+        potential = cfx.reach(case.target).potential(start)
+        seen = potential.value(case.f(rng.random((200_000, case.dimension)))) / potential.peak
+        assert seen.max() <= case.optimum() + 1e-12, case.name
+        assert seen.max() > 0.6 * case.optimum(), case.name
+
+
+def test_the_shortfall_falls(tmp_path: Path) -> None:
+    result = results.save("consistency", consistency.run(QUICK), tmp_path)
+    for part in result["cases"].values():
+        for summary in part["methods"].values():
+            assert all(np.diff(summary["median"]) <= 0)
+    smooth = result["cases"]["smooth, 1 feature"]["methods"]
+    assert smooth["Bayes-CFX"]["worst"][-1] < 1e-4
+    consistency.draw(result, tmp_path / "consistency.png")
+    assert "smooth, 1 feature" in consistency.tell(result)
+
+
+def test_formulas_are_satisfied_or_honestly_not(tmp_path: Path) -> None:
+    result = results.save("complexity", complexity.run(QUICK), tmp_path)
+    for row in result["existence"]:
+        assert row["certificate"]
+        assert row["satisfied"] <= row["most_satisfiable"]
+        assert (row["status"] in ("reached", "query")) == (row["satisfied"] == row["clauses"])
+    assert all(row["certificate"] for row in result["localopt"])
+    complexity.draw(result, tmp_path / "complexity.png")
+    assert "CFX-Existence" in complexity.tell(result)
+
+
+def test_the_residual_is_that_of_the_recurrence() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.random((5, 2))
+    step = 1e-6
+    for j in range(2):
+        nudge = step * np.eye(2)[j]
+        slope = (complexity.g(X + nudge) - complexity.g(X - nudge)) / (2 * step)
+        assert complexity.gradient_of_g(X)[:, j] == pytest.approx(slope, abs=1e-6)
+    assert complexity.residual(np.array([0.5, 0.5])) > complexity.DELTA
+
+
+@needs_data
+def test_the_taxi_grid_and_the_space_allow_the_same_rows() -> None:
+    found = taxi.load(FOLDER, rounds=2)
+    query = found.query()
+    assert (query["passenger_count"], query["weekday"], query["hour"]) == (1, 0, 10)
+    rows = taxi.grid(found, query, 7)
+    region = found.space(query).around(query)
+    assert region.contains(region.encode(rows)).all()
+    assert set(rows["weekday"]) == {5, 6, 0, 1, 2}
+    assert (rows["minute_of_day"] // 60 == rows["hour"]).all()
+
+
+# ── words follow numbers ──
+
+
+def taxi_row(percent: int, bound: int | None, share: float, status: str) -> dict[str, Any]:
+    """Return a row of Table 2 as `run` makes it."""
+    out = status != "reached"
+    brute = {"potential": 0.9, "percent": 46.6 if out else percent, "moves": [0, 1, 0, 0.5]}
+    answer = {"status": status, "calls": 9, "percent": percent, "moves": [1, 0, 0, -0.5]}
+    return {
+        "percent": percent,
+        "bound": bound,
+        "brute": brute | {"satisfiable": not out, "accepted": 0 if out else 7, "rows": 100},
+        "share": [share],
+        "share_early": [0.5 * share],
+        "answers": [answer],
+    }
+
+
+def taxi_result(share: float, status: str) -> dict[str, Any]:
+    """Return a result of Table 2 in which targets above 20 % are out of reach."""
+    rows = [
+        taxi_row(percent, bound, share, "reached" if percent <= 20 else status)
+        for percent, bound, _, _ in table2_words.PAPER
+    ]
+    part = {
+        "seeds": 1,
+        "query": {"distance": 0.5, "minute_of_day": 639.0, "hour": 10.0},
+        "seconds": 86.0,
+        "output": 4.8,
+        "reachable_percent": [-40.0, 47.6],
+        "shorter_trip_percent": 20.0,
+        "rows": rows,
+    }
+    numbers = {"trips_read": 9, "trips": 8, "faster_than_30_km_h": 0.05, "rounds": 100}
+    numbers |= {"distance_sd": 3.9, "rmse_log_train": 0.17, "budget": 200, "early": 100}
+    variants = {variant.name: part for variant in table2_taxi.VARIANTS}
+    return numbers | {"matches": 55, "distances": 2_001, "variants": variants}
+
+
+def test_table_2_says_what_its_numbers_say() -> None:
+    good = table2_words.tell(taxi_result(0.995, "unreachable"))
+    assert "yes on the scale of log (lowest 0.9950 of 20 rows" in good
+    assert "0.4975 if every search had ended at call 100" in good
+    assert '15 of 15 searches for targets out of reach end as "unreachable", 0 as' in good
+    assert "hour 9 with the minute of 10:39" in good
+    assert "1.0 with it" not in good
+    assert "2.0 without a cost, 2.0 with it" in good
+    bad = table2_words.tell(taxi_result(0.98, "best_guess"))
+    assert "**no** on the scale of log (lowest 0.9800" in bad
+    assert "0 of 15 searches" in bad
+    assert "brute force gets up to 93% of the way" in bad
+
+
+def test_a_figure_2_in_which_the_naive_acquisition_wins_says_so() -> None:
+    curve = {
+        row: {"median": [0.1] * 7 + [last]}
+        for row, last in zip(fig2_words.ROWS, (0.4, 0.9, 0.95), strict=True)
+    }
+    scene = {
+        "features": ["a", "b"],
+        "f_query": 0.9,
+        "lowest": 0.1,
+        "log_odds_span": 5.0,
+        "area": 0.1,
+        "share": dict.fromkeys(fig2_words.DESIGNS, curve | {"apart": 0.5}),
+    }
+    scenes_ = dict.fromkeys(fig2_words.SCENES, scene)
+    text = fig2_words.tell({"scenes": scenes_, "epsilon": 0.1, "seeds": 20})
+    assert "ahead of EI on ρ∘f at n = 8 in 0 of 6 cases" in text
+    assert "**Contradicts the paper in one point.**" in text
+    assert "90% on breast cancer" in text
+    assert "less than half of the mass is in the set in 6 of 6 cases" in text
+
+
+def test_consistency_says_where_random_search_is_better() -> None:
+    ours = {"below_1_percent": 0.5, "final": [0.49, 0.0], "belief_beyond": [[1.0, 0.002]] * 2}
+    methods = {
+        m.name: {"median": [1.0, 0.0], "worst": [1.0, 0.0], "below_1_percent": 1.0}
+        for m in consistency.METHODS
+    }
+    methods["Bayes-CFX"] |= ours
+    case = {"optimum": 1.0, "outside": 0.49, "methods": methods}
+    text = consistency.tell({"cases": {"cut": case}, "budget": 2, "seeds": 2, "floor": 1e-8})
+    assert "Bayes-CFX is within 1 % for 50% of the seeds, random search for 100%" in text
+    assert "1 of 2 seeds never cross the jump" in text
+    assert "standard deviation of at most 0.002" in text
+    assert "**Weaker than the paper says** on *cut*" in text
+
+
+# ── everything, in small ──
+
+
+@pytest.mark.slow
+@needs_data
+@pytest.mark.timeout(1200)
+def test_everything_runs_and_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+    pages = []
+    for jobs in ("1", "2"):
+        out = tmp_path / jobs
+        assert main(["--quick", "--data", str(FOLDER), "--out", str(out), "--jobs", jobs]) == 0
+        files = sorted((out / "results").glob("*.json"))
+        assert len(files) == len(EXPERIMENTS)
+        pages.append([path.read_bytes() for path in (*files, out / "reproduction.md")])
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.slow
+@needs_data
+def test_every_satisfiable_taxi_row_reaches_99_percent_of_brute_force() -> None:
+    result = results.plain(table2_taxi.run(runs.Settings(quick=True, data=FOLDER)))
+    for part in result["variants"].values():
+        for row in part["rows"]:
+            if row["brute"]["satisfiable"]:
+                assert min(row["share"]) >= 0.99
+            assert all(answer["verified"] for answer in row["answers"])
+
+
+@pytest.mark.slow
+@needs_data
+def test_adult_is_solved_by_bayes_cfx_in_30_calls() -> None:
+    result = results.plain(fig4_adult.run(runs.Settings(quick=True, data=FOLDER)))
+    main_reading = result["readings"]["gain - loss"]
+    assert 0.83 < main_reading["accuracy"] < 0.86
+    assert main_reading["methods"]["Bayes-CFX"]["potential"]["mean"][-1] > 0.99
