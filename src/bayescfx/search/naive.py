@@ -17,11 +17,9 @@ from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn_question
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows, sample
-
-_HUBS = 4  # best rows around which the surrogate keeps what is known
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,10 @@ class NaiveBayes:
                     return "exhausted"
                 yield np.array(batch)
                 continue
-            surrogate = self._learn(question, surrogate)
+            potentials = question.score(question.account.evaluator.y)
+            surrogate = learn_question(
+                self.surrogate, question, potentials, surrogate, question.deadline
+            )
             found = self._propose(question, surrogate)
             if found.exhausted:
                 return "exhausted"
@@ -129,7 +130,7 @@ class NaiveBayes:
             Improvement(surrogate, region, best, weight),
             region,
             question.rng,
-            question.X[order[:_HUBS]],
+            question.X[order[:4]],
             k=self.batch,
             avoid=question.account.evaluator.known.codes,  # faults included
             deadline=question.deadline,
@@ -141,14 +142,3 @@ class NaiveBayes:
         if len(rows) < self.starts:
             rows = np.vstack([rows, sample(region, self.starts - len(rows), rng)])
         return rows
-
-    def _learn(self, question: Question, before: Surrogate | None) -> Surrogate:
-        """Fit the surrogate to the potentials of everything known that matters here."""
-        evaluator = question.account.evaluator
-        X, y = evaluator.X, evaluator.y
-        hubs = np.argsort(-question.score(question.y), kind="stable")[:_HUBS]
-        chosen = relevant(question.region, X, self.surrogate.points, question.X[hubs])
-        potential = question.score(y[chosen])
-        return learn(
-            self.surrogate, question.region, X[chosen], potential, before, question.deadline
-        )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import NEVER, Deadline
 from bayescfx.search.coordinates import Coordinates
+from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
@@ -72,19 +73,41 @@ class Surrogate:
         return mean, std, pull(X, d_mean), pull(X, d_std)
 
 
+def learn_question(
+    settings: SurrogateSettings,
+    question: Question,
+    outputs: Array,
+    before: Surrogate | None = None,
+    deadline: Deadline = NEVER,
+) -> Surrogate:
+    """Return the surrogate of everything known of a model that matters to a question.
+
+    `outputs` ``(n,)`` belong to the rows of ``question.account.evaluator.X``: the model's on the
+    surrogate's scale, or their potentials.
+    """
+    best = question.X[np.argsort(-question.score(question.y), kind="stable")[:4]]
+    X = question.account.evaluator.X
+    return learn(settings, question.region, X, outputs, before, deadline, best)
+
+
 def learn(
     settings: SurrogateSettings,
     region: Region,
     X: Array,
     y: Array,
-    before: Surrogate | None,
-    deadline: Deadline,
+    before: Surrogate | None = None,
+    deadline: Deadline = NEVER,
+    centres: Array | None = None,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
 
     Hyperparameters are learnt anew at every step while rows are few, then each time their number
-    has grown by a quarter; in between the surrogate is only conditioned on the new rows.
+    has grown by a quarter; in between the surrogate is only conditioned on the new rows. With
+    `centres` ``(c, d)`` only the rows that matter are seen, see `relevant`.
     """
+    if centres is not None:
+        chosen = relevant(region, X, settings.points, centres)
+        X, y = X[chosen], y[chosen]
     coordinates = Coordinates.of(region, X)
     Z = coordinates(X)
     kernel = settings.kernel
