@@ -20,9 +20,9 @@ from bayescfx.errors import InfeasibleError, MissingExtraError, ModelError
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.potentials.family import AEP
 from bayescfx.potentials.targets import at_least, change, increase
-from bayescfx.search.differences import nudges
 from bayescfx.search.gradient import ProjectedGradient, natural_step
 from bayescfx.search.polytope import Polytope, Slice
+from bayescfx.search.slopes import difference_quotients
 from bayescfx.space.space import Space
 from bayescfx.theory.certificate import LocalOptimum, certify_run
 from tests.search.test_searches import KINDS, Kind, ask, finish
@@ -304,19 +304,44 @@ def test_single_precision_columns_get_single_precision_numbers() -> None:
 # ── gradients ──
 
 
-def test_nudges_go_where_the_rules_allow() -> None:
+class Watched:
+    """The model 2a + b, and the rows that it was asked for last."""
+
+    def __init__(self, fails_at: float = np.inf) -> None:
+        self.rows = np.empty((0, 2))
+        self.fails_at = fails_at
+
+    def __call__(self, X: Array) -> Array:
+        self.rows = X
+        return np.where(X[:, 0] == self.fails_at, np.nan, 2.0 * X[:, 0] + X[:, 1])
+
+
+def test_differences_go_where_the_rules_allow() -> None:
     region = AB.require("a <= 1").fix("b").around({"a": 1.0, "b": 10.0})
-    near = nudges(region, region.query, np.array([0]), np.array([0.5]))
-    assert near.rows.tolist() == [[0.5, 10.0]]
-    assert near.quotients(2.0, np.array([1.0])).tolist() == [2.0, 0.0]
+    f = Watched()
+    found = difference_quotients(f, region, region.query, np.array([0]), np.array([0.5]))
+    assert f.rows.tolist() == [[1.0, 10.0], [0.5, 10.0]]
+    assert found[0] == 12.0
+    assert found[1].tolist() == [2.0]
     locked = AB.require("a + b == 11").around({"a": 1.0, "b": 10.0})
-    assert len(nudges(locked, locked.query, np.array([0, 1]), np.array([0.5, 0.5])).rows) == 0
+    found = difference_quotients(f, locked, locked.query, np.array([0, 1]), np.array([0.5, 0.5]))
+    assert f.rows.tolist() == [[1.0, 10.0]]
+    assert found[1].tolist() == [0.0, 0.0]
+
+
+def test_differences_on_a_grid_are_whole_steps() -> None:
+    region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
+    f = Watched()
+    found = difference_quotients(f, region, region.query, region.free, np.array([0.25, 0.25]))
+    assert f.rows.tolist() == [[1.0, 3.0], [0.75, 3.0], [1.0, 4.0]]
+    assert found[1].tolist() == [2.0, 1.0]
 
 
 def test_a_difference_without_an_output_counts_as_flat() -> None:
     region = AB.around({"a": 1.0, "b": 10.0})
-    near = nudges(region, region.query, np.array([0, 1]), np.array([0.5, 0.5]))
-    assert near.quotients(2.0, np.array([np.nan, 3.0])).tolist() == [0.0, 2.0]
+    f = Watched(fails_at=1.5)
+    found = difference_quotients(f, region, region.query, np.array([0, 1]), np.array([0.5, 0.5]))
+    assert found[1].tolist() == [0.0, 1.0]
 
 
 MIXED = replace(

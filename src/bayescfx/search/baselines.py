@@ -13,14 +13,11 @@ from itertools import islice
 import numpy as np
 from scipy.optimize import minimize
 
-from bayescfx.arrays import Array, Indices
-from bayescfx.search.differences import nudges
+from bayescfx.arrays import Array
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.slopes import difference_quotients
 from bayescfx.space.repair import ordered, repair
-
-_SAME = 1e-12  # coordinates of the unit box that differ by rounding only
-_PENALTY = 1.0  # of a point that can't be made allowed; worse than any potential
 
 
 @dataclass(frozen=True)
@@ -103,74 +100,52 @@ class LBFGSB:
 
     def run(self, question: Question) -> Ending:
         """Climb from one start after the other until the budget, the time or the region ends."""
-        region = question.region
-        line = np.flatnonzero(ordered(region) & (region.low < region.high))
         try:
             for start in _starts(question):
-                climb = _Climb(question, start, line, self.difference)
-                climb.evaluate(start)
-                if len(line):
-                    self._maximise(climb)
+                self._climb(question, start)
         except _Satisfied:
             return "converged"
         return "exhausted"
 
-    def _maximise(self, climb: _Climb) -> None:
-        minimize(
-            climb.loss,
-            climb.unit(climb.start),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, 1.0)] * len(climb.line),
-            options={"gtol": self.tolerance, "maxcor": self.memory, "maxiter": 200},
-        )
+    def _climb(self, question: Question, start: Array) -> None:
+        """Evaluate a start ``(d,)``, and maximise the potential over its ordered features."""
+        region = question.region
+        line = np.flatnonzero(ordered(region) & (region.low < region.high))
+        low, span = region.low[line], (region.high - region.low)[line]
+        origin = (start[line] - low) / span
+
+        def potentials(X: Array) -> Array:
+            y = question.account.evaluate(X)
+            if satisfied(question):
+                raise _Satisfied
+            return np.where(np.isnan(y), np.nan, question.score(y))
+
+        def loss(u: Array) -> tuple[float, Array]:
+            row = start.copy()
+            # A feature that has not moved, but for rounding, keeps its value to the last bit.
+            row[line] = np.where(np.abs(u - origin) > 1e-12, low + u * span, start[line])
+            rows, allowed = repair(region, row[None, :])
+            if allowed[0]:
+                width = self.difference * span
+                value, slope = difference_quotients(potentials, region, rows[0], line, width)
+                if not np.isnan(value):
+                    return -value, -slope * span
+            return 1.0, np.zeros(len(u))  # worse than any potential
+
+        potentials(start[None, :])
+        if len(line):
+            minimize(
+                loss,
+                origin,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, 1.0)] * len(line),
+                options={"gtol": self.tolerance, "maxcor": self.memory, "maxiter": 200},
+            )
 
 
 class _Satisfied(Exception):
     """Nothing more is wanted; leaves the optimiser's loop."""
-
-
-@dataclass(frozen=True)
-class _Climb:
-    """The loss of one climb: minus the potential over the ordered features of a start."""
-
-    question: Question
-    start: Array
-    line: Indices
-    difference: float
-
-    @property
-    def _span(self) -> Array:
-        region = self.question.region
-        return np.asarray((region.high - region.low)[self.line])
-
-    def unit(self, x: Array) -> Array:
-        """Return the unit-box coordinates ``(k,)`` of a row."""
-        return np.asarray((x - self.question.region.low)[self.line] / self._span)
-
-    def evaluate(self, *rows: Array) -> Array:
-        """Return the potentials ``(n,)`` of rows relative to the peak; nan for a fault."""
-        y = self.question.account.evaluate(np.array(rows))
-        if satisfied(self.question):
-            raise _Satisfied
-        return np.where(np.isnan(y), np.nan, self.question.score(y))
-
-    def loss(self, u: Array) -> tuple[float, Array]:
-        """Return minus the potential at a point of the unit box, and its gradient ``(k,)``."""
-        region = self.question.region
-        row = self.start.copy()
-        # A feature that has not moved keeps its value to the last bit.
-        moved = np.abs(u - self.unit(self.start)) > _SAME
-        row[self.line] = np.where(moved, region.low[self.line] + u * self._span, row[self.line])
-        rows, allowed = repair(region, row[None, :])
-        if not allowed[0]:
-            return _PENALTY, np.zeros(len(u))
-        near = nudges(region, rows[0], self.line, self.difference * self._span)
-        value, *others = self.evaluate(rows[0], *near.rows)
-        if np.isnan(value):
-            return _PENALTY, np.zeros(len(u))
-        slope = near.quotients(float(value), np.array(others))[self.line] * self._span
-        return -float(value), -slope
 
 
 def _starts(question: Question) -> Iterator[Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -20,37 +20,19 @@ from bayescfx.search.baselines import check_positive, check_whole
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
-from bayescfx.search.slopes import Slopes, Spot
-
-_ARMIJO = 0.25  # share of the gain promised by the slope that a step must keep
-_TRIALS = 24  # lengths tried before an ascent counts as stuck
-_LIFTS = 4  # pushes away from where the potential is flat
-_SAMPLES = 257  # outputs at which the curvature of the potential is measured
+from bayescfx.search.slopes import Slopes
 
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """One point of the recurrence.
+    """One point of the recurrence."""
 
-    Parameters
-    ----------
-    point : Array of shape (d,)
-        Codes.
-    output : float
-        f(point).
-    gradient : Array of shape (k,)
-        ∇ρ(f(point)) in units of the features' scales.
-    step : float
-        The η of the certificate.
-    residual : float
-        ‖x − Π[x + η ∇ρ(f(x))]‖₂ in the same units.
-    """
-
-    point: Array
-    output: float
-    gradient: Array
-    step: float
-    residual: float
+    point: Array  # codes (d,)
+    output: float  # f(point)
+    slope: Array  # ∇f(point), shape (k,), in units of the features' scales
+    gradient: Array  # ∇ρ(f(point)), shape (k,), in the same units
+    step: float  # the η of the certificate
+    residual: float  # ‖x − Π[x + η ∇ρ(f(x))]‖₂ in the same units
 
 
 @dataclass(frozen=True)
@@ -131,156 +113,131 @@ class ProjectedGradient:
                 "`ProjectedGradient` needs a continuous feature that may move; this query has "
                 "none. Use another method, such as 'bayes-cfx'."
             )
-        for slopes, spot in self._starts(question):
-            eta = self._eta(question, spot)
-            for visit in self._climb(slopes, spot, eta):
+        for slopes, start in self._starts(question):
+            for visit in self._climb(slopes, start):
                 yield visit
                 certified = visit.residual <= self.tolerance
                 if certified and question.accepted(np.array([visit.output]))[0]:
                     return
-
-    # ── starts ──
 
     def slopes(self, question: Question, row: Array) -> Slopes:
         """Return the model's slopes on the slice through a row."""
         part = Slice(question.region, row)
         return Slopes(question, part, self.gradient, self.difference)
 
-    def _starts(self, question: Question) -> Iterator[tuple[Slopes, Spot]]:
+    def _visit(self, slopes: Slopes, x: Array | None, eta: float | None = None) -> Visit | None:
+        """Return a visit to a row, with its own η if none is given; None if the model fails."""
+        found = None if x is None else slopes.at(x)
+        if x is None or found is None:
+            return None
+        question, part, (output, slope) = slopes.question, slopes.part, found
+        eta = eta or self.step or natural_step(question, slope)
+        gradient = np.asarray(float(question.potential.slope(output)) * slope)
+        residual = localopt_residual(part.coordinates(x), gradient, eta, part.project)
+        return Visit(x, output, slope, gradient, eta, residual)
+
+    # ── starts ──
+
+    def _starts(self, question: Question) -> Iterator[tuple[Slopes, Visit]]:
         """Yield where to start: the query, or one push away from it to each side wanted."""
-        region = question.region
-        if region.contains(region.query[None, :])[0]:
-            slopes = self.slopes(question, region.query)
-            spot = slopes.at(region.query)
-            aims = _aims(question, question.output)
-            if spot is not None and aims and self._flat(question, slopes, spot):
-                for aim in aims:
-                    yield slopes, self._lifted(question, slopes, spot, aim)
-            elif spot is not None:
-                yield slopes, spot
-        for row in islice(fresh_rows(question), self.restarts):
+        query = question.region.query
+        first = [query] if question.region.contains(query[None, :])[0] else []
+        for row in chain(first, islice(fresh_rows(question), self.restarts)):
             slopes = self.slopes(question, row)
-            spot = slopes.at(row)
-            if spot is not None:
-                aims = _aims(question, spot.output)
-                nearest = min(aims, key=lambda aim: abs(aim - spot.output), default=spot.output)
-                yield slopes, self._lifted(question, slopes, spot, nearest)
+            visit = self._visit(slopes, row)
+            if visit is None:
+                continue
+            aims = _aims(question, visit.output)
+            if row is not query and aims:  # the nearer side will do
+                gaps = [abs(aim - visit.output) for aim in aims]
+                aims = [aims[gaps.index(min(gaps))]]
+            if not aims or not self._flat(question, visit):
+                yield slopes, visit
+            else:
+                yield from ((slopes, self._lifted(slopes, visit, aim)) for aim in aims)
 
-    def _lifted(self, question: Question, slopes: Slopes, spot: Spot, aim: float) -> Spot:
-        """Return a spot where the potential is not flat, by pushing the output towards `aim`."""
-        for _ in range(_LIFTS):
-            steepness = float(spot.slope @ spot.slope)
-            if steepness == 0.0 or not self._flat(question, slopes, spot):
-                break
-            push = 0.5 * (aim - spot.output) / steepness
-            z = slopes.part.coordinates(spot.point)
-            landed = slopes.part.land(slopes.part.project(z + push * spot.slope))
-            pushed = None if landed is None else slopes.at(landed)
-            if pushed is None or (pushed.point == spot.point).all():
-                break
-            spot = pushed
-        return spot
-
-    def _flat(self, question: Question, slopes: Slopes, spot: Spot) -> bool:
-        """Return whether the certificate holds, trivially, at a spot that misses the target."""
-        visit = _visit(question, slopes.part, spot, self._eta(question, spot))
-        hit = question.accepted(np.array([spot.output]))[0]
+    def _flat(self, question: Question, visit: Visit) -> bool:
+        """Return whether the certificate holds, trivially, where the target is missed."""
+        hit = question.accepted(np.array([visit.output]))[0]
         return not hit and visit.residual <= self.tolerance
 
-    def _eta(self, question: Question, spot: Spot) -> float:
-        return natural_step(question, spot.slope) if self.step is None else self.step
+    def _lifted(self, slopes: Slopes, visit: Visit, aim: float) -> Visit:
+        """Return where the potential is not flat, by pushing the output towards `aim`."""
+        for _ in range(4):
+            steepness = float(visit.slope @ visit.slope)
+            if steepness == 0.0 or not self._flat(slopes.question, visit):
+                break
+            push = 0.5 * (aim - visit.output) / steepness
+            z = slopes.part.coordinates(visit.point)
+            landed = slopes.part.land(slopes.part.project(z + push * visit.slope))
+            pushed = self._visit(slopes, landed)
+            if pushed is None or (pushed.point == visit.point).all():
+                break
+            visit = pushed
+        return visit
 
     # ── the recurrence ──
 
-    def _climb(self, slopes: Slopes, spot: Spot, eta: float) -> Iterator[Visit]:
-        length = eta
+    def _climb(self, slopes: Slopes, visit: Visit) -> Iterator[Visit]:
+        length = visit.step
         for _ in range(self.iterations):
             slopes.question.deadline.check()
-            visit = _visit(slopes.question, slopes.part, spot, eta)
             yield visit
             if visit.residual <= self.tolerance:
                 return
-            moved = (self._ascent if self.backtrack else _plain)(slopes, visit, length)
+            landed: Array | None
+            if self.backtrack:
+                landed, length = self._ascent(slopes, visit, length)
+            else:  # whatever its potential
+                landed = slopes.part.land(_step(slopes.part, visit, length))
+            moved = self._visit(slopes, landed, visit.step)
             if moved is None:
                 return
-            spot, length = moved
+            visit = moved
 
-    def _ascent(self, slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | None:
-        """Return a spot that raises the potential enough, and the length to try next."""
+    def _ascent(self, slopes: Slopes, visit: Visit, t: float) -> tuple[Array | None, float]:
+        """Return a row that raises the potential enough, or None, and the length to try next."""
         rho, part = slopes.question.potential, slopes.part
         z, value = part.coordinates(visit.point), float(rho.value(visit.output))
-        t = length
-        for _ in range(_TRIALS):
+        for _ in range(24):
             landed = part.land(_step(part, visit, t))
             if landed is None:
                 t *= 0.5
                 continue
             gap = float(np.linalg.norm(part.coordinates(landed) - z))
             if gap <= 1e-3 * self.tolerance:
-                return None
+                break
             output = float(slopes.question.account.evaluate(landed[None, :])[0])
             # the gain relative to what the slope promises, by Armijo's rule along the projection
             # arc; it is 1 - t / (2 t*) where t* leads to the top of a parabola
             share = (float(rho.value(output)) - value) * t / gap**2
             best = t / (2.0 * max(1.0 - share, 0.1)) if np.isfinite(share) else 0.0
-            if share >= _ARMIJO:
-                spot = slopes.at(landed)
-                return None if spot is None else (spot, max(best, 0.5 * t))
+            if share >= 0.25:
+                return landed, max(best, 0.5 * t)
             t = min(max(best, 0.1 * t), 0.5 * t)
-        return None
-
-
-def _plain(slopes: Slopes, visit: Visit, length: float) -> tuple[Spot, float] | None:
-    """Return the spot that the recurrence leads to, whatever its potential."""
-    landed = slopes.part.land(_step(slopes.part, visit, length))
-    spot = None if landed is None else slopes.at(landed)
-    return None if spot is None else (spot, length)
+        return None, t
 
 
 def localopt_residual(
     c: Array, gradient: Array, eta: float, projection: Callable[[Array], Array]
 ) -> float:
-    """Return ‖c − Π[c + η ∇ρ(f(c))]‖₂.
-
-    Parameters
-    ----------
-    c : Array of shape (k,)
-        The point.
-    gradient : Array of shape (k,)
-        ∇ρ(f(c)).
-    eta : float
-        The step size.
-    projection : callable
-        Π, the Euclidean projection onto the domain.
-
-    Examples
-    --------
-    >>> unit = lambda z: np.clip(z, 0.0, 1.0)
-    >>> localopt_residual(np.array([1.0, 0.5]), np.array([2.0, 0.0]), 0.1, unit)
-    0.0
-    """
+    """Return ‖c − Π[c + η ∇ρ(f(c))]‖₂ at a point ``(k,)`` with gradient ∇ρ(f(c)) ``(k,)``."""
     return float(np.linalg.norm(c - projection(c + eta * gradient)))
 
 
 def natural_step(question: Question, slope: Array) -> float:
     """Return ``1 / (L ‖∇f‖²)`` with ``L`` the largest curvature of the potential on the way.
 
-    The way is from f(query) to the wanted outputs and as far beyond. For a linear model this is the
-    step size for which the recurrence can't overshoot a local optimum by more than it was short.
-
-    Parameters
-    ----------
-    question : Question
-        Potential and wish.
-    slope : Array of shape (k,)
-        ∇f at the start.
+    The way is from f(query) to the wanted outputs and as far beyond; `slope` ``(k,)`` is ∇f at the
+    start. For a linear model this is the step size for which the recurrence can't overshoot a local
+    optimum by more than it was short.
     """
     steepness = float(slope @ slope)
     ends = [question.output, *_aims(question, question.output)]
     reach = max(ends) - min(ends)
     if steepness == 0.0 or reach == 0.0:
         return 1.0
-    y = np.linspace(min(ends) - reach, max(ends) + reach, _SAMPLES)
+    y = np.linspace(min(ends) - reach, max(ends) + reach, 257)
     curvature = float(np.abs(np.diff(question.potential.slope(y)) / np.diff(y)).max())
     return 1.0 / (curvature * steepness) if curvature > 0.0 else 1.0
 
@@ -294,10 +251,3 @@ def _aims(question: Question, output: float) -> list[float]:
 def _step(part: Slice, visit: Visit, length: float) -> Array:
     """Return Π[z + t ∇ρ(f(z))], shape (k,)."""
     return part.project(part.coordinates(visit.point) + length * visit.gradient)
-
-
-def _visit(question: Question, part: Slice, spot: Spot, eta: float) -> Visit:
-    """Return a spot with the gradient of the potential and its residual."""
-    gradient = np.asarray(float(question.potential.slope(spot.output)) * spot.slope)
-    residual = localopt_residual(part.coordinates(spot.point), gradient, eta, part.project)
-    return Visit(spot.point, spot.output, gradient, eta, residual)

@@ -27,23 +27,12 @@ class Improvement:
     """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
 
     The surrogate models the potential ``p``; the cost is known and moves the threshold.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate of the potential, relative to its peak.
-    region : Region
-        Knows the cost.
-    best : float
-        The best `v` so far.
-    weight : float
-        What a unit of distance is worth, as a share of the peak.
     """
 
-    surrogate: Surrogate
-    region: Region
-    best: float
-    weight: float
+    surrogate: Surrogate  # of the potential, relative to its peak
+    region: Region  # knows the cost
+    best: float  # the best `v` so far
+    weight: float  # what a unit of distance is worth, as a share of the peak
 
     def _threshold(self, X: Array) -> Array:
         return np.asarray(self.best + self.weight * self.region.distance(X))

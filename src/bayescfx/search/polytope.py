@@ -20,54 +20,19 @@ from bayescfx.space.repair import ordered, repair
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """The set ``{z : low <= z <= high, A z <= b}``.
+    """The set ``{z : low <= z <= high, A z <= b}``."""
 
-    Parameters
-    ----------
-    low, high : Array of shape (k,)
-        The box, finite.
-    A, b : Array of shape (rules, k) and (rules,)
-        Linear rules; possibly none.
-
-    Examples
-    --------
-    >>> box = Polytope(np.zeros(2), np.ones(2), np.empty((0, 2)), np.empty(0))
-    >>> box.project(np.array([0.5, 3.0])).tolist()
-    [0.5, 1.0]
-    """
-
-    low: Array
+    low: Array  # (k,), finite
     high: Array
-    A: Array
-    b: Array
+    A: Array  # (rules, k), possibly none
+    b: Array  # (rules,)
 
     def project(self, z: Array) -> Array:
-        """Return the Euclidean projection of a point ``(k,)``.
-
-        Raises
-        ------
-        MissingExtraError
-            If a linear rule binds and quadprog is not installed.
-        InfeasibleError
-            If the set is empty.
-        """
+        """Return the Euclidean projection of a point ``(k,)``; linear rules need quadprog."""
         boxed = np.clip(z, self.low, self.high)
         # the nearest point of the box is the nearest of any subset that it lies in
         if not len(self.A) or (self.A @ boxed <= self.b).all():
             return boxed
-        return self._quadratic(z)
-
-    def contains(self, Z: Array) -> Mask:
-        """Return which points ``(n, k)`` belong to the set."""
-        boxed = ((self.low <= Z) & (self.high >= Z)).all(axis=1)
-        over = Z @ self.A.T - self.b
-        return np.asarray(boxed & (over <= 0.0).all(axis=1))
-
-    def settle(self, Z: Array) -> Array:
-        """Return the points as they are: every one can be told exactly."""
-        return Z
-
-    def _quadratic(self, z: Array) -> Array:
         try:
             from quadprog import solve_qp
         except ImportError as error:
@@ -88,30 +53,22 @@ class Polytope:
             ) from error
         return np.asarray(np.clip(nearest, self.low, self.high))
 
+    def contains(self, Z: Array) -> Mask:
+        """Return which points ``(n, k)`` belong to the set."""
+        boxed = ((self.low <= Z) & (self.high >= Z)).all(axis=1)
+        return np.asarray(boxed & (Z @ self.A.T - self.b <= 0.0).all(axis=1))
+
+    def settle(self, Z: Array) -> Array:
+        """Return the points as they are: every one can be told exactly."""
+        return Z
+
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The continuous features of a region, all others held at the values of one row.
-
-    Parameters
-    ----------
-    region : Region
-        The region.
-    row : Array of shape (d,)
-        Codes of the row.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space.space import Space
-    >>> region = Space({"a": Real(0, 4), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
-    >>> part = Slice(region, region.query)
-    >>> part.features.tolist(), part.coordinates(region.query).tolist()
-    ([0], [1.0])
-    """
+    """The continuous features of a region, all others held at the values of one row."""
 
     region: Region
-    row: Array
+    row: Array  # codes (d,)
 
     @cached_property
     def features(self) -> Indices:
@@ -123,13 +80,6 @@ class Slice:
     def scale(self) -> Array:
         """Units ``(k,)`` of the coordinates."""
         return np.asarray(self.region.scale[self.features])
-
-    @cached_property
-    def _held(self) -> Mask:
-        """Features that must stay; derived ones follow and are not among them."""
-        held = ~self.region.recomputed
-        held[self.features] = False
-        return held
 
     @cached_property
     def polytope(self) -> Polytope:
@@ -181,5 +131,7 @@ class Slice:
 
     def holds(self, x: Array) -> bool:
         """Return whether a row of codes ``(d,)`` has the slice's values in all held features."""
-        given, kept = x[self._held], self.row[self._held]
+        held = ~self.region.recomputed  # derived features follow
+        held[self.features] = False
+        given, kept = x[held], self.row[held]
         return bool(((given == kept) | (np.isnan(given) & np.isnan(kept))).all())

@@ -1,76 +1,72 @@
-"""The model's output and its gradient on a slice of a region, given or by differences."""
+"""The model's output and its gradient inside a region: as given, or by finite differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import ModelError
 from bayescfx.features import Integer, Real
-from bayescfx.search.differences import nudges
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
+from bayescfx.space.region import Region
 
 
-@dataclass(frozen=True, eq=False)
-class Spot:
-    """A row with the model's output and slope.
+def difference_quotients(
+    function: Callable[[Array], Array], region: Region, x: Array, features: Indices, by: Array
+) -> tuple[float, Array]:
+    """Return a function at an allowed row ``(d,)``, and its slope ``(k,)`` along ordered features.
 
-    Parameters
-    ----------
-    point : Array of shape (d,)
-        Codes.
-    output : float
-        f(point).
-    slope : Array of shape (k,)
-        ∇f(point) by the coordinates of a slice.
+    Each feature is moved by a width ``(k,)`` in code units, on a grid by at least one step,
+    upwards or else downwards. All rows are allowed ones and are asked for at once. The slope is 0
+    where neither way is allowed, or the function is nan.
     """
+    reach = np.maximum(by, region.step[features])
+    rows, moved = _moved(region, x, features, reach)
+    back = np.flatnonzero(~moved)
+    if len(back):
+        rows[back], moved[back] = _moved(region, x, features[back], -reach[back])
+    values = function(np.vstack([x, rows[moved]]))
+    at = features[moved]
+    slope = np.zeros(len(features))
+    slope[moved] = (values[1:] - values[0]) / (rows[moved, at] - x[at])
+    return float(values[0]), np.nan_to_num(slope, nan=0.0)
 
-    point: Array
-    output: float
-    slope: Array
+
+def _moved(region: Region, x: Array, features: Indices, by: Array) -> tuple[Array, Mask]:
+    """Return one row per feature, moved in it, and which of them moved and are allowed."""
+    rows = np.repeat(x[None, :], len(features), axis=0)
+    rows[np.arange(len(features)), features] += by
+    rows = region.snap(rows)
+    good: Mask = rows[np.arange(len(features)), features] != x[features]
+    good[good] = region.contains(rows[good])
+    return rows, good
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """The model as a differentiable function of a slice's coordinates.
+    """The model as a differentiable function of a slice's coordinates."""
 
-    Parameters
-    ----------
-    question : Question
-        Whose account pays for outputs.
-    part : Slice
-        The coordinates.
-    gradient : callable, optional
-        Rows to derivatives by their columns; without it finite differences.
-    difference : float
-        Width of finite differences, as a share of each feature's range.
-    """
-
-    question: Question
+    question: Question  # whose account pays for outputs
     part: Slice
-    gradient: Callable[[Any], Any] | None
-    difference: float
+    gradient: Callable[[Any], Any] | None  # rows to derivatives by their columns
+    difference: float  # without `gradient`: width of differences, as a share of a feature's range
 
-    def at(self, x: Array) -> Spot | None:
-        """Return output and slope at a row of codes ``(d,)``; None if the model fails there."""
+    def at(self, x: Array) -> tuple[float, Array] | None:
+        """Return f and ∇f ``(k,)`` at a row of codes ``(d,)``; None if the model fails there."""
+        part, evaluate = self.part, self.question.account.evaluate
         if self.gradient is not None:
-            output = float(self.question.account.evaluate(x[None, :])[0])
-            return None if np.isnan(output) else Spot(x, output, self._stated(x[None, :])[0])
-        part = self.part
-        span = (part.region.high - part.region.low)[part.features]
-        near = nudges(part.region, x, part.features, self.difference * span)
-        output, *others = self.question.account.evaluate(np.vstack([x, near.rows])).tolist()
-        if np.isnan(output):
-            return None
-        slope = near.quotients(output, np.array(others))[part.features] * part.scale
-        return Spot(x, output, slope)
+            output = float(evaluate(x[None, :])[0])
+            return None if np.isnan(output) else (output, self._stated(x[None, :])[0])
+        region, at = part.region, part.features
+        width = self.difference * (region.high - region.low)[at]
+        output, slope = difference_quotients(evaluate, region, x, at, width)
+        return None if np.isnan(output) else (output, slope * part.scale)
 
     def outputs(self, Z: Array) -> Array:
         """Return f ``(n,)`` at coordinates ``(n, k)``."""
@@ -81,42 +77,32 @@ class Slopes:
         rows = self.part.codes(Z)
         if self.gradient is not None:
             return self._stated(rows)
-        spots = [self.at(x) for x in rows]
-        return np.array([np.zeros(Z.shape[1]) if s is None else s.slope for s in spots])
+        found = [self.at(x) for x in rows]
+        return np.array([np.zeros(Z.shape[1]) if one is None else one[1] for one in found])
 
     def _stated(self, X: Array) -> Array:
-        """Return the given gradient at rows of codes, by coordinates, shape (n, k)."""
+        """Return the given gradient at rows of codes, by coordinates, shape (n, k), or explain."""
         assert self.gradient is not None  # the callers have looked
-        found = self.gradient(self.part.region.rows(X))
+        region = self.part.region
+        names = [region.names[j] for j in self.part.features]
+        found = self.gradient(region.rows(X))
         if isinstance(found, pd.DataFrame):
-            found = found.reindex(columns=list(self._names)).to_numpy()
-            columns = list(range(len(self._names)))
+            slope = found.reindex(columns=names).to_numpy(dtype=float)
         else:
-            found = np.asarray(found, dtype=float)
-            columns = self._columns(found, len(X))
-        slope = np.asarray(found[:, columns], dtype=float)
+            slope = np.asarray(found, dtype=float)
+            every, kinds = [c.name for c in region.schema.columns], region.schema.features
+            numeric = [c for c in every if isinstance(kinds.get(c), Real | Integer)]
+            given = [c for c in (every, numeric) if slope.shape == (len(X), len(c))]
+            if not given:
+                raise ModelError(
+                    f"`gradient` must return shape ({len(X)}, {len(every)}), one derivative per "
+                    f"column of the rows; got {slope.shape}."
+                )
+            slope = slope[:, [given[0].index(name) for name in names]]
         if not np.isfinite(slope).all():
             i, j = np.argwhere(~np.isfinite(slope))[0]
             raise ModelError(
                 f"`gradient` must return finite numbers; got {slope[i, j]} for "
-                f"{self._names[j]!r}. Leave it out to use finite differences."
+                f"{names[j]!r}. Leave it out to use finite differences."
             )
         return slope * self.part.scale
-
-    @cached_property
-    def _names(self) -> tuple[Any, ...]:
-        """The columns that move."""
-        return tuple(self.part.region.names[j] for j in self.part.features)
-
-    def _columns(self, found: np.ndarray[Any, Any], n: int) -> list[int]:
-        """Return which columns of a gradient belong to the coordinates, or explain."""
-        schema = self.part.region.schema
-        every = [column.name for column in schema.columns]
-        numeric = [c for c in every if isinstance(schema.features.get(c), Real | Integer)]
-        for names in (every, numeric):
-            if found.shape == (n, len(names)):
-                return [names.index(name) for name in self._names]
-        raise ModelError(
-            f"`gradient` must return shape ({n}, {len(every)}), one derivative per column of the "
-            f"rows; got {found.shape}."
-        )
