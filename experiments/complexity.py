@@ -19,6 +19,7 @@ import pandas as pd
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
+from bayescfx.theory.existence import Formula
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, figure
 from experiments.runs import Settings, each
 
@@ -29,47 +30,6 @@ ETA, DELTA = 0.03, 1e-3
 CENTRES = np.array([[0.2, 0.7], [0.8, 0.25], [0.75, 0.85]])
 DEPTHS = np.array([1.0, 0.8, 0.6])
 SPREAD = 0.2
-
-
-@dataclass(frozen=True, eq=False)
-class Formula:
-    """A formula in conjunctive normal form.
-
-    Parameters
-    ----------
-    variables : int
-        How many.
-    clauses : ndarray of shape (m, 3)
-        Literals: ``v + 1`` for variable v, negative if negated.
-    """
-
-    variables: int
-    clauses: Array
-
-    def satisfied(self, X: Array) -> Array:
-        """Return how many clauses each assignment ``(n, variables)`` satisfies."""
-        position, sign = np.abs(self.clauses).astype(int) - 1, self.clauses > 0
-        return np.asarray((X.astype(bool)[:, position] == sign).any(axis=2).sum(axis=1))
-
-    def brute_force(self) -> int:
-        """Return the largest number of clauses that any assignment satisfies."""
-        number = np.arange(2**self.variables)[:, None]
-        everything = (number >> np.arange(self.variables) & 1).astype(float)
-        return int(self.satisfied(everything).max())
-
-
-@dataclass(frozen=True, eq=False)
-class Circuit:
-    """A formula as a model: the number of satisfied clauses, or the formula itself (0 or 1)."""
-
-    formula: Formula
-    literal: bool
-
-    def __call__(self, rows: pd.DataFrame) -> Array:
-        """Return the output of each row."""
-        count = self.formula.satisfied(rows.to_numpy())
-        whole = count == len(self.formula.clauses)
-        return whole.astype(float) if self.literal else count.astype(float)
 
 
 def formula(variables: int, clauses: int, seed: int) -> Formula:
@@ -102,25 +62,25 @@ def satisfy(task: tuple[int, int, int, bool, bool]) -> dict[str, Any]:
     """
     variables, clauses, seed, literal, patient = task
     cnf = formula(variables, clauses, seed)
-    circuit = Circuit(cnf, literal)
+    model = cnf.value if literal else cnf.satisfied
     names = [f"v{k}" for k in range(variables)]
     query = pd.Series(dict.fromkeys(names, False))
     space = cfx.Space({name: cfx.Categorical([False, True]) for name in names}).cost(weight=0)
     whole = 1.0 if literal else float(clauses)
-    best = cnf.brute_force()
+    best = cnf.most_satisfiable()
     row = {"variables": variables, "clauses": clauses, "seed": seed, "literal": literal}
     row |= {"patient": patient, "most_satisfiable": best, "satisfiable": best == clauses}
-    if float(circuit(query.to_frame().T)[0]) == whole:
+    if float(model(query.to_frame().T)[0]) == whole:
         return row | {"status": "query", "calls": 1, "satisfied": clauses, "certificate": True}
     method = cfx.BayesCFX(give_up=not patient)
     target = cfx.at_least(whole)
-    answer = cfx.explain(circuit, query, space, target, method=method, budget=BUDGET, rng=seed)
+    answer = cfx.explain(model, query, space, target, method=method, budget=BUDGET, rng=seed)
     assignment = np.asarray(answer.best.row, dtype=bool)[None, :]
     return row | {
         "status": answer.status,
         "calls": answer.n_evaluations,
         "satisfied": int(cnf.satisfied(assignment)[0]),
-        "certificate": answer.verify(circuit),
+        "certificate": answer.verify(model),
     }
 
 

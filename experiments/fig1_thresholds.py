@@ -13,6 +13,7 @@ import numpy as np
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
+from bayescfx.theory.definitions import ThresholdSet
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, VERMILION, figure
 from experiments.runs import Settings, each
 
@@ -75,8 +76,9 @@ def run(settings: Settings) -> dict[str, Any]:
 
 def nearest_beyond(x: Array, sweep: Array) -> Array:
     """Return the nearest x with |f(x) - f(q)| >= ε, for each ε ``(n,)``."""
-    distance, change = np.abs(x - QUERY), np.abs(f(x) - f(QUERY))
-    return np.array([x[np.argmin(np.where(change >= eps, distance, np.inf))] for eps in sweep])
+    distance, start, y = np.abs(x - QUERY), float(f(QUERY)), f(x)
+    beyond = [ThresholdSet(start, float(eps)).contains(y) for eps in sweep]
+    return np.array([x[np.argmin(np.where(mask, distance, np.inf))] for mask in beyond])
 
 
 def best_of_potential(x: Array, sweep: Array, weight: float) -> Array:
