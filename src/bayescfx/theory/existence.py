@@ -39,7 +39,7 @@ class Formula:
 
     def value(self, rows: Any) -> Array:
         """Return the formula itself, 0 or 1, of each assignment ``(n, variables)``."""
-        return (self.satisfied(rows) == len(self.clauses)).astype(float)
+        return np.asarray(self.satisfied(rows) == len(self.clauses), dtype=float)
 
     def most_satisfiable(self) -> int:
         """Return the largest number of clauses that any assignment satisfies."""
