@@ -15,14 +15,13 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.plots import draw
-from bayescfx.plots.info.changes import change_info
-from bayescfx.plots.info.movements import movement_info
+from bayescfx.plots.draw import drawn
+from bayescfx.plots.info.changes import change_info, movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.page import report
-from bayescfx.plots.style import new_axes, styled, write
+from bayescfx.plots.style import write
 from bayescfx.result.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -57,16 +56,8 @@ def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0)
         Where to draw; a new figure by default.
     which : int, default 0
         Which of the answer's counterfactuals.
-
-    Returns
-    -------
-    Axes
     """
-    info = change_info(View.of(answer), which)
-    with styled():
-        ax = new_axes(draw.change_height(info)) if ax is None else ax
-        draw.draw_changes(info, ax)
-    return ax
+    return drawn(change_info(View.of(answer), which), ax)
 
 
 def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
@@ -78,16 +69,8 @@ def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
         The answer.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
     """
-    info = convergence_info(answer)
-    with styled():
-        ax = new_axes(draw.OUTCOME_HEIGHT) if ax is None else ax
-        draw.draw_convergence(info, ax)
-    return ax
+    return drawn(convergence_info(answer), ax)
 
 
 def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
@@ -99,16 +82,8 @@ def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
         The answer.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
     """
-    info = potential_info(answer)
-    with styled():
-        ax = new_axes(draw.OUTCOME_HEIGHT) if ax is None else ax
-        draw.draw_potential(info, ax)
-    return ax
+    return drawn(potential_info(answer), ax)
 
 
 def response(
@@ -133,16 +108,8 @@ def response(
         By default the most effective of the changed features.
     which : int, default 0
         Which of the answer's counterfactuals.
-
-    Returns
-    -------
-    Axes
     """
-    info = response_info(View.of(answer), feature, which)
-    with styled():
-        ax = new_axes(draw.RESPONSE_HEIGHT) if ax is None else ax
-        draw.draw_response(info, ax)
-    return ax
+    return drawn(response_info(View.of(answer), feature, which), ax)
 
 
 def surface(
@@ -168,16 +135,8 @@ def surface(
         By default the two most effective features.
     which : int, default 0
         Which of the answer's counterfactuals.
-
-    Returns
-    -------
-    Axes
     """
-    info = surface_info(View.of(answer), features, which)
-    with styled():
-        ax = new_axes(draw.SURFACE_HEIGHT) if ax is None else ax
-        draw.draw_surface(info, ax)
-    return ax
+    return drawn(surface_info(View.of(answer), features, which), ax)
 
 
 def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:
@@ -189,16 +148,8 @@ def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:
         For instance what `explain_many` returned.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
     """
-    info = movement_info(answers)
-    with styled():
-        ax = new_axes(draw.movement_height(info)) if ax is None else ax
-        draw.draw_movements(info, ax)
-    return ax
+    return drawn(movement_info(answers), ax)
 
 
 def save(picture: Axes | Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> None:

@@ -5,31 +5,23 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bayescfx.plots import draw
-from bayescfx.plots.info.changes import change_info
-from bayescfx.plots.info.movements import movement_info
+from bayescfx.plots.draw import drawn
+from bayescfx.plots.info.changes import change_info, movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
-from bayescfx.plots.style import COLUMN, detached, styled, write
+from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_CURVES = 3  # response curves, of the most effective changes
-_MOST = 20  # answers of many that get a section of their own
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -90,33 +82,21 @@ def report(answer: Explanation | Explanations, path: str | os.PathLike[str]) -> 
 
 def page(answer: Explanation | Explanations) -> str:
     """Return the report as HTML."""
-    with styled():
-        body = _one(answer) if isinstance(answer, Explanation) else _many(answer)
-    title = "What would have to change?"
+    body = _one(answer) if isinstance(answer, Explanation) else _many(answer)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{body}\n{_footer()}\n</body>\n</html>\n"
+        f"<title>What would have to change?</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(body)
+        + '\n<footer><p class="note">This explains the model, not the world: whether the changes '
+        "would have these consequences in reality is not known. Made by bayescfx "
+        f"{escape(version('bayescfx'))}.</p></footer>\n</body>\n</html>\n"
     )
 
 
-def figure(paint: Callable[[Axes], None], alt: str, tall: float, caption: str = "") -> str:
-    """Return a drawing as an element of the page.
-
-    Parameters
-    ----------
-    paint : callable
-        Draws into the axes it is given.
-    alt : str
-        What the picture says, for those who can't see it.
-    tall : float
-        Height in inches; it is one paper column wide.
-    caption : str, optional
-        A line below it.
-    """
-    drawing = detached(tall)
-    paint(drawing.add_subplot())
+def _figure(info: object, alt: str, caption: str = "") -> str:
+    """Return a picture as an element of the page; `alt` says it to those who can't see it."""
+    drawing: Any = drawn(info, detached=True).figure
     text = io.BytesIO()
     write(drawing, text, format="svg", metadata={"Date": None})
     source = base64.b64encode(text.getvalue()).decode("ascii")
@@ -127,19 +107,34 @@ def figure(paint: Callable[[Axes], None], alt: str, tall: float, caption: str = 
     )
 
 
-def _one(answer: Explanation) -> str:
+def _one(answer: Explanation) -> Iterable[str]:
     view = View.of(answer)
-    return "\n".join(
-        [
-            f"<h1>What would have to change?{_badge(answer)}</h1>",
-            *_lead(answer),
-            *_changes(view),
-            *_responses(view),
-            *_search(view),
-            *_allowed(answer),
-            *_facts(answer),
-        ]
+    yield f"<h1>What would have to change?{_badge(answer)}</h1>"
+    yield from _lead(answer)
+    yield "<h2>What changes</h2>"
+    several = len(answer.counterfactuals) > 1
+    charts = [
+        _figure(
+            change_info(view, k), wording.moves(c.changes), f"Answer {k + 1}" if several else ""
+        )
+        for k, c in enumerate(answer.counterfactuals)
+    ]
+    yield _pair(charts)
+    yield _p(
+        "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
+        "what each change contributes to the prediction, estimated from the rows that the model "
+        "scored; they sum up to the whole change.",
+        "note",
     )
+    yield _rows(answer)
+    yield from _responses(view)
+    course = _figure(convergence_info(answer), "Best potential after each row")
+    worth = _figure(potential_info(answer), "Potential over the prediction")
+    yield _whole("How the search went", [course, worth])
+    yield "<h2>What was allowed</h2>"
+    yield f"<pre>{escape(str(answer.space))}</pre>"
+    yield "<h2>How it was found</h2>"
+    yield _facts(answer)
 
 
 def _badge(answer: Explanation) -> str:
@@ -156,47 +151,18 @@ def _lead(answer: Explanation) -> Iterable[str]:
     yield _p(answer.verdict)
 
 
-def _changes(view: View) -> Iterable[str]:
-    answers = view.answer.counterfactuals
-    yield "<h2>What changes</h2>"
-    parts = []
-    for which, counterfactual in enumerate(answers):
-        caption = f"Answer {which + 1}" if len(answers) > 1 else ""
-        parts.append(_chart(view, which, wording.moves(counterfactual.changes), caption))
-    yield _pair(*parts)
-    yield _p(
-        "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
-        "what each change contributes to the prediction, estimated from the rows that the model "
-        "scored; they sum up to the whole change.",
-        "note",
-    )
-    yield _rows(view.answer)
-
-
-def _chart(view: View, which: int, alt: str, caption: str = "") -> str:
-    info = change_info(view, which)
-    return figure(partial(draw.draw_changes, info), alt, draw.change_height(info), caption)
-
-
 def _responses(view: View) -> Iterable[str]:
     """Draw the surrogate along the most effective changes, and over two of them."""
     if not can_respond(view):
         return
-    names = [view.region.names[j] for j in view.by_effect(0)[:_CURVES]]
-    infos = [response_info(view, name) for name in names] or [response_info(view)]
-    parts = [
-        figure(
-            partial(draw.draw_response, info),
-            f"Response of the prediction to {info.name}",
-            draw.RESPONSE_HEIGHT,
-        )
-        for info in infos
-    ]
+    names = [view.region.names[j] for j, _ in view.by_effect(0)[:3]]
+    infos = [response_info(view, name) for name in names or [None]]
+    parts = [_figure(info, f"Response of the prediction to {info.name}") for info in infos]
     if len(view.region.free) > 1:
         surface = surface_info(view)
-        alt = f"Map of the prediction over {surface.names[0]} and {surface.names[1]}"
-        parts.append(figure(partial(draw.draw_surface, surface), alt, draw.SURFACE_HEIGHT))
-    yield _whole("How the prediction responds", _pair(*parts))
+        alt = f"Map of the prediction over {' and '.join(surface.names)}"
+        parts.append(_figure(surface, alt))
+    yield _whole("How the prediction responds", parts)
     yield _p(
         "Estimated from the rows that the model scored (dots), all other features as in the query "
         "or as in the answer. Bands are two standard deviations to either side. In the map, lines "
@@ -205,64 +171,45 @@ def _responses(view: View) -> Iterable[str]:
     )
 
 
-def _search(view: View) -> Iterable[str]:
-    """Draw how the search went."""
-    tall = draw.OUTCOME_HEIGHT
-    worth, course = potential_info(view.answer), convergence_info(view.answer)
-    parts = (
-        figure(partial(draw.draw_convergence, course), "Best potential after each row", tall),
-        figure(partial(draw.draw_potential, worth), "Potential over the prediction", tall),
-    )
-    yield _whole("How the search went", _pair(*parts))
-
-
 def _rows(answer: Explanation) -> str:
     """Return query and counterfactuals, whole rows, changed cells marked."""
-    names = [str(name) for name in answer.layout.names]
+    found = answer.counterfactuals
     query = cells_of(answer.layout.table([list(answer.query)]))[0]
     others = cells_of(answer.rows)
-    titles = ["answer"] if len(others) == 1 else [f"answer {k + 1}" for k in range(len(others))]
+    titles = ["answer"] if len(found) == 1 else [f"answer {k + 1}" for k in range(len(found))]
     lines = [
-        [name, wording.cell(query[j]), *(_cell(row[j], query[j]) for row in others)]
-        for j, name in enumerate(names)
+        [str(name), wording.cell(query[j]), *(_cell(row[j], query[j]) for row in others)]
+        for j, name in enumerate(answer.layout.names)
     ]
-    outputs = [wording.number(c.output) for c in answer.counterfactuals]
+    outputs = [wording.number(c.output) for c in found]
     lines.append(["prediction", wording.number(answer.output), *outputs])
-    lines.append(["valid", "", *("yes" if c.valid else "no" for c in answer.counterfactuals)])
-    lines.append(["cost", "", *(wording.number(c.cost) for c in answer.counterfactuals)])
+    lines.append(["valid", "", *("yes" if c.valid else "no" for c in found)])
+    lines.append(["cost", "", *(wording.number(c.cost) for c in found)])
     return f'<div class="wide">{markup.table(["", "query", *titles], lines)}</div>'
 
 
 def _cell(after: Any, before: Any) -> str:
-    if same_cell(after, before):
-        return "·"
-    return wording.move(before, after).split(" → ")[-1]
+    return "·" if same_cell(after, before) else wording.move(before, after).split(" → ")[-1]
 
 
-def _allowed(answer: Explanation) -> Iterable[str]:
-    yield "<h2>What was allowed</h2>"
-    yield f"<pre>{escape(str(answer.space))}</pre>"
-
-
-def _facts(answer: Explanation) -> Iterable[str]:
+def _facts(answer: Explanation) -> str:
     low, high = answer.reachable
-    facts = [
-        ["rows of the model used", str(answer.n_evaluations)],
-        ["rows known of the model", str(len(answer.evaluations))],
-        ["outputs seen", f"{wording.number(low)} to {wording.number(high)}"],
-        ["accepted", wording.wish(answer.accepted)],
-        ["method", answer.method],
-        ["seed", "none" if answer.seed is None else str(answer.seed)],
-        ["ended because", wording.ENDINGS.get(answer.stopped, answer.stopped)],
-    ]
-    yield "<h2>How it was found</h2>"
-    yield markup.table(["", ""], facts)
+    facts = {
+        "rows of the model used": str(answer.n_evaluations),
+        "rows known of the model": str(len(answer.evaluations)),
+        "outputs seen": f"{wording.number(low)} to {wording.number(high)}",
+        "accepted": wording.wish(answer.accepted),
+        "method": answer.method,
+        "seed": "none" if answer.seed is None else str(answer.seed),
+        "ended because": wording.ENDINGS.get(answer.stopped, answer.stopped),
+    }
+    return markup.table(["", ""], list(facts.items()))
 
 
-def _many(answers: Explanations) -> str:
+def _many(answers: Explanations, most: int = 20) -> Iterable[str]:
+    """Report on many answers, each of the first `most` in a section of its own."""
     reached = sum(answer.reached for answer in answers)
-    title = f"{wording.count(len(answers), 'answer')}, {reached} reached"
-    parts = [f"<h1>{escape(title)}</h1>"]
+    yield f"<h1>{escape(wording.count(len(answers), 'answer'))}, {reached} reached</h1>"
     frame = answers.summary()
     if len(frame):
         frame = frame[["status", "output", "wanted", "prediction", "changes", "n_evaluations"]]
@@ -271,36 +218,24 @@ def _many(answers: Explanations) -> str:
             [str(i), *(wording.cell(c).replace("best_guess", "best guess") for c in row)]
             for i, row in enumerate(frame.to_numpy(object))
         ]
-        parts.append(f'<div class="wide many">{markup.table(head, lines)}</div>')
-        moves = movement_info(answers)
-        alt = "Which features move how often and how far"
-        tall = draw.movement_height(moves)
-        parts.append(figure(partial(draw.draw_movements, moves), alt, tall))
-    for i, answer in enumerate(answers[:_MOST]):
-        parts.append(f"<h2>Query {i}{_badge(answer)}</h2>")
-        parts.extend(_lead(answer))
-        parts.append(_chart(View.of(answer), 0, wording.moves(answer.best.changes)))
-    if len(answers) > _MOST:
-        parts.append(_p(f"… and {len(answers) - _MOST} more in the table above.", "note"))
-    return "\n".join(parts)
+        yield f'<div class="wide many">{markup.table(head, lines)}</div>'
+        yield _figure(movement_info(answers), "Which features move how often and how far")
+    for i, answer in enumerate(answers[:most]):
+        yield f"<h2>Query {i}{_badge(answer)}</h2>"
+        yield from _lead(answer)
+        yield _figure(change_info(View.of(answer)), wording.moves(answer.best.changes))
+    if len(answers) > most:
+        yield _p(f"… and {len(answers) - most} more in the table above.", "note")
 
 
-def _pair(*parts: str) -> str:
+def _pair(parts: Iterable[str]) -> str:
     return f'<div class="pair">{"".join(parts)}</div>'
 
 
-def _whole(title: str, content: str) -> str:
+def _whole(title: str, parts: Iterable[str]) -> str:
     """Return a section that is printed on one page."""
-    return f'<section class="whole"><h2>{escape(title)}</h2>{content}</section>'
+    return f'<section class="whole"><h2>{escape(title)}</h2>{_pair(parts)}</section>'
 
 
 def _p(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else markup.paragraph(text)
-
-
-def _footer() -> str:
-    return (
-        '<footer><p class="note">This explains the model, not the world: whether the changes would '
-        "have these consequences in reality is not known. Made by bayescfx "
-        f"{escape(version('bayescfx'))}.</p></footer>"
-    )

@@ -17,48 +17,30 @@ if TYPE_CHECKING:
 COLUMN = 3.3  # inches: one column of a paper
 
 # The palette of Okabe and Ito.
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
-PURPLE = "#CC79A7"
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 INK, GREY, DOT, PALE, PAPER = "#222222", "#6E6E6E", "#B4BAC0", "#DADDE0", "#FFFFFF"
 TARGET = "#BFE5D6"  # the green, light enough to read on
 
 _RC: dict[str, Any] = {
-    "font.size": 8,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7),
+    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor", "text.color"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("figure.facecolor", "savefig.facecolor"), PAPER),
     "axes.titlesize": 8.5,
-    "axes.labelsize": 8,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlelocation": "left",
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
+    "axes.linewidth": 0.7,
     "legend.handlelength": 1.4,
-    "text.color": INK,
     "lines.linewidth": 1.4,
     "text.parse_math": False,  # names and levels are the user's, a "$" in them is no formula
     "svg.fonttype": "path",
     "svg.hashsalt": "bayescfx",
-    "figure.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
 }
 
 
 def matplotlib(name: str = "matplotlib") -> Any:
-    """Return matplotlib or one of its modules.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Return matplotlib or one of its modules, or say how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -82,17 +64,12 @@ def write(figure: Figure, target: Any, **options: Any) -> None:
         figure.savefig(target, **options)
 
 
-def new_axes(height: float, width: float = COLUMN) -> Axes:
-    """Return the axes of a new figure that pyplot knows, so that notebooks show it."""
-    pyplot = matplotlib("matplotlib.pyplot")
-    figure = pyplot.figure(figsize=(width, height), layout="constrained")
-    axes: Axes = figure.add_subplot()
+def new_axes(height: float, *, detached: bool = False) -> Axes:
+    """Return the axes of a new figure, one column wide.
+
+    Pyplot knows it, so that notebooks show it; one that is `detached` only its caller does.
+    """
+    name, make = ("figure", "Figure") if detached else ("pyplot", "figure")
+    figure = getattr(matplotlib(f"matplotlib.{name}"), make)
+    axes: Axes = figure(figsize=(COLUMN, height), layout="constrained").add_subplot()
     return axes
-
-
-def detached(height: float, width: float = COLUMN) -> Figure:
-    """Return a figure that nothing but its caller knows, for files."""
-    figure: Figure = matplotlib("matplotlib.figure").Figure(
-        figsize=(width, height), layout="constrained"
-    )
-    return figure

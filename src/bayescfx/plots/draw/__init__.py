@@ -1,24 +1,41 @@
 """Numbers as pictures; nothing here computes."""
 
-from bayescfx.plots.draw.changes import draw_changes
-from bayescfx.plots.draw.changes import height as change_height
-from bayescfx.plots.draw.movements import draw_movements
-from bayescfx.plots.draw.movements import height as movement_height
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bayescfx.plots.draw.changes import (
+    change_height,
+    draw_changes,
+    draw_movements,
+    movement_height,
+)
 from bayescfx.plots.draw.outcomes import draw_convergence, draw_potential
 from bayescfx.plots.draw.responses import draw_response, draw_surface
+from bayescfx.plots.info.changes import ChangeInfo, MovementInfo
+from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
+from bayescfx.plots.info.responses import ResponseInfo, SurfaceInfo
+from bayescfx.plots.style import new_axes, styled
 
-OUTCOME_HEIGHT, RESPONSE_HEIGHT, SURFACE_HEIGHT = 2.2, 2.3, 2.6  # inches
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-__all__ = [
-    "OUTCOME_HEIGHT",
-    "RESPONSE_HEIGHT",
-    "SURFACE_HEIGHT",
-    "change_height",
-    "draw_changes",
-    "draw_convergence",
-    "draw_movements",
-    "draw_potential",
-    "draw_response",
-    "draw_surface",
-    "movement_height",
-]
+# How the numbers of each kind of picture are drawn, and how high it is, in inches.
+DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
+    ChangeInfo: (draw_changes, change_height),
+    MovementInfo: (draw_movements, movement_height),
+    ConvergenceInfo: (draw_convergence, lambda info: 2.2),
+    PotentialInfo: (draw_potential, lambda info: 2.2),
+    ResponseInfo: (draw_response, lambda info: 2.3),
+    SurfaceInfo: (draw_surface, lambda info: 2.6),
+}
+
+
+def drawn(info: object, ax: Axes | None = None, *, detached: bool = False) -> Axes:
+    """Return the axes given, or those of a new figure, with a picture of some numbers."""
+    draw, height = DRAWINGS[type(info)]
+    with styled():
+        ax = new_axes(height(info), detached=detached) if ax is None else ax
+        draw(info, ax)
+    return ax

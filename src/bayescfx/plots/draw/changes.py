@@ -1,11 +1,13 @@
-"""The change chart: one line per feature, each on its own scale."""
+"""What changes: in one answer, each feature on its own scale, and in many."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bayescfx.plots.draw.text import clip
-from bayescfx.plots.info.changes import Change, ChangeInfo, Prediction
+import numpy as np
+
+from bayescfx.plots.draw.axes import clip
+from bayescfx.plots.info.changes import Change, ChangeInfo, MovementInfo, Prediction
 from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET
 from bayescfx.result import wording
 
@@ -13,15 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
-_LINE = 0.43  # inches per feature
-_HEAD = 0.34
-_WIDE = 21  # letters that fit beside the scale
 
 
-def height(info: ChangeInfo) -> float:
-    """Return the height in inches that a chart needs."""
-    lines = len(info.changes) + bool(info.hidden) * 0.6 + 1
-    return _HEAD + _LINE * lines
+def change_height(info: ChangeInfo) -> float:
+    """Return the height in inches that a change chart needs."""
+    return 0.34 + 0.43 * (len(info.changes) + bool(info.hidden) * 0.6 + 1)
 
 
 def draw_changes(info: ChangeInfo, ax: Axes) -> None:
@@ -42,16 +40,15 @@ def draw_changes(info: ChangeInfo, ax: Axes) -> None:
 
 
 def _head(info: ChangeInfo, ax: Axes) -> None:
-    small = {"va": "center", "color": GREY, "fontsize": 7}
+    small: dict[str, Any] = {"va": "center", "color": GREY, "fontsize": 7}
     if not info.changes:
-        ax.text(_LEFT, -0.68, "nothing changes", **small)  # type: ignore[arg-type]  # mixed values
+        ax.text(_LEFT, -0.68, "nothing changes", **small)
         return
-    for place, text, filled in ((0.02, "before", False), (0.4, "after", True)):
-        face = GREY if filled else PAPER
+    for place, text, face in ((0.02, "before", PAPER), (0.4, "after", GREY)):
         ax.plot(place, -0.68, "o", color=face, markeredgecolor=GREY, markersize=4.5)
-        ax.text(place + 0.05, -0.68, text, **small)  # type: ignore[arg-type]  # mixed values
+        ax.text(place + 0.05, -0.68, text, **small)
     if any(change.effect is not None for change in info.changes):
-        ax.text(_RIGHT, -0.68, "effect", ha="right", **small)  # type: ignore[arg-type]  # mixed
+        ax.text(_RIGHT, -0.68, "effect", ha="right", **small)
 
 
 def _feature(change: Change, y: float, ax: Axes) -> None:
@@ -75,8 +72,8 @@ def _feature(change: Change, y: float, ax: Axes) -> None:
 
 def _names(name: str, before: str, after: str, y: float, ax: Axes) -> None:
     whole = f"{before} → {after}"
-    if len(whole) > _WIDE:
-        whole = f"{clip(before, _WIDE - 2)} →\n{clip(after, _WIDE)}"
+    if len(whole) > 21:  # letters that fit beside the scale
+        whole = f"{clip(before, 19)} →\n{clip(after, 21)}"
     up = 0.2 if "\n" in whole else 0.1
     ax.text(_LEFT, y - up, clip(name, 18), va="bottom", fontweight="bold", linespacing=1.0)
     ax.text(_LEFT, y - up + 0.04, whole, va="top", color=INK, fontsize=7, linespacing=1.05)
@@ -85,14 +82,11 @@ def _names(name: str, before: str, after: str, y: float, ax: Axes) -> None:
 def _arrow(
     start: float, end: float, y: float, colour: str, ax: Axes, *, wraps: bool = False
 ) -> None:
-    style = {"color": colour, "linewidth": 1.8, "solid_capstyle": "butt", "zorder": 3}
+    parts = [[start, end]]
     if wraps:  # over the end of the circle and in at the other side
-        near, far = (0.0, 1.0) if start < end else (1.0, 0.0)
-        out = 0.05 * (1 if near else -1)
-        ax.plot([start, near + out], [y, y], **style)  # type: ignore[arg-type]  # mixed values
-        ax.plot([far - out, end], [y, y], **style)  # type: ignore[arg-type]  # mixed values
-    else:
-        ax.plot([start, end], [y, y], **style)  # type: ignore[arg-type]  # mixed values
+        parts = [[start, -0.05], [1.05, end]] if start < end else [[start, 1.05], [-0.05, end]]
+    for part in parts:
+        ax.plot(part, [y, y], color=colour, linewidth=1.8, solid_capstyle="butt", zorder=3)
     ax.plot(start, y, "o", color=PAPER, markeredgecolor=colour, markersize=5.5, zorder=4)
     ax.plot(end, y, "o", color=colour, markeredgecolor=colour, markersize=5.5, zorder=5)
 
@@ -111,3 +105,39 @@ def _output(info: Prediction, y: float, ax: Axes) -> None:
         at = {"left": low, "right": high}.get(side, place)
         ax.text(at, y + 0.29, "target", ha=side, va="top", color=GREEN, fontsize=6.5)
     ax.text(_RIGHT, y, info.change, ha="right", va="center", color=INK)
+
+
+def movement_height(info: MovementInfo) -> float:
+    """Return the height in inches that the picture needs."""
+    return 0.75 + 0.32 * max(1, len(info.movements))
+
+
+def draw_movements(info: MovementInfo, ax: Axes) -> None:
+    """Draw a line per feature: a dot for each answer that moves it, a bar at their median."""
+    rng = np.random.default_rng(0)
+    ax.axvline(0, color=GREY, linewidth=0.8, zorder=1)
+    moves = np.concatenate([[0.0], *(move.moves for move in info.movements)])
+    low, high = float(moves.min()), float(moves.max())
+    pad = 0.08 * ((high - low) or 1.0)
+    if any(move.usual for move in info.movements):  # room for words
+        high = max(high, 0.6 * abs(low), pad)
+    low, high = low - pad, high + pad
+    for i, move in enumerate(info.movements):
+        ax.axhline(i, color=PALE, linewidth=0.6, zorder=0)
+        if move.median is None:
+            ax.text(0.015 * (high - low), i - 0.06, clip(move.usual, 30), fontsize=6.5, va="bottom")
+            continue
+        colours = np.where(move.moves > 0, ORANGE, BLUE)
+        jitter = i + rng.uniform(-0.16, 0.16, len(move.moves))
+        ax.scatter(move.moves, jitter, c=colours.tolist(), s=9, alpha=0.55, linewidths=0, zorder=2)
+        ax.plot([move.median] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=1.6, zorder=3)
+    labels = [f"{clip(m.name, 16)}  {100 * m.times / info.answers:.0f} %" for m in info.movements]
+    ax.set_yticks(range(len(labels)), labels)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_ylim(len(labels) - 0.5, -0.6)
+    ax.set_xlim(low, high)
+    ax.set_xlabel("change, in the feature's units of change")
+    text = f"moved in so many of {wording.count(info.answers, 'answer')} ({info.reached} reached)"
+    more = f"; {info.hidden} more features" if info.hidden else ""
+    ax.set_title(text + more, fontsize=7, color=GREY)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
@@ -11,8 +13,6 @@ from bayescfx.result import wording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_FLOOR = -0.14  # where the reachable range is drawn, below the potential
 
 
 def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
@@ -23,16 +23,11 @@ def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
     if info.reached_at is not None:
         ax.axvline(info.reached_at, color=GREEN, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2)
         late = info.reached_at > 0.6 * len(info.rows)
-        ax.annotate(
-            f"target reached\nafter {wording.count(info.reached_at, 'row')}",
-            (info.reached_at, 0.27),
-            xytext=(-4 if late else 4, 0),
-            textcoords="offset points",
-            ha="right" if late else "left",
-            color=GREEN,
-            fontsize=7,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1.0},
-        )
+        text = f"target reached\nafter {wording.count(info.reached_at, 'row')}"
+        box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1.0}
+        beside: Any = {"xytext": (-4 if late else 4, 0), "textcoords": "offset points"}
+        beside |= {"ha": "right" if late else "left", "color": GREEN, "fontsize": 7, "bbox": box}
+        ax.annotate(text, (info.reached_at, 0.27), **beside)
     ax.set_ylim(-0.04, 1.06)
     ax.set_xlim(0, max(2.0, 1.02 * len(info.rows)))
     ax.locator_params(axis="x", integer=True)
@@ -47,21 +42,17 @@ def draw_potential(info: PotentialInfo, ax: Axes) -> None:
     band(info.accepted, ax, vertical=True)
     if info.share is not None:
         ax.plot(info.outputs, info.share, color=INK, linewidth=1.2, zorder=2)
-    low, high = info.reachable
-    ax.plot([low, high], [_FLOOR, _FLOOR], color=GREY, linewidth=4, solid_capstyle="butt")
-    ax.text(0.5 * (low + high), _FLOOR - 0.05, "outputs seen", ha="center", va="top", fontsize=6.5)
-    ax.plot(info.query, _height(info, info.query), **QUERY, label="query", zorder=4)
-    for k, output in enumerate(info.answers):
+    low, high = info.reachable  # below the potential
+    ax.plot([low, high], [-0.14, -0.14], color=GREY, linewidth=4, solid_capstyle="butt")
+    ax.text(0.5 * (low + high), -0.19, "outputs seen", ha="center", va="top", fontsize=6.5)
+    share = np.zeros(len(info.outputs)) if info.share is None else info.share
+    query, *answers = (share[abs(info.outputs - y).argmin()] for y in (info.query, *info.answers))
+    ax.plot(info.query, query, **QUERY, label="query", zorder=4)
+    for k, (output, height) in enumerate(zip(info.answers, answers, strict=True)):
         label = "answer" if k == 0 else None
-        ax.plot(output, _height(info, output), **ANSWER, label=label, zorder=5 - 0.01 * k)
+        ax.plot(output, height, **ANSWER, label=label, zorder=5 - 0.01 * k)
     ax.set_ylim(-0.34, 1.12)
     ax.set_yticks([0, 0.5, 1])
     ax.set_xlabel("prediction")
     ax.set_ylabel("potential")
     legend(ax)
-
-
-def _height(info: PotentialInfo, output: float) -> float:
-    if info.share is None:
-        return 0.0
-    return float(info.share[abs(info.outputs - output).argmin()])

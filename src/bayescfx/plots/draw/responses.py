@@ -6,33 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
-from bayescfx.plots.draw.axes import (
-    ANSWER,
-    ANSWER_LINE,
-    QUERY,
-    QUERY_LINE,
-    band,
-    finite,
-    legend,
-    name_axis,
-)
+from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend, name_axis
+from bayescfx.plots.info.outcomes import finite_ends
 from bayescfx.plots.info.responses import Curve, ResponseInfo, SurfaceInfo
-from bayescfx.plots.style import GREEN, INK, PALE, PAPER, PURPLE
+from bayescfx.plots.style import BLUE, GREEN, INK, ORANGE, PALE, PAPER, PURPLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMOOTH = 5  # values per side from which contours mean something
-_SHARES = (0.1, 0.5, 0.9)  # of the acquisition's maximum
-
 
 def draw_response(info: ResponseInfo, ax: Axes) -> None:
     """Draw the surrogate along one feature, around query and answer."""
-    curves = [(info.query, QUERY_LINE, "surrogate")]
+    curves = [(info.query, BLUE, "surrogate")]
     if info.answer is not None:
-        curves = [(info.query, QUERY_LINE, "from the query")]
-        curves.append((info.answer, ANSWER_LINE, "from the answer"))
+        curves = [(info.query, BLUE, "from the query"), (info.answer, ORANGE, "from the answer")]
     for k, (curve, colour, label) in enumerate(curves):
         shift = 0.0 if info.scale.ordered else 0.16 * (k - 0.5 * (len(curves) - 1))
         if info.scale.ordered:
@@ -56,8 +43,7 @@ def _limits(info: ResponseInfo, curves: list[Curve], ax: Axes) -> None:
     """Make room for the curves and for the nearest of the accepted outputs."""
     inside = [float(v) for c in curves for v in (c.low.min(), c.high.max(), c.output)]
     inside.append(info.place[1])
-    ends = finite([end for interval in info.accepted for end in interval])
-    near = sorted(ends, key=lambda end: abs(end - info.query.output))[:2]
+    near = sorted(finite_ends(info.accepted), key=lambda end: abs(end - info.query.output))[:2]
     low, high = min(inside + near), max(inside + near)
     pad = 0.06 * ((high - low) or 1.0)
     ax.set_ylim(low - pad, high + pad)
@@ -72,7 +58,7 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
     mesh = ax.pcolormesh(
         info.x_codes, info.y_codes, mean, cmap="cividis", shading="nearest", rasterized=True
     )
-    if all(scale.plain for scale in info.scales) and min(info.mean.shape) > _SMOOTH:
+    if all(scale.plain for scale in info.scales) and min(info.mean.shape) > 5:
         _contours(info, ax)
     else:
         y, x = np.nonzero(info.target & info.allowed)
@@ -83,7 +69,8 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
         place = info.x_codes[column], info.y_codes[row]
         ax.plot(*place, "X", color=PURPLE, mec=PAPER, mew=0.7, markersize=7, label="next", zorder=5)
     xlim, ylim = ax.get_xlim(), ax.get_ylim()
-    inside = _within(info.seen[:, 0], xlim) & _within(info.seen[:, 1], ylim)
+    corners = np.sort([xlim, ylim])
+    inside = ((info.seen >= corners[:, 0]) & (info.seen <= corners[:, 1])).all(axis=1)
     ax.plot(*info.seen[inside].T, ".", color=PAPER, markeredgecolor=INK, mew=0.4, markersize=5)
     ax.plot(*info.query, **QUERY, label="query", zorder=5, clip_on=False)
     ax.plot(*info.answer, **ANSWER, label="answer", zorder=6, clip_on=False)
@@ -99,14 +86,11 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
 
 def _contours(info: SurfaceInfo, ax: Axes) -> None:
     x, y = info.x_codes, info.y_codes
-    levels = sorted({end for pair in info.accepted for end in finite(list(pair))})
+    levels = sorted(set(finite_ends(info.accepted)))
     inside = [level for level in levels if info.mean.min() < level < info.mean.max()]
     if inside:
         ax.contour(x, y, info.mean, levels=inside, colors=GREEN, linewidths=1.6)
         ax.plot([], [], color=GREEN, linewidth=1.6, label="target")
     if info.acquisition is not None and np.ptp(info.acquisition) > 0:
-        ax.contour(x, y, info.acquisition, levels=_SHARES, colors=PURPLE, linewidths=0.9)
-
-
-def _within(values: Array, limits: tuple[float, float]) -> Mask:
-    return np.asarray((values >= min(limits)) & (values <= max(limits)))
+        shares = (0.1, 0.5, 0.9)  # of the maximum
+        ax.contour(x, y, info.acquisition, levels=shares, colors=PURPLE, linewidths=0.9)

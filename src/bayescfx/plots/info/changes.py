@@ -1,17 +1,20 @@
-"""The answer as changes: before and after on each feature's own scale, with their effect."""
+"""What changes: before and after on each feature's own scale, in one answer and in many."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
 from bayescfx.potentials.levels import Intervals
-
-MOST = 12  # changes shown
-_PAD = 0.06  # room beside the outermost outputs
+from bayescfx.result.explanation import Explanation
 
 
 class Change(NamedTuple):
@@ -23,22 +26,20 @@ class Change(NamedTuple):
     start: float
     end: float
     allowed: tuple[float, float]
-    ends: tuple[str, str]
+    ends: tuple[str, str]  # of the scale, in words
     ordered: bool
-    levels: tuple[float, ...]
-    wraps: bool
+    levels: tuple[float, ...]  # places of the levels, if they are few
+    wraps: bool  # over the end of a circle
     effect: float | None
     effect_text: str
     derived: bool
 
 
 class Prediction(NamedTuple):
-    """The model's output before and after; places are 0 to 1 between `low` and `high`."""
+    """The model's output before and after; places are 0 to 1 on a scale with room for all."""
 
     before: float
     after: float
-    low: float
-    high: float
     start: float
     end: float
     accepted: Intervals
@@ -50,42 +51,42 @@ class ChangeInfo(NamedTuple):
     """A change chart in numbers: the most effective change first, derived ones last."""
 
     changes: tuple[Change, ...]
-    hidden: int
+    hidden: int  # how many more
     prediction: Prediction
 
 
-def change_info(view: View, which: int = 0) -> ChangeInfo:
-    """Return what a change chart shows.
+class Movement(NamedTuple):
+    """One feature over many answers."""
 
-    Parameters
-    ----------
-    view : View
-        The answer.
-    which : int, default 0
-        Which of its counterfactuals.
+    name: str
+    times: int
+    moves: Array  # signed, in the feature's units of change; none for levels without order
+    median: float | None
+    usual: str  # the most frequent change of levels without order, in words
 
-    Returns
-    -------
-    ChangeInfo
-    """
-    moved, effects = view.moved(which), view.effects(which)
-    effect = {} if effects is None else dict(zip(moved.tolist(), effects.tolist(), strict=True))
+
+class MovementInfo(NamedTuple):
+    """Which features move in the best answers: the most frequent first."""
+
+    movements: tuple[Movement, ...]
+    hidden: int
+    answers: int
+    reached: int
+
+
+def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
+    """Return what a change chart shows of one of the counterfactuals, at most so many changes."""
+    found = [*view.by_effect(which), *((int(j), None) for j in view.followed(which))]
     whole = view.answer.counterfactuals[which].output - view.answer.output
-    decimals = decimals_for([whole, *effect.values()])
-    found = [
-        _change(view, which, int(j), effect.get(int(j)), decimals) for j in view.by_effect(which)
-    ]
-    found += [_change(view, which, int(j)) for j in view.followed(which)]
-    return ChangeInfo(
-        tuple(found[:MOST]),
-        max(0, len(found) - MOST),
-        _prediction(view, which, signed(whole, decimals)),
-    )
+    # as many decimals as show the largest effect with three digits
+    largest = max(abs(value) for value in (whole, *(e for _, e in found if e is not None)))
+    decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
+    changes = tuple(_change(view, which, *one, decimals) for one in found[:most])
+    prediction = _prediction(view, which, _signed(whole, decimals))
+    return ChangeInfo(changes, max(0, len(found) - most), prediction)
 
 
-def _change(
-    view: View, which: int, j: int, effect: float | None = None, decimals: int = 0
-) -> Change:
+def _change(view: View, which: int, j: int, effect: float | None, decimals: int) -> Change:
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
     scale = Scale.of(region, j, after)
@@ -103,56 +104,65 @@ def _change(
         levels=tuple(scale.place(code) for code in scale.levels),
         wraps=bool(period and abs(after - before) > period / 2),
         effect=effect,
-        effect_text="" if effect is None else signed(effect, decimals),
+        effect_text="" if effect is None else _signed(effect, decimals),
         derived=j not in view.moved(which),
     )
 
 
 def _prediction(view: View, which: int, change: str) -> Prediction:
-    answer = view.answer
-    before, after = answer.output, answer.counterfactuals[which].output
-    ends = [end for interval in answer.accepted for end in interval if math.isfinite(end)]
-    shown = [before, after, *answer.reachable, *ends]
-    pad = _PAD * ((max(shown) - min(shown)) or 1.0)
-    low, high = min(shown) - pad, max(shown) + pad
-    places = [
-        tuple(min(max((end - low) / (high - low), 0.0), 1.0) for end in interval)
-        for interval in answer.accepted
-    ]
+    answer, counterfactual = view.answer, view.answer.counterfactuals[which]
+    before, after = answer.output, counterfactual.output
+    low, high = output_range(answer, 0.06, after)
+
+    def place(y: float) -> float:
+        return min(max((y - low) / (high - low), 0.0), 1.0)
+
     return Prediction(
         before=before,
         after=after,
-        low=low,
-        high=high,
-        start=(before - low) / (high - low),
-        end=(after - low) / (high - low),
-        accepted=tuple((a, b) for a, b in places),
-        reached=answer.counterfactuals[which].valid,
+        start=place(before),
+        end=place(after),
+        accepted=tuple((place(first), place(last)) for first, last in answer.accepted),
+        reached=counterfactual.valid,
         change=change,
     )
 
 
-def decimals_for(values: Sequence[float]) -> int:
-    """Return how many decimals show the largest of some numbers with three digits.
-
-    Examples
-    --------
-    >>> decimals_for([28.93, -0.002]), decimals_for([0.5]), decimals_for([4000.0])
-    (1, 3, 0)
-    """
-    largest = max((abs(v) for v in values), default=0.0)
-    return max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
-
-
-def signed(value: float, decimals: int) -> str:
-    """Return a number with its sign; nothing has none.
-
-    Examples
-    --------
-    >>> signed(2.0, 1), signed(-0.5, 2), signed(-0.001, 1)
-    ('+2.0', '−0.50', '0.0')
-    """
+def _signed(value: float, decimals: int) -> str:
+    """Return a number with its sign; nothing has none."""
     text = f"{abs(value):.{decimals}f}" if decimals <= 6 else f"{abs(value):.2e}"
-    if float(text) == 0.0:
-        return text
-    return ("−" if value < 0 else "+") + text
+    sign = "" if float(text) == 0.0 else "−" if value < 0 else "+"
+    return sign + text
+
+
+def movement_info(answers: Sequence[Explanation], most: int = 15) -> MovementInfo:
+    """Return how often and how far features move in the best answers, at most so many features."""
+    moves: dict[str, list[float]] = defaultdict(list)
+    words: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: Counter[str] = Counter()
+    for answer in answers:
+        view = View.of(answer)
+        region, after = view.region, view.answers[0]
+        for j in view.moved(0).tolist():
+            name, scale = str(region.names[j]), Scale.of(region, j, float(after[j]))
+            counts[name] += 1
+            if scale.ordered:
+                step, period = float(after[j] - region.query[j]), region.axes[j].period
+                if period:  # the short way round
+                    step = (step + period / 2) % period - period / 2
+                moves[name].append(step / float(region.scale[j]))
+            else:
+                words[name][" → ".join(scale.move(float(region.query[j]), float(after[j])))] += 1
+    names = sorted(counts, key=lambda name: -counts[name])
+    found = tuple(
+        Movement(
+            name=name,
+            times=counts[name],
+            moves=np.array(moves[name]),
+            median=float(np.median(moves[name])) if moves[name] else None,
+            usual=words[name].most_common(1)[0][0] if words[name] else "",
+        )
+        for name in names[:most]
+    )
+    reached = sum(answer.reached for answer in answers)
+    return MovementInfo(found, max(0, len(names) - most), len(answers), reached)

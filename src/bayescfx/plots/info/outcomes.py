@@ -14,27 +14,23 @@ from bayescfx.potentials.wishes import tolerance_epsilon
 from bayescfx.result.archive import Told
 from bayescfx.result.explanation import Explanation
 
-_POINTS = 401
-_MARGIN = 0.12  # room beside the outermost outputs
-
 
 class ConvergenceInfo(NamedTuple):
-    """A convergence plot in numbers; `rows` counts from 1.
+    """A convergence plot in numbers."""
 
-    `scores` are the potentials of the single rows, where they are known to be this question's.
-    """
-
-    rows: Array
+    rows: Array  # counted from 1
     best: Array
-    scores: Array | None
+    scores: (
+        Array | None
+    )  # potentials of the single rows, where they are known to be this question's
     reached_at: int | None
 
 
 class PotentialInfo(NamedTuple):
-    """The potential over the output; no `share` where only its text is known."""
+    """The potential over the output."""
 
     outputs: Array
-    share: Array | None
+    share: Array | None  # of the peak; None where only its text is known
     accepted: Intervals
     query: float
     answers: tuple[float, ...]
@@ -42,13 +38,7 @@ class PotentialInfo(NamedTuple):
 
 
 def convergence_info(answer: Explanation) -> ConvergenceInfo:
-    """Return the best potential after each row that the model scored, relative to its peak.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    """
+    """Return the best potential after each row that the model scored, relative to its peak."""
     best = np.asarray(answer.trace, dtype=np.float64)
     outputs = np.asarray(answer.evaluations.outputs, dtype=np.float64)
     own = len(outputs) == len(best)
@@ -58,28 +48,19 @@ def convergence_info(answer: Explanation) -> ConvergenceInfo:
         known = np.where(np.isnan(outputs), answer.output, outputs)
         scores = np.where(np.isnan(outputs), np.nan, _share(potential, known))
     if own:
-        hits = np.flatnonzero(contains(answer.accepted, outputs))
+        hits = contains(answer.accepted, outputs)
     else:  # within this share of the peak an output is accepted for certain
-        hits = np.flatnonzero(best >= 1.0 - tolerance_epsilon(answer.tolerance))
-    reached_at = int(hits[0]) + 1 if answer.reached and len(hits) else None
+        hits = best >= 1.0 - tolerance_epsilon(answer.tolerance)
+    reached_at = int(hits.argmax()) + 1 if answer.reached and hits.any() else None
     return ConvergenceInfo(np.arange(1.0, len(best) + 1), best, scores, reached_at)
 
 
 def potential_info(answer: Explanation) -> PotentialInfo:
-    """Return the potential between the outputs that matter, relative to its peak.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    """
+    """Return the potential between the outputs that matter, relative to its peak."""
     answers = tuple(c.output for c in answer.counterfactuals)
-    ends = [end for pair in answer.accepted for end in pair if math.isfinite(end)]
-    shown = [answer.output, *answers, *answer.reachable, *ends]
-    pad = _MARGIN * ((max(shown) - min(shown)) or 1.0)
-    outputs = np.linspace(min(shown) - pad, max(shown) + pad, _POINTS)
+    outputs = np.linspace(*output_range(answer, 0.12, *answers), 401)
     # a thin target set must not fall between two points
-    outputs = np.union1d(outputs, [y for y in shown if math.isfinite(y)])
+    outputs = np.union1d(outputs, _shown(answer, *answers))
     potential = potential_of(answer)
     return PotentialInfo(
         outputs=outputs,
@@ -89,6 +70,22 @@ def potential_info(answer: Explanation) -> PotentialInfo:
         answers=answers,
         reachable=answer.reachable,
     )
+
+
+def output_range(answer: Explanation, margin: float, *outputs: float) -> tuple[float, float]:
+    """Return the ends of a scale with room for all outputs that matter and some more."""
+    shown = _shown(answer, *outputs)
+    pad = margin * ((max(shown) - min(shown)) or 1.0)
+    return min(shown) - pad, max(shown) + pad
+
+
+def _shown(answer: Explanation, *outputs: float) -> list[float]:
+    return [answer.output, *outputs, *answer.reachable, *finite_ends(answer.accepted)]
+
+
+def finite_ends(intervals: Intervals) -> list[float]:
+    """Return the ends of intervals that are numbers."""
+    return [end for interval in intervals for end in interval if math.isfinite(end)]
 
 
 def potential_of(answer: Explanation) -> LevelPotential | None:

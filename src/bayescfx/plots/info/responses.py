@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,15 +13,10 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
 from bayescfx.plots.info.scales import Scale
-from bayescfx.plots.info.view import View
+from bayescfx.plots.info.view import View, same_codes
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.links import Linked
 from bayescfx.search.objectives import Gain, Nearer, Record
-
-DEVIATIONS = 2.0
-_LINE = 161  # points of a curve
-_SIDE = 101  # cells of a map, per side
-_FEW = 40  # values that are shown one by one
 
 
 class TooLittleError(BayesCFXError, ValueError):
@@ -28,49 +24,39 @@ class TooLittleError(BayesCFXError, ValueError):
 
 
 class Curve(NamedTuple):
-    """The surrogate along one feature, the others as in one row.
-
-    `seen` are codes and outputs of evaluated rows that lie on the line.
-    """
+    """The surrogate along one feature, the others as in one row."""
 
     code: float
     output: float
     mean: Array
-    low: Array
+    low: Array  # two deviations below
     high: Array
-    seen: tuple[Array, Array]
+    seen: tuple[Array, Array]  # codes and outputs of evaluated rows that lie on the line
 
 
 class ResponseInfo(NamedTuple):
-    """Response curves of one feature around query and answer, over the same codes.
-
-    There is one curve only if nothing else changed. `place` is the answer's code and output.
-    """
+    """Response curves of one feature around query and answer, over the same codes."""
 
     name: str
     scale: Scale
     codes: Array
     query: Curve
-    answer: Curve | None
-    place: tuple[float, float]
+    answer: Curve | None  # None if nothing else changed
+    place: tuple[float, float]  # the answer's code and output
     accepted: Intervals
 
 
 class SurfaceInfo(NamedTuple):
-    """The surrogate over two features, the others as in the answer.
-
-    `mean` and `acquisition` have shape (len(y_codes), len(x_codes)); `acquisition` is relative
-    to its maximum, and None where there is nothing left to look for.
-    """
+    """The surrogate over two features, the others as in the answer."""
 
     names: tuple[str, str]
     scales: tuple[Scale, Scale]
     x_codes: Array
     y_codes: Array
-    mean: Array
+    mean: Array  # (len(y_codes), len(x_codes)), as are the next three
     allowed: Mask
     target: Mask
-    acquisition: Array | None
+    acquisition: Array | None  # relative to its maximum; None if nothing is left to look for
     seen: Array
     query: tuple[float, float]
     answer: tuple[float, float]
@@ -78,34 +64,16 @@ class SurfaceInfo(NamedTuple):
 
 
 def response_info(view: View, feature: Hashable | None = None, which: int = 0) -> ResponseInfo:
-    """Return the surrogate's response to one feature.
-
-    Parameters
-    ----------
-    view : View
-        The answer.
-    feature : name, optional
-        By default the most effective of the changed features.
-    which : int, default 0
-        Around which of the counterfactuals.
-
-    Raises
-    ------
-    TooLittleError
-        If too few rows are known for a surrogate.
-    """
-    _check(view)
-    j = _default(view, which, 1)[0] if feature is None else view.region.schema.position(feature)
-    after = view.answers[which]
-    scale = _shown(view, j, float(after[j]))
-    codes = _line(view, j, scale, _LINE)
+    """Return the surrogate's response to one feature, by default the most effective change."""
+    j = _chosen(view, None if feature is None else [feature], which, 1)[0]
+    after, region, answer = view.answers[which], view.region, view.answer.counterfactuals[which]
+    scale, codes = _axis(view, j, which, 161)
     others = np.setdiff1d(view.moved(which), [j])  # without them both curves are one
-    answer = view.answer.counterfactuals[which]
     return ResponseInfo(
-        name=str(view.region.names[j]),
+        name=str(region.names[j]),
         scale=scale,
         codes=codes,
-        query=_curve(view, j, codes, view.region.query, view.answer.output),
+        query=_curve(view, j, codes, region.query, view.answer.output),
         answer=_curve(view, j, codes, after, answer.output) if len(others) else None,
         place=(float(after[j]), answer.output),
         accepted=view.answer.accepted,
@@ -117,41 +85,23 @@ def surface_info(
 ) -> SurfaceInfo:
     """Return the surrogate over two features, and where a search would look next.
 
-    Parameters
-    ----------
-    view : View
-        The answer.
-    features : two names, optional
-        By default the most effective of the changed features, then of those that may change.
-    which : int, default 0
-        Through which of the counterfactuals.
-
-    Raises
-    ------
-    TooLittleError
-        If too few rows are known for a surrogate, or fewer than two features may change.
+    By default over the most effective of the changed features, then of those that may change.
     """
-    _check(view)
-    if features is None:
-        chosen = _default(view, which, 2)
-    else:
-        chosen = [view.region.schema.position(name) for name in features]
+    chosen = _chosen(view, features, which, 2)
     if len(set(chosen)) != 2:
         raise TooLittleError("`features` must be two different ones. Name two that may change.")
     i, j = chosen
-    centre = view.answers[which]
-    scales = _shown(view, i, float(centre[i])), _shown(view, j, float(centre[j]))
-    x_codes, y_codes = _line(view, i, scales[0], _SIDE), _line(view, j, scales[1], _SIDE)
+    centre, region = view.answers[which], view.region
+    (x_scale, x_codes), (y_scale, y_codes) = (_axis(view, k, which, 101) for k in chosen)
     X = np.tile(centre, (len(x_codes) * len(y_codes), 1))
     X[:, i], X[:, j] = np.tile(x_codes, len(y_codes)), np.repeat(y_codes, len(x_codes))
-    X = view.region.complete(X)
+    X = region.complete(X)
     shape = len(y_codes), len(x_codes)
-    mean, allowed = view.predict(X), view.region.contains(view.region.snap(X))
+    mean, allowed = view.predict(X), region.contains(region.snap(X))
     acquisition = _acquisition(view, X, allowed)
-    region = view.region
     return SurfaceInfo(
         names=(str(region.names[i]), str(region.names[j])),
-        scales=scales,
+        scales=(x_scale, y_scale),
         x_codes=x_codes,
         y_codes=y_codes,
         mean=mean.reshape(shape),
@@ -170,17 +120,16 @@ def can_respond(view: View) -> bool:
     return view.surrogate is not None and bool(len(view.region.free))
 
 
-def _check(view: View) -> None:
+def _chosen(view: View, features: Sequence[Hashable] | None, which: int, n: int) -> list[int]:
+    """Return the positions of features, by default of the `n` most effective, or explain."""
     if not can_respond(view):
         raise TooLittleError(
             f"a surrogate needs at least 3 rows with different outputs; got {len(view.y)} rows. "
             "Give the search a larger budget."
         )
-
-
-def _default(view: View, which: int, n: int) -> list[int]:
-    """Return the `n` most effective changed features, then others that may change."""
-    changed = [int(j) for j in view.by_effect(which)]
+    if features is not None:
+        return [view.region.schema.position(name) for name in features]
+    changed = [j for j, _ in view.by_effect(which)]
     others = [int(j) for j in view.region.free if j not in changed]
     if len(changed) < n and others:
         others.sort(key=lambda j: -_swing(view, which, j))
@@ -189,28 +138,26 @@ def _default(view: View, which: int, n: int) -> list[int]:
 
 def _swing(view: View, which: int, j: int) -> float:
     """Return how far the surrogate's output moves along a feature."""
-    codes = _line(view, j, _shown(view, j, float(view.answers[which, j])), 17)
+    _, codes = _axis(view, j, which, 17)
     return float(np.ptp(view.predict(_along(view, j, codes, view.answers[which]))))
 
 
-def _shown(view: View, j: int, code: float) -> Scale:
-    """Return the scale of a feature: what is allowed, or all of a feature that is fixed."""
-    region = view.region
-    whole = Scale.of(region, j, code)
-    if not region.low[j] < region.high[j]:
-        return whole
-    ends = float(region.low[j]), float(region.high[j])
-    return Scale(whole.feature, min(*ends, code), max(*ends, code))
+def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
+    """Return the scale of a feature, and codes along it: every one of few, else about `n`.
 
-
-def _line(view: View, j: int, scale: Scale, n: int) -> Array:
+    The scale is what is allowed, or all of a feature that is fixed.
+    """
+    code, low, high = view.answers[which, j], view.region.low[j], view.region.high[j]
+    scale = Scale.of(view.region, j, float(code))
+    if low < high:
+        scale = replace(scale, low=float(min(low, code)), high=float(max(high, code)))
     choices = view.region.choices[j]
-    if choices is not None and 1 < len(choices) <= _FEW:
-        return np.asarray(choices, dtype=np.float64)
+    if choices is not None and 1 < len(choices) <= 40:
+        return scale, np.asarray(choices, dtype=np.float64)
     if len(scale.levels):
-        return scale.levels
+        return scale, scale.levels
     codes = np.linspace(scale.low, scale.high, n)
-    return np.unique(np.rint(codes)) if not scale.ordered else codes
+    return scale, codes if scale.ordered else np.unique(np.rint(codes))
 
 
 def _along(view: View, j: int, codes: Array, base: Array) -> Array:
@@ -221,50 +168,29 @@ def _along(view: View, j: int, codes: Array, base: Array) -> Array:
 
 def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curve:
     X = _along(view, j, codes, base)
-    others = np.arange(len(base)) != j
-    free = others & ~view.region.recomputed
-    same = (base == view.X) | (np.isnan(view.X) & np.isnan(base))
-    on = same[:, free].all(axis=1)
-    return Curve(
-        code=float(base[j]),
-        output=output,
-        mean=view.predict(X),
-        low=view.predict(X, -DEVIATIONS),
-        high=view.predict(X, DEVIATIONS),
-        seen=(view.X[on, j], view.y[on]),
-    )
+    others = ~view.region.recomputed & (np.arange(len(base)) != j)
+    on = same_codes(view.X, base)[:, others].all(axis=1)
+    low, mean, high = (view.predict(X, deviations) for deviations in (-2.0, 0.0, 2.0))
+    return Curve(float(base[j]), output, mean, low, high, (view.X[on, j], view.y[on]))
 
 
 def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     """Return what the search would maximise next, relative to its maximum over the map."""
-    belief, region, answer = view.surrogate, view.region, view.answer
-    assert belief is not None
+    surrogate, region, answer, link = view.surrogate, view.region, view.answer, view.link
+    assert surrogate is not None
     inside = region.contains(view.X)
-    known, y = view.X[inside], view.y[inside]
-    forward = view.link.interval if view.link is not None else _same
-    accepted = tuple(forward(low, high) for low, high in answer.accepted)
-    hits = view.accepted(y)
-    if hits.any() and region.cost.weight > 0.0:
-        record = Record(region, known[hits])
-        value = Nearer(belief, region, accepted, record).value(X)
-    else:
-        gain = _gain(view, float(answer.trace[-1]) if len(answer.trace) else 0.0)
-        if gain is None:
+    hits = view.X[inside & view.accepted(view.y)]
+    objective: Nearer | Gain
+    if len(hits) and region.cost.weight > 0.0:
+        ends = answer.accepted
+        accepted = ends if link is None else tuple(link.interval(*pair) for pair in ends)
+        objective = Nearer(surrogate, region, accepted, Record(region, hits))
+    else:  # log EI-CFX over the best potential so far, as in the paper: without a cost
+        potential, best = potential_of(answer), float(max(answer.trace[-1:], default=0.0))
+        if potential is None or best >= 1.0:
             return None
-        value = gain.value(X)
-    value = np.where(allowed, value, -np.inf)
+        carried = potential if link is None else Linked(potential, link)
+        objective = Gain(surrogate, region, carried, best, 0.0)
+    value = np.where(allowed, objective.value(X), -np.inf)
     top = float(value.max())
     return np.exp(value - top) if math.isfinite(top) else None
-
-
-def _gain(view: View, best: float) -> Gain | None:
-    """Return log EI-CFX over the best potential so far, as in the paper: without a cost."""
-    potential = potential_of(view.answer)
-    if potential is None or view.surrogate is None or best >= 1.0:
-        return None
-    carried = potential if view.link is None else Linked(potential, view.link)
-    return Gain(view.surrogate, view.region, carried, best, 0.0)
-
-
-def _same(low: float, high: float) -> tuple[float, float]:
-    return low, high

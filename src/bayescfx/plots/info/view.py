@@ -10,43 +10,25 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys
-from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.links import Logit
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.cells import UNKNOWN
 from bayescfx.space.region import Region
-from bayescfx.tables import Row
-
-_LEAST = 3  # rows below which a surrogate says nothing
-_EXACT = 10  # changes up to which every subset is looked at
-_ORDERS = 64  # random orders beyond that
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An answer, its region, and what was evaluated, as codes.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    region : Region
-        What was allowed; without the rules that a file could not hold.
-    X : ndarray of shape (n, d)
-        Codes of the rows that were evaluated, faults left out.
-    y : ndarray of shape (n,)
-        Their outputs.
-    """
+    """An answer, its region, and what was evaluated, as codes."""
 
     answer: Explanation
-    region: Region
-    X: Array
-    y: Array
+    region: Region  # what was allowed; without the rules that a file could not hold
+    X: Array  # codes (n, d) of the rows that were evaluated, faults left out
+    y: Array  # their outputs (n,)
 
     @classmethod
     def of(cls, answer: Explanation) -> View:
@@ -55,17 +37,12 @@ class View:
             # What there is to say about this query was said when the question was asked.
             warnings.simplefilter("ignore", BayesCFXWarning)
             region = answer.space.around(answer.layout.table([list(answer.query)]))
-        X, y = _evaluated(answer, region)
-        return cls(answer, region, X, y)
-
-    def codes(self, row: Row) -> Array:
-        """Return the codes ``(d,)`` of one row of the answer."""
-        return np.asarray(self.region.encode(self.answer.layout.table([list(row)]))[0])
+        return cls(answer, region, *_evaluated(answer, region))
 
     @cached_property
     def answers(self) -> Array:
         """Codes ``(k, d)`` of the counterfactuals."""
-        return np.array([self.codes(c.row) for c in self.answer.counterfactuals])
+        return self.region.encode(self.answer.rows)
 
     @cached_property
     def link(self) -> Logit | None:
@@ -76,14 +53,12 @@ class View:
     @cached_property
     def surrogate(self) -> Surrogate | None:
         """The surrogate, or nothing where too little is known."""
-        if len(self.y) < _LEAST or np.ptp(self.y) == 0.0:
+        if len(self.y) < 3 or np.ptp(self.y) == 0.0:
             return None
-        settings = SurrogateSettings()
-        chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
-        y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
+        y = self.y if self.link is None else self.link.forward(self.y)
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", BayesCFXWarning)
-            return learn(settings, self.region, self.X[chosen], y, None, NEVER)
+            return learn(SurrogateSettings(), self.region, self.X, y, centres=self.answers[:4])
 
     @cached_property
     def doubt(self) -> float:
@@ -98,84 +73,82 @@ class View:
         u = mean + deviations * self.doubt * std
         return np.asarray(u if self.link is None else self.link.inverse(u))
 
+    def accepted(self, y: Array) -> Mask:
+        """Return which outputs count as reached."""
+        return contains(self.answer.accepted, y)
+
     def moved(self, which: int) -> Indices:
         """Return the positions of the features in which an answer differs from the query."""
         return np.flatnonzero(self.region.changes(self.answers[[which]])[0])
 
     def followed(self, which: int) -> Indices:
         """Return the positions of derived features that followed."""
-        codes = self.answers[which]
-        same = (codes == self.region.query) | (np.isnan(codes) & np.isnan(self.region.query))
+        same = same_codes(self.answers[which], self.region.query)
         return np.setdiff1d(np.flatnonzero(~same), self.moved(which))
 
+    def by_effect(self, which: int) -> list[tuple[int, float | None]]:
+        """Return the changed features with their effects, the most effective first.
+
+        Without a surrogate there are no effects, and the longest move comes first.
+        """
+        moved, effects = self.moved(which), self.effects(which)
+        if effects is None:
+            length = np.abs(self.answers[which, moved] - self.region.query[moved])
+            length = np.where(
+                self.region.categorical[moved], 1.0, length / self.region.scale[moved]
+            )
+            return [(int(j), None) for j in moved[np.argsort(-length, kind="stable")]]
+        order = np.argsort(-np.abs(effects), kind="stable")
+        return [(int(moved[i]), float(effects[i])) for i in order]
+
     def effects(self, which: int) -> Array | None:
-        """Return what each change of an answer contributes to the output.
+        """Return what each change of an answer contributes to the output, None without a surrogate.
 
-        Shapley values of the changes: averages over the orders in which they can be made. Where
-        only some of them are made, the output is the model's if it is known, else the
-        surrogate's. They sum up to the whole change of the model's output.
-
-        Returns
-        -------
-        ndarray of shape (changes,), or None without a surrogate
+        Shapley values of the changes: averages over the orders in which they can be made, over all
+        orders up to 10 changes. Where only some of them are made, the output is the model's if it
+        is known, else the surrogate's. They sum up to the whole change of the model's output.
         """
         moved = self.moved(which)
-        if self.surrogate is None or not len(moved):
+        k = len(moved)
+        if self.surrogate is None or not k:
             return None
-        if len(moved) <= _EXACT:
-            return self._exact(which, moved)
+        found = np.zeros(k)
+        if k <= 10:
+            bits = np.arange(2**k)
+            subsets = (bits[:, None] >> np.arange(k) & 1).astype(bool)
+            worth, size = self._worth(which, moved, subsets), subsets.sum(axis=1)
+            share = np.array([1.0 / (k * math.comb(k - 1, made)) for made in range(k)])
+            for i in range(k):
+                without = bits[~subsets[:, i]]
+                found[i] = share[size[without]] @ (worth[without | 1 << i] - worth[without])
+            return found
         rng = np.random.default_rng(0)
-        orders = [rng.permutation(len(moved)) for _ in range(_ORDERS // 2)]
-        found = np.zeros(len(moved))
+        orders = [rng.permutation(k) for _ in range(32)]
         for order in [*orders, *(order[::-1] for order in orders)]:
-            made = np.tril(np.ones((len(moved) + 1, len(moved)), dtype=bool), -1)
-            subsets = np.zeros_like(made)
-            subsets[:, order] = made
+            subsets = np.zeros((k + 1, k), dtype=bool)
+            subsets[:, order] = np.tril(np.ones((k + 1, k), dtype=bool), -1)
             found[order] += np.diff(self._worth(which, moved, subsets))
         return found / (2 * len(orders))
-
-    def _exact(self, which: int, moved: Indices) -> Array:
-        k = len(moved)
-        subsets = np.array([[bits >> i & 1 for i in range(k)] for bits in range(2**k)], dtype=bool)
-        worth = self._worth(which, moved, subsets)
-        found = np.zeros(k)
-        for bits, made in enumerate(subsets):
-            size = int(made.sum())
-            for i in np.flatnonzero(~made):
-                weight = math.factorial(size) * math.factorial(k - size - 1) / math.factorial(k)
-                found[i] += weight * (worth[bits | 1 << i] - worth[bits])
-        return found
 
     def _worth(self, which: int, moved: Indices, subsets: Mask) -> Array:
         """Return the outputs with only some of the changes made: the model's where known."""
         X = np.tile(self.region.query, (len(subsets), 1))
         X[:, moved] = np.where(subsets, self.answers[which, moved], self.region.query[moved])
         X = self.region.complete(X)
-        worth = self.predict(X)
-        for i, key in enumerate(row_keys(X)):
-            worth[i] = self._known.get(key, worth[i])
+        pairs = zip(row_keys(X), self.predict(X), strict=True)
+        worth = np.array([self._known.get(key, y) for key, y in pairs])
         worth[~subsets.any(axis=1)] = self.answer.output
         worth[subsets.all(axis=1)] = self.answer.counterfactuals[which].output
         return worth
 
     @cached_property
     def _known(self) -> dict[bytes, float]:
-        """The model's outputs by the exact codes of a row."""
         return dict(zip(row_keys(self.X), self.y.tolist(), strict=True))
 
-    def by_effect(self, which: int) -> Indices:
-        """Return the changed features, the most effective first; without a surrogate by length."""
-        moved = self.moved(which)
-        effects = self.effects(which)
-        if effects is None:
-            length = np.abs(self.answers[which, moved] - self.region.query[moved])
-            unordered = self.region.categorical[moved]
-            effects = np.where(unordered, 1.0, length / self.region.scale[moved])
-        return moved[np.argsort(-np.abs(effects), kind="stable")]
 
-    def accepted(self, y: Array) -> Mask:
-        """Return which outputs count as reached."""
-        return contains(self.answer.accepted, y)
+def same_codes(a: Array, b: Array) -> Mask:
+    """Return where codes are equal; missing ones are."""
+    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
 def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
