@@ -1,0 +1,175 @@
+"""What changes, in numbers: effects, scales, and many answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.plots.info.changes import change_info, movement_info
+from bayescfx.plots.info.scales import Scale
+from bayescfx.plots.info.view import View
+from tests.plots.conftest import SLOPES, with_row
+
+
+def test_effects_sum_up_to_the_whole_change_and_match_a_linear_model(
+    numbers: cfx.Explanation,
+) -> None:
+    view = View.of(numbers)
+    effects = view.effects(0)
+    assert effects is not None
+    whole = numbers.best.output - numbers.output
+    assert effects.sum() == pytest.approx(whole)
+    moved = view.moved(0)
+    change = view.answers[0, moved] - view.region.query[moved]
+    np.testing.assert_allclose(effects, SLOPES[moved] * change, atol=0.05)
+
+
+@pytest.mark.parametrize("d", [4, 12])
+def test_effects_sum_up_exactly_whether_all_orders_or_some_are_looked_at(d: int) -> None:
+    X = np.random.default_rng(0).uniform(size=(50, d))
+    slopes = np.arange(1.0, d + 1)
+    answer = cfx.explain(
+        lambda X: (X @ slopes) ** 2, X[0], cfx.Space.from_data(X), 50.0, budget=30, rng=0
+    )
+    view = View.of(with_row(answer, X[1]))
+    effects = view.effects(0)
+    assert effects is not None
+    assert len(effects) == d
+    whole = view.answer.best.output - view.answer.output
+    assert effects.sum() == pytest.approx(whole)
+
+
+def test_effects_use_what_the_model_said_where_it_was_asked(numbers: cfx.Explanation) -> None:
+    row = np.array([0.6, 0.2, 0.5])
+    parts = np.array([[0.6, 0.5, 0.5], [0.4, 0.2, 0.5]])
+    known = cfx.Evaluations(numbers.evaluations.rows, numbers.evaluations.outputs)
+    known.append(parts, [10.0, -20.0])
+    best = replace(numbers.best, row=row, output=3.0)
+    view = View.of(replace(numbers, counterfactuals=(best,), evaluations=known))
+    f = numbers.output
+    expected = np.array([((10 - f) + (3 + 20)) / 2, ((-20 - f) + (3 - 10)) / 2])
+    effects = view.effects(0)
+    assert effects is not None
+    np.testing.assert_allclose(effects, expected)
+
+
+def test_changes_come_by_effect_each_on_its_own_scale(numbers: cfx.Explanation) -> None:
+    info = change_info(View.of(with_row(numbers, np.array([0.6, 0.2, 0.4]))))
+    assert [change.name for change in info.changes] == ["x0", "x1", "x2"]
+    first = info.changes[0]
+    low, high = (float(end) for end in first.ends)
+    assert first.start == pytest.approx((0.4 - low) / (high - low), abs=2e-3)
+    assert first.end == pytest.approx((0.6 - low) / (high - low), abs=2e-3)
+    assert first.allowed[0] == pytest.approx((0.3 - low) / (high - low), abs=2e-3)
+    assert first.allowed[1] == pytest.approx(first.end, abs=1e-9)
+    assert (first.before, first.after) == ("0.4", "0.6")
+    assert first.effect_text.startswith("+0.8")
+    assert info.changes[2].effect_text.startswith("−0.")
+
+
+def test_every_kind_of_feature_is_on_the_chart_with_derived_ones_last(
+    mixed: cfx.Explanation,
+) -> None:
+    row = mixed.query.copy()
+    new = {"job": "clerk", "school": "high", "weekday": 6, "since": pd.Timestamp("2020-03-01")}
+    new |= {"weight": 60.0, "bmi": 60.0 / row["height"] ** 2, "hours <b>&$x$": 55}
+    for name, value in new.items():
+        row[name] = value
+    info = change_info(View.of(with_row(mixed, row)))
+    found = {change.name: change for change in info.changes}
+    assert set(found) == set(new)
+    assert info.changes[-1].name == "bmi"
+    assert [change.derived for change in info.changes] == [False] * 6 + [True]
+    assert found["bmi"].effect is None
+    assert found["weekday"].wraps
+    assert not found["since"].wraps
+    assert found["since"].after == "2020-03-01"
+    assert not found["job"].ordered
+    assert found["job"].levels == (0.0, 0.5, 1.0)
+    assert found["school"].ordered
+
+
+def test_a_chart_says_how_many_changes_it_leaves_out() -> None:
+    d = 15
+    X = np.random.default_rng(0).uniform(size=(40, d))
+    answer = cfx.explain(
+        lambda X: X.sum(axis=1), X[0], cfx.Space.from_data(X), 20.0, budget=20, rng=0
+    )
+    info = change_info(View.of(with_row(answer, X[1])))
+    assert (len(info.changes), info.hidden) == (12, 3)
+
+
+def test_a_target_out_of_reach_stays_on_the_chart(mixed: cfx.Explanation) -> None:
+    prediction = change_info(View.of(mixed)).prediction
+    assert not prediction.reached
+    ((low, high),) = prediction.accepted
+    assert prediction.end < low < high <= 1.0
+    assert prediction.start < prediction.end
+
+
+def test_open_targets_reach_to_the_end_of_the_scale() -> None:
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    answer = cfx.explain(
+        lambda X: X[:, 0], [0.2, 0.5], cfx.Space.from_data(X), cfx.at_least(0.6), budget=15, rng=0
+    )
+    ((low, high),) = change_info(View.of(answer)).prediction.accepted
+    assert 0.0 < low < high == 1.0
+
+
+def test_a_chart_works_without_enough_rows_for_a_surrogate(numbers: cfx.Explanation) -> None:
+    bare = replace(numbers, evaluations=cfx.Evaluations())
+    info = change_info(View.of(bare))
+    assert [change.effect for change in info.changes] == [None] * len(numbers.best.changes)
+
+
+def test_evaluations_of_other_columns_are_left_aside(numbers: cfx.Explanation) -> None:
+    strange = replace(numbers, evaluations=cfx.Evaluations(np.zeros((5, 7)), np.arange(5.0)))
+    assert len(View.of(strange).y) == 0
+
+
+def test_derived_columns_whose_function_is_lost_count_as_changes(mixed: cfx.Explanation) -> None:
+    again = cfx.Explanation.from_json(mixed.to_json())
+    before, after = (change_info(View.of(answer)) for answer in (mixed, again))
+    assert {c.name for c in before.changes} == {c.name for c in after.changes}
+    assert not any(c.derived for c in after.changes)
+
+
+def test_scales_name_their_codes() -> None:
+    moments = cfx.Moment("2020-01-01", "2020-01-31")
+    assert Scale(moments, 0.0, 30.0).label(2.0) == "2020-01-03"
+    assert Scale(cfx.Moment("2020-01-01", "2020-01-31", "h"), 0, 9).label(2) == "2020-01-01 02:00"
+    levels = Scale(cfx.Categorical(range(40)), 0.0, 39.0)
+    assert len(levels.levels) == 0
+    assert [text for _, text in levels.ticks(3)] == ["0", "20", "39"]
+    assert Scale(cfx.Real(0, 1), 0, 1).label(float("nan")) == "missing"
+    assert Scale(cfx.Real(2, 2), 2, 2).place(2.0) == 0.5
+
+
+# ── many answers ──
+
+
+def test_movements_count_every_change_of_the_best_answers(many: cfx.Explanations) -> None:
+    info = movement_info(many)
+    assert (info.answers, info.reached) == (4, sum(a.reached for a in many))
+    expected = pd.Series([str(n) for a in many for n in a.best.changes]).value_counts()
+    assert {m.name: m.times for m in info.movements} == expected.to_dict()
+    assert [m.times for m in info.movements] == sorted(expected, reverse=True)
+
+
+def test_movements_are_signed_in_units_of_change_and_short_on_a_circle(
+    mixed: cfx.Explanation,
+) -> None:
+    row = mixed.query.copy()
+    row["weekday"], row["job"], row["weight"] = 6, "clerk", row["weight"] - 5.0
+    row["bmi"] = row["weight"] / row["height"] ** 2
+    found = {m.name: m for m in movement_info([with_row(mixed, row)] * 2).movements}
+    unit = dict(zip(mixed.space.schema.names, mixed.space.scale, strict=True))
+    assert found["weekday"].median == pytest.approx(-2 / unit["weekday"])
+    assert found["weight"].moves == pytest.approx([-5 / unit["weight"]] * 2)
+    assert found["job"].median is None
+    assert found["job"].usual == "cook → clerk"
+    assert found["job"].times == 2

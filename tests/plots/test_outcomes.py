@@ -1,0 +1,70 @@
+"""How the search went and what outputs are worth, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayescfx as cfx
+from bayescfx import plots
+from bayescfx.plots.info.outcomes import convergence_info, potential_info
+from tests.plots.conftest import linear
+
+
+def test_convergence_tells_the_first_row_that_was_accepted(numbers: cfx.Explanation) -> None:
+    info = convergence_info(numbers)
+    (low, high), y = numbers.accepted[0], numbers.evaluations.outputs
+    first = int(np.flatnonzero((y >= low) & (y <= high))[0]) + 1
+    assert info.reached_at == first
+    assert info.scores is not None
+    np.testing.assert_allclose(np.maximum.accumulate(info.scores), info.best)
+
+
+def test_convergence_of_shared_evaluations_shows_the_trace_alone(
+    numbers: cfx.Explanation,
+) -> None:
+    known = cfx.Evaluations(np.zeros((3, 3)), np.zeros(3))
+    info = convergence_info(replace(numbers, evaluations=known))
+    assert info.scores is None
+    assert info.reached_at is not None
+    assert info.best[info.reached_at - 1] >= 0.99
+
+
+def test_nothing_is_reached_out_of_reach(mixed: cfx.Explanation) -> None:
+    assert convergence_info(mixed).reached_at is None
+
+
+def test_the_potential_is_nothing_at_the_query_and_whole_at_the_target(
+    numbers: cfx.Explanation,
+) -> None:
+    info = potential_info(numbers)
+    assert info.share is not None
+    at = dict(zip(info.outputs.tolist(), info.share.tolist(), strict=True))
+    assert at[numbers.output] == 0.0
+    assert np.interp(numbers.output + 1.5, info.outputs, info.share) == pytest.approx(1.0, abs=1e-3)
+    assert info.outputs[0] < info.reachable[0] <= info.reachable[1] < info.outputs[-1]
+
+
+class Bump:
+    """A potential of the user's own."""
+
+    def value(self, y: Any) -> Any:
+        return np.exp(-((np.asarray(y) - 3.0) ** 2))
+
+    def slope(self, y: Any) -> Any:
+        return -2 * (np.asarray(y) - 3.0) * self.value(y)
+
+
+def test_of_a_potential_of_the_users_own_only_the_target_is_left_after_json() -> None:
+    X = np.random.default_rng(0).uniform(size=(60, 3))
+    answer = cfx.explain(linear, X[0] * 0 + 0.4, cfx.Space.from_data(X), Bump(), budget=30, rng=0)
+    assert potential_info(answer).share is not None
+    again = cfx.Explanation.from_json(answer.to_json())
+    info = potential_info(again)
+    assert info.share is None
+    assert info.accepted == answer.accepted
+    plots.potential(again)
+    plots.convergence(again)
