@@ -1,8 +1,7 @@
-"""Projected gradient ascent: the recurrence, its projection, its starts and its certificate."""
+"""Projected gradient ascent: the recurrence, its starts and its certificate."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -11,35 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import LinearConstraint, linprog, minimize
 
-from bayescfx.arrays import Array
-from bayescfx.errors import InfeasibleError, MissingExtraError, ModelError
-from bayescfx.features import Categorical, Integer, Real
+from bayescfx.features import Real
 from bayescfx.potentials.family import AEP
 from bayescfx.potentials.targets import at_least, change, increase
 from bayescfx.search.gradient import ProjectedGradient, natural_step
-from bayescfx.search.polytope import Polytope, Slice
-from bayescfx.search.slopes import difference_quotients
 from bayescfx.space.space import Space
 from bayescfx.theory.certificate import LocalOptimum, certify_run
-from tests.search.test_searches import KINDS, Kind, ask, finish
-
-AB = Space({"a": Real(0, 4), "b": Real(0, 40)})  # scales 1 and 10
-
-
-def smooth(rows: pd.DataFrame) -> Any:
-    return rows["a"] ** 2 + np.sin(rows["b"] / 10.0)
-
-
-def smooth_slope(rows: pd.DataFrame) -> Array:
-    return np.stack([2.0 * rows["a"], np.cos(rows["b"] / 10.0) / 10.0], axis=1)
-
-
-SMOOTH = Kind(AB, {"a": 1.0, "b": 10.0}, smooth, lambda r: r["a"] >= 0, increase(by=2.0))
-
+from tests.search.kinds import AB, KINDS, SMOOTH, Kind, ask, finish, smooth, smooth_slope
 
 # ── the recurrence ──
 
@@ -176,64 +154,6 @@ def test_a_query_that_breaks_a_rule_is_no_start() -> None:
     assert len(model.rows) > 1
 
 
-# ── projection ──
-
-
-@given(
-    seed=st.integers(0, 10_000),
-    k=st.integers(1, 6),
-    rules=st.integers(0, 4),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_projection_is_the_nearest_point(seed: int, k: int, rules: int) -> None:
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(rules, k)) * 10.0 ** rng.uniform(-2, 2, size=(rules, 1))
-    middle = rng.uniform(0.2, 0.8, size=k)
-    body = Polytope(
-        np.zeros(k), np.ones(k), A, A @ middle + rng.uniform(0, 0.3, rules) * np.abs(A).sum(axis=1)
-    )
-    z = rng.normal(scale=2.0, size=k)
-    nearest = body.project(z)
-    size = np.abs(A).sum(axis=1) + 1.0
-    assert (A @ nearest - body.b <= 1e-9 * size).all()
-    assert ((nearest >= 0) & (nearest <= 1)).all()
-    # variational inequality: no point of the set lies on z's side of the supporting plane
-    for vertex in _vertices(body, z, rng):
-        assert (z - nearest) @ (vertex - nearest) <= 1e-7 * (1.0 + np.linalg.norm(z))
-
-
-def _vertices(body: Polytope, z: Array, rng: np.random.Generator) -> list[Array]:
-    """Return points of the set that are extreme in some direction, towards `z` included."""
-    found = []
-    bounds = list(zip(body.low, body.high, strict=True))
-    for direction in (z - body.project(z), *rng.normal(size=(4, len(z)))):
-        found.append(np.asarray(linprog(-direction, body.A, body.b, bounds=bounds).x))
-    return found
-
-
-def test_the_projection_agrees_with_a_general_solver() -> None:
-    A, b = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, -2.0]]), np.array([1.0, 0.1])
-    body = Polytope(np.zeros(3), np.ones(3), A, b)
-    z = np.array([1.4, 0.9, -0.3])
-
-    def squared(x: Array) -> float:
-        return float(((x - z) ** 2).sum())
-
-    rules = LinearConstraint(A, ub=b)
-    general = minimize(
-        squared, np.full(3, 0.1), bounds=[(0, 1)] * 3, constraints=rules, method="SLSQP", tol=1e-12
-    )
-    np.testing.assert_allclose(body.project(z), general.x, atol=1e-6)
-
-
-def test_linear_rules_over_other_features_count_with_their_values() -> None:
-    space = Space({"a": Real(0, 4), "n": Integer(0, 9), "c": Real(0, 4)}).require("a + n <= 5")
-    region = space.around({"a": 1.0, "n": 3, "c": 1.0})
-    part = Slice(region, region.query)
-    assert part.features.tolist() == [0, 2]
-    np.testing.assert_allclose(part.project(np.array([9.0, 1.0])), [2.0, 1.0])
-
-
 def test_ascent_slides_along_a_linear_rule() -> None:
     # the best point of a + b/10 <= 2.5 for f = 2a + b/10 is (2.5, 0)
     given = Kind(
@@ -248,22 +168,6 @@ def test_ascent_slides_along_a_linear_rule() -> None:
     visits = list(search.visits(question))
     np.testing.assert_allclose(visits[-1].point, [2.5, 0.0], atol=1e-2)
     assert isinstance(certify_run(search, question, visits), LocalOptimum)
-
-
-def test_without_quadprog_linear_rules_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "quadprog", None)
-    body = Polytope(np.zeros(2), np.ones(2), np.ones((1, 2)), np.ones(1))
-    message = r"needs quadprog, which is not installed. Run: pip install 'bayescfx\[gradient\]'"
-    with pytest.raises(MissingExtraError, match=message):
-        body.project(np.array([2.0, 2.0]))
-    question, _ = ask(KINDS["real"], 60)
-    assert ProjectedGradient().run(question) == "converged"  # a box needs no quadprog
-
-
-def test_an_empty_set_is_an_error() -> None:
-    body = Polytope(np.zeros(1), np.ones(1), np.array([[-1.0]]), np.array([-2.0]))
-    with pytest.raises(InfeasibleError, match="no point of the limits satisfies every linear rule"):
-        body.project(np.array([0.5]))
 
 
 # ── what moves ──
@@ -299,110 +203,3 @@ def test_single_precision_columns_get_single_precision_numbers() -> None:
     assert ProjectedGradient().run(question) == "converged"
     assert question.reached
     assert model.rows["a"].dtype == np.float32
-
-
-# ── gradients ──
-
-
-class Watched:
-    """The model 2a + b, and the rows that it was asked for last."""
-
-    def __init__(self, fails_at: float = np.inf) -> None:
-        self.rows = np.empty((0, 2))
-        self.fails_at = fails_at
-
-    def __call__(self, X: Array) -> Array:
-        self.rows = X
-        return np.where(X[:, 0] == self.fails_at, np.nan, 2.0 * X[:, 0] + X[:, 1])
-
-
-def test_differences_go_where_the_rules_allow() -> None:
-    region = AB.require("a <= 1").fix("b").around({"a": 1.0, "b": 10.0})
-    f = Watched()
-    found = difference_quotients(f, region, region.query, np.array([0]), np.array([0.5]))
-    assert f.rows.tolist() == [[1.0, 10.0], [0.5, 10.0]]
-    assert found[0] == 12.0
-    assert found[1].tolist() == [2.0]
-    locked = AB.require("a + b == 11").around({"a": 1.0, "b": 10.0})
-    found = difference_quotients(f, locked, locked.query, np.array([0, 1]), np.array([0.5, 0.5]))
-    assert f.rows.tolist() == [[1.0, 10.0]]
-    assert found[1].tolist() == [0.0, 0.0]
-
-
-def test_differences_on_a_grid_are_whole_steps() -> None:
-    region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
-    f = Watched()
-    found = difference_quotients(f, region, region.query, region.free, np.array([0.25, 0.25]))
-    assert f.rows.tolist() == [[1.0, 3.0], [0.75, 3.0], [1.0, 4.0]]
-    assert found[1].tolist() == [2.0, 1.0]
-
-
-def test_a_difference_without_an_output_counts_as_flat() -> None:
-    region = AB.around({"a": 1.0, "b": 10.0})
-    f = Watched(fails_at=1.5)
-    found = difference_quotients(f, region, region.query, np.array([0, 1]), np.array([0.5, 0.5]))
-    assert found[1].tolist() == [0.0, 1.0]
-
-
-MIXED = replace(
-    SMOOTH,
-    space=Space({"k": Categorical(["x", "y"]), "a": Real(0, 4), "b": Real(0, 40)}),
-    query={"k": "x", "a": 1.0, "b": 10.0},
-)
-
-
-@pytest.mark.parametrize(
-    "gradient",
-    [
-        smooth_slope,  # numeric columns
-        lambda r: np.column_stack([np.full(len(r), np.nan), smooth_slope(r)]),  # every column
-        lambda r: pd.DataFrame(smooth_slope(r), columns=["a", "b"])[["b", "a"]],  # by name
-    ],
-)
-def test_a_gradient_may_come_in_any_of_three_shapes(gradient: Callable[[Any], Any]) -> None:
-    question, model = ask(MIXED, 100)
-    visits = list(ProjectedGradient(gradient=gradient, restarts=0).visits(question))
-    plain, _ = ask(SMOOTH, 100)
-    expected = list(ProjectedGradient(gradient=smooth_slope, restarts=0).visits(plain))
-    np.testing.assert_allclose([v.point[1:] for v in visits], [v.point for v in expected])
-    assert len(model.rows) < 3 * len(visits)  # no rows for differences
-
-
-def test_arrays_give_gradients_by_column() -> None:
-    w = np.array([1.0, 2.0])
-    given = Kind(
-        Space.from_data(np.random.default_rng(0).uniform(size=(50, 2))),
-        np.array([0.2, 0.2]),
-        lambda rows: rows @ w,
-        lambda rows: rows >= 0,
-        increase(by=0.5),
-    )
-    question, model = ask(given, 40)
-    search = ProjectedGradient(gradient=lambda rows: np.tile(w, (len(rows), 1)))
-    assert search.run(question) == "converged"
-    assert question.reached
-    assert isinstance(model.calls[-1], np.ndarray)
-
-
-@pytest.mark.parametrize(
-    ("gradient", "message"),
-    [
-        (
-            lambda r: np.zeros((len(r), 5)),
-            r"`gradient` must return shape \(1, 3\), one derivative per column of the rows; "
-            r"got \(1, 5\).",
-        ),
-        (
-            lambda r: np.full((len(r), 2), np.inf),
-            "`gradient` must return finite numbers; got inf for 'a'. Leave it out to use finite",
-        ),
-        (
-            lambda r: pd.DataFrame({"a": np.zeros(len(r))}),
-            "`gradient` must return finite numbers; got nan for 'b'.",
-        ),
-    ],
-)
-def test_a_wrong_gradient_is_explained(gradient: Callable[[Any], Any], message: str) -> None:
-    question, _ = ask(MIXED, 100)
-    with pytest.raises(ModelError, match=message):
-        ProjectedGradient(gradient=gradient).run(question)

@@ -13,20 +13,14 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import OutOfTime, SpaceError
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
-from bayescfx.features import Categorical, Integer, Ordinal, Real
-from bayescfx.model.model import Model
-from bayescfx.potentials.targets import increase
-from bayescfx.potentials.wishes import Target
+from bayescfx.deadline import Deadline
+from bayescfx.errors import SpaceError
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Question, Search
-from bayescfx.space.space import Space
+from bayescfx.search.question import Search
+from tests.search.kinds import KINDS, ask, finish
 
 METHODS: dict[str, Search] = {
     "bayes-cfx": BayesCFX(),
@@ -36,148 +30,9 @@ METHODS: dict[str, Search] = {
     "gradient": ProjectedGradient(),
 }
 STEPS = {"bayes-cfx": 9, "bayes": 9, "random": 40, "lbfgsb": 60, "gradient": 60}  # budgets
-WISH = increase(by=1.0)
-LEVELS = ["red", "green", "blue", "grey"]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A space with a query, a model, a wish that is easy to fulfil, and a check of raw rows."""
-
-    space: Space
-    query: Any
-    model: Callable[[pd.DataFrame], Any]
-    check: Callable[[pd.DataFrame], Any]
-    target: Target = WISH
-
-
-def _kinds() -> dict[str, Kind]:
-    unit = {name: Real(0, 1) for name in "abcde"}
-    low = dict.fromkeys("abcde", 0.25)
-    abc = {name: unit[name] for name in "abc"}
-
-    def inside(rows: pd.DataFrame) -> Any:
-        return ((rows >= 0) & (rows <= 1)).to_numpy().all(axis=1)
-
-    def few_changes(rows: pd.DataFrame) -> Any:
-        return inside(rows) & ((rows != 0.25).to_numpy().sum(axis=1) <= 2)
-
-    return {
-        "real": Kind(
-            Space(abc), dict.fromkeys("abc", 0.25), lambda r: 2 * r["a"] + r["b"] - r["c"], inside
-        ),
-        "integer": Kind(
-            Space({name: Integer(0, 9) for name in "abc"}),
-            {"a": 2, "b": 2, "c": 2},
-            lambda r: 0.2 * r["a"] + 0.1 * r["b"] - 0.1 * r["c"],
-            lambda r: r.isin(range(10)).all(axis=1) & (set(r.dtypes) == {np.dtype(int)}),
-        ),
-        "categorical": Kind(
-            Space({name: Categorical(LEVELS) for name in "abc"}),
-            {"a": "red", "b": "red", "c": "red"},
-            lambda r: 1.0 * (r["a"] == "blue") + 0.25 * (r["b"] != r["c"]),
-            lambda r: r.isin(LEVELS).all(axis=1),
-        ),
-        "mixed": Kind(
-            Space(
-                {
-                    "a": Real(0, 1),
-                    "b": Integer(0, 9),
-                    "c": Ordinal(["low", "mid", "high"]),
-                    "d": Categorical(LEVELS),
-                }
-            ),
-            {"a": 0.25, "b": 2, "c": "low", "d": "red"},
-            lambda r: 2 * r["a"] + 0.1 * r["b"] + 0.3 * (r["c"] == "high") + (r["d"] == "blue"),
-            lambda r: (
-                r["a"].between(0, 1)
-                & r["b"].isin(range(10))
-                & r["c"].isin(["low", "mid", "high"])
-                & r["d"].isin(LEVELS)
-            ),
-        ),
-        "at most k": Kind(
-            Space(unit).max_changes(2), low, lambda r: r.sum(axis=1) + r["a"], few_changes
-        ),
-        "text rules": Kind(
-            Space(abc).require("a <= b").require("a + b + c <= 2"),
-            dict.fromkeys("abc", 0.25),
-            lambda r: r["a"] + r["b"] + 0.5 * r["c"],
-            lambda r: inside(r) & (r["a"] <= r["b"]) & (r.sum(axis=1) <= 2),
-        ),
-        "callable rules": Kind(
-            Space(abc).require(lambda r: r["a"] ** 2 + r["b"] ** 2 <= 1, "in the disc"),
-            dict.fromkeys("abc", 0.25),
-            lambda r: 2 * r["a"] + r["b"] - r["c"],
-            lambda r: inside(r) & (r["a"] ** 2 + r["b"] ** 2 <= 1),
-        ),
-        "derived": Kind(
-            Space(abc).derive("c", lambda r: r["a"] * r["b"]),
-            {"a": 0.25, "b": 0.25, "c": 0.0625},
-            lambda r: r["a"] + 2 * r["c"],
-            lambda r: inside(r) & (r["c"] == r["a"] * r["b"]),
-        ),
-        "cyclic": Kind(
-            Space({"a": Real(0, 1), "b": Integer(0, 6, cyclic=True)}).move({"b": (-2, 2)}),
-            {"a": 0.25, "b": 0},
-            lambda r: 2 * r["a"] + 0.2 * (r["b"] == 5),
-            lambda r: r["a"].between(0, 1) & r["b"].isin([5, 6, 0, 1, 2]),
-        ),
-    }
-
-
-KINDS = _kinds()
 NO_GRADIENT = ("integer", "categorical")  # regions without a continuous feature
 PAIRS = [(m, k) for m in METHODS for k in KINDS if m != "gradient" or k not in NO_GRADIENT]
 every_pair = pytest.mark.parametrize(("method", "kind"), PAIRS)
-
-
-class Recorder:
-    """A model that keeps every row it was asked for."""
-
-    def __init__(self, model: Callable[[pd.DataFrame], Any]) -> None:
-        self.model = model
-        self.calls: list[pd.DataFrame] = []
-
-    def __call__(self, rows: pd.DataFrame) -> Any:
-        self.calls.append(rows.copy())
-        return self.model(rows)
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        return pd.concat(self.calls, ignore_index=True)
-
-
-def ask(
-    kind: Kind,
-    budget: int,
-    *,
-    weight: float = 0.0,
-    seed: int = 0,
-    n: int = 1,
-    deadline: Deadline = NEVER,
-    on_fault: OnFault = "raise",
-) -> tuple[Question, Recorder]:
-    """Return a question with f(query) evaluated, and the model that records it."""
-    region = kind.space.cost(weight=weight).around(kind.query)
-    model = Recorder(kind.model)
-    evaluator = Evaluator(
-        Model(model), region.schema, Evaluations(), deadline=deadline, on_fault=on_fault
-    )
-    account = evaluator.account(region, budget)
-    output = float(account.evaluate(region.query[None, :])[0])
-    rng = np.random.default_rng(seed)
-    return Question(account, output, kind.target, rng, deadline, n), model
-
-
-def finish(search: Search, question: Question) -> str:
-    """Run a search and return why it ended."""
-    try:
-        return search.run(question)
-    except Stop as stop:
-        return stop.reason
-    except OutOfTime:
-        return "timeout"
 
 
 @dataclass(frozen=True)
@@ -318,114 +173,6 @@ def test_a_gradient_search_turns_back_where_the_model_fails() -> None:
     question, _ = ask(faulty, 60, on_fault="skip")
     finish(METHODS["gradient"], question)
     assert question.score(question.y).max() > 0.6
-
-
-# ── random search ──
-
-SMALL = Kind(
-    Space({"a": Integer(0, 4), "b": Categorical(LEVELS)}).require(lambda r: r["a"] != 3),
-    {"a": 0, "b": "red"},
-    lambda r: 0.01 * r["a"],
-    lambda r: r["a"] != 3,
-)
-
-
-@pytest.mark.parametrize("batch", [1, 7, 64])
-def test_random_search_evaluates_a_finite_region_completely(batch: int) -> None:
-    question, model = ask(SMALL, 100)
-    assert RandomSearch(batch=batch).run(question) == "exhausted"
-    assert len(model.rows) == len(model.rows.drop_duplicates()) == 16
-
-
-@pytest.mark.parametrize("method", ["bayes", "lbfgsb"])
-def test_a_finite_region_is_exhausted(method: str) -> None:
-    question, model = ask(SMALL, 100)
-    assert METHODS[method].run(question) == "exhausted"
-    assert len(model.rows.drop_duplicates()) == 16
-
-
-def test_the_batch_does_not_change_what_is_drawn() -> None:
-    drawn = []
-    for batch in (1, 5, 32):
-        question, model = ask(KINDS["mixed"], 33, weight=0.1)
-        finish(RandomSearch(batch=batch), question)
-        drawn.append(model.rows)
-    pd.testing.assert_frame_equal(drawn[0], drawn[1])
-    pd.testing.assert_frame_equal(drawn[0], drawn[2])
-
-
-def test_random_search_stops_early_only_if_nothing_can_be_gained() -> None:
-    at_once = replace(KINDS["real"], target=increase(by=0.5))
-    question, _ = ask(at_once, 400)
-    assert RandomSearch(batch=1).run(question) == "converged"
-    assert question.hits.sum() == 1
-    for weight, n in ((0.1, 1), (0.0, 2)):
-        question, _ = ask(at_once, 400, weight=weight, n=n)
-        assert finish(RandomSearch(batch=1), question) == "budget"
-
-
-def test_other_seeds_give_other_rows() -> None:
-    one, two = run("random", "real", seed=0), run("random", "real", seed=1)
-    assert not one.rows.iloc[1:].isin(two.rows).any().any()
-
-
-# ── L-BFGS-B ──
-
-
-def test_lbfgsb_starts_at_the_query_with_forward_differences() -> None:
-    question, model = ask(KINDS["real"], 4)
-    finish(LBFGSB(difference=0.01), question)
-    moved = model.rows.to_numpy()[1:] - 0.25
-    np.testing.assert_allclose(moved, 0.01 * np.eye(3), atol=1e-12)
-
-
-def test_lbfgsb_finds_the_peak_of_a_smooth_model() -> None:
-    smooth = replace(KINDS["real"], model=lambda r: np.sin(2 * r["a"]) + r["b"] ** 2 - r["c"])
-    question, _ = ask(smooth, 200, weight=0.1)
-    finish(LBFGSB(), question)
-    assert question.score(question.y).max() > 0.999
-
-
-def test_lbfgsb_stays_at_a_query_without_slope_and_starts_again() -> None:
-    # AEP: exactly flat to the other side, where every forward difference leads
-    down = replace(KINDS["real"], model=lambda r: -r["a"] - r["b"] - r["c"] + 0.75)
-    question, model = ask(replace(down, target=increase(by=0.5)), 9)
-    finish(LBFGSB(), question)
-    rows = model.rows.to_numpy()
-    assert np.abs(rows[:4] - 0.25).max() < 1e-3
-    assert np.abs(rows[4] - 0.25).max() > 1e-2
-
-
-def test_lbfgsb_moves_integers_by_whole_steps_and_keeps_levels_within_a_climb() -> None:
-    question, model = ask(KINDS["mixed"], 12)
-    finish(LBFGSB(), question)
-    rows = model.rows
-    assert rows["b"].tolist()[:4] == [2, 2, 3, 2]
-    assert rows["c"].tolist()[:4] == ["low", "low", "low", "mid"]
-    # one climb is a point and its three neighbours, again and again, at one level
-    assert rows["d"].tolist() == ["red"] * 12
-
-
-# ── naive Bayes ──
-
-
-def test_naive_bayes_proposes_batches() -> None:
-    question, model = ask(KINDS["real"], 11, weight=0.1)
-    finish(NaiveBayes(starts=2, batch=4), question)
-    assert [len(call) for call in model.calls] == [1, 2, 4, 4]
-
-
-def test_naive_bayes_works_from_faults_alone_until_something_is_known() -> None:
-    given = KINDS["real"]
-    seen: list[int] = []
-
-    def late(rows: pd.DataFrame) -> Any:
-        seen.extend(range(len(rows)))
-        return given.model(rows) if len(seen) > 6 or len(seen) == 1 else np.full(len(rows), np.nan)
-
-    question, _ = ask(replace(given, model=late), 12, on_fault="skip")
-    assert finish(NaiveBayes(), question) in ("budget", "converged")
-    assert len(question.y) > 1
 
 
 # ── settings ──

@@ -26,8 +26,7 @@ from bayescfx.theory.certificate import (
     gradient_violation,
     lipschitz_violation,
 )
-from tests.search.test_gradient import SMOOTH, smooth_slope
-from tests.search.test_searches import ask
+from tests.search.kinds import SMOOTH, ask, smooth_slope
 
 SQUARE = Polytope(np.zeros(2), np.ones(2), np.empty((0, 2)), np.empty(0))
 RHO = AEP(0.0, 1.0)  # |rho'| <= 0.64, |rho''| <= 2

@@ -1,0 +1,37 @@
+"""Where the data of the experiments are, if they are anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from experiments import data
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def data_folder() -> Path | None:
+    """Return the folder with both data files, or None."""
+    for place in (os.environ.get(data.VARIABLE), ROOT.parent / "shared" / "data"):
+        if place and all((Path(place) / n).exists() for n in ("adult.csv.gz", "nyc_taxi.csv.gz")):
+            return Path(place)
+    return None
+
+
+FOLDER = data_folder()
+needs_data = pytest.mark.skipif(
+    FOLDER is None, reason=f"no folder with adult.csv.gz and nyc_taxi.csv.gz in {data.VARIABLE}"
+)
+
+
+@pytest.fixture
+def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the data folder, and the network."""
+    monkeypatch.delenv(data.VARIABLE, raising=False)
+
+    def unreachable() -> Any:
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "_fetch", unreachable)
