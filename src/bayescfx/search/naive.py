@@ -17,7 +17,7 @@ from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds, drive
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn_question
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows, sample
 
@@ -99,9 +99,8 @@ class NaiveBayes:
                     return "exhausted"
                 yield np.array(batch)
                 continue
-            potentials = question.score(question.account.evaluator.y)
-            surrogate = learn_question(
-                self.surrogate, question, potentials, surrogate, question.deadline
+            surrogate = surrogate_of(
+                question, self.surrogate, surrogate, question.deadline, question.score
             )
             found = self._propose(question, surrogate)
             if found.exhausted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,21 +74,26 @@ class Surrogate:
         return mean, std, pull(X, d_mean), pull(X, d_std)
 
 
-def learn_question(
-    settings: SurrogateSettings,
+def surrogate_of(
     question: Question,
-    outputs: Array,
+    settings: SurrogateSettings | None = None,
     before: Surrogate | None = None,
     deadline: Deadline = NEVER,
+    values: Callable[[Array], Array] | None = None,
 ) -> Surrogate:
-    """Return the surrogate of everything known of a model that matters to a question.
+    """Return the surrogate of f after everything known that matters to a question.
 
-    `outputs` ``(n,)`` belong to the rows of ``question.account.evaluator.X``: the model's on the
-    surrogate's scale, or their potentials.
+    With `values`, a function of outputs ``(n,)`` such as the potential, the surrogate of that.
     """
-    best = question.X[np.argsort(-question.score(question.y), kind="stable")[:4]]
-    X = question.account.evaluator.X
-    return learn(settings, question.region, X, outputs, before, deadline, best)
+    settings = settings or SurrogateSettings()
+    X, y = question.account.evaluator.X, question.account.evaluator.y
+    if len(X) > settings.points:
+        best = np.argsort(-question.score(question.y), kind="stable")[:4]
+        chosen = relevant(question.region, X, settings.points, question.X[best])
+        X, y = X[chosen], y[chosen]
+    return learn(
+        settings, question.region, X, (values or question.to_surrogate)(y), before, deadline
+    )
 
 
 def learn(
@@ -95,19 +101,14 @@ def learn(
     region: Region,
     X: Array,
     y: Array,
-    before: Surrogate | None = None,
-    deadline: Deadline = NEVER,
-    centres: Array | None = None,
+    before: Surrogate | None,
+    deadline: Deadline,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
 
     Hyperparameters are learnt anew at every step while rows are few, then each time their number
-    has grown by a quarter; in between the surrogate is only conditioned on the new rows. With
-    `centres` ``(c, d)`` only the rows that matter are seen, see `relevant`.
+    has grown by a quarter; in between the surrogate is only conditioned on the new rows.
     """
-    if centres is not None:
-        chosen = relevant(region, X, settings.points, centres)
-        X, y = X[chosen], y[chosen]
     coordinates = Coordinates.of(region, X)
     Z = coordinates(X)
     kernel = settings.kernel

@@ -117,15 +117,9 @@ def _prediction(view: View, which: int, change: str) -> Prediction:
     def place(y: float) -> float:
         return min(max((y - low) / (high - low), 0.0), 1.0)
 
-    return Prediction(
-        before=before,
-        after=after,
-        start=place(before),
-        end=place(after),
-        accepted=tuple((place(first), place(last)) for first, last in answer.accepted),
-        reached=counterfactual.valid,
-        change=change,
-    )
+    accepted = tuple((place(first), place(last)) for first, last in answer.accepted)
+    reached = counterfactual.valid
+    return Prediction(before, after, place(before), place(after), accepted, reached, change)
 
 
 def _signed(value: float, decimals: int) -> str:

@@ -62,14 +62,8 @@ def potential_info(answer: Explanation) -> PotentialInfo:
     # a thin target set must not fall between two points
     outputs = np.union1d(outputs, _shown(answer, *answers))
     potential = potential_of(answer)
-    return PotentialInfo(
-        outputs=outputs,
-        share=None if potential is None else _share(potential, outputs),
-        accepted=answer.accepted,
-        query=answer.output,
-        answers=answers,
-        reachable=answer.reachable,
-    )
+    share = None if potential is None else _share(potential, outputs)
+    return PotentialInfo(outputs, share, answer.accepted, answer.output, answers, answer.reachable)
 
 
 def output_range(answer: Explanation, margin: float, *outputs: float) -> tuple[float, float]:

@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.links import Logit
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.cells import UNKNOWN
@@ -55,10 +56,12 @@ class View:
         """The surrogate, or nothing where too little is known."""
         if len(self.y) < 3 or np.ptp(self.y) == 0.0:
             return None
-        y = self.y if self.link is None else self.link.forward(self.y)
+        settings = SurrogateSettings()
+        chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
+        y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", BayesCFXWarning)
-            return learn(SurrogateSettings(), self.region, self.X, y, centres=self.answers[:4])
+            return learn(settings, self.region, self.X[chosen], y, None, NEVER)
 
     @cached_property
     def doubt(self) -> float:
