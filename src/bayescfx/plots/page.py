@@ -30,7 +30,6 @@ body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica N
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .3rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; padding-top: .8rem;
   border-top: 1px solid #dadde0; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 p { margin: .4rem 0; max-width: 46rem; }
 .lead { font-size: 1.15rem; }
 .note, figcaption, footer { color: #595959; font-size: .875rem; }
@@ -55,10 +54,9 @@ td { overflow-wrap: anywhere; }
 tr { break-inside: avoid; }
 pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82rem;
   line-height: 1.4; border-radius: 4px; }
-summary { cursor: pointer; font-weight: 600; margin-top: 1rem; }
 @media print {
   body { margin: 0; max-width: none; font-size: 10.5pt; }
-  h2, h3 { break-after: avoid; }
+  h2 { break-after: avoid; }
   .whole { break-inside: avoid; }
   table { font-size: 9pt; }
   th, td { padding-top: .1rem; padding-bottom: .1rem; }
