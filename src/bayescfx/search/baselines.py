@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from bayescfx.arrays import Array
 from bayescfx.search.draws import fresh_rows
@@ -134,7 +134,7 @@ class LBFGSB:
 
         potentials(start[None, :])
         if len(line):
-            minimize(
+            scipy.optimize.minimize(
                 loss,
                 origin,
                 jac=True,
