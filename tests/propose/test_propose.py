@@ -607,7 +607,7 @@ def test_an_ascent_under_rules_and_kinks_ends_at_the_constrained_maximum() -> No
     M = root @ root.T + 0.1 * np.eye(d)
     centre, A, b = rng.normal(size=d), rng.normal(size=(3, d)), np.full(3, 0.3)
 
-    def kinked(rows: object, X: Array) -> tuple[Array, Array]:
+    def kinked(X: Array) -> tuple[Array, Array]:
         Z = X - centre
         value = -0.5 * np.einsum("ni,ij,nj->n", Z, M, Z) - worth * np.abs(X).sum(axis=1)
         return value, -Z @ M - worth * np.sign(X)

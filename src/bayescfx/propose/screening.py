@@ -1,0 +1,138 @@
+"""First candidates of a proposal: sparse changes of the query, and which features to change."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.errors import InfeasibleError
+from bayescfx.propose.free import FreeFeatures
+from bayescfx.propose.ledger import Ledger
+from bayescfx.propose.moves import MOST_ROWS, some
+from bayescfx.space.region import Region
+from bayescfx.space.sampling import sample
+
+
+def screen(ledger: Ledger, free: FreeFeatures, starts: Array, rng: np.random.Generator) -> None:
+    """Score a few hundred candidates spread over the region; the ledger remembers them.
+
+    `starts` ``(n, d)`` are promising rows, best first; they and changes of them are candidates
+    too.
+    """
+    region, bound, count = ledger.region, ledger.region.max_changes, len(free.all)
+    size = 512 if free.sloped.size else 1280  # more where no gradient helps afterwards
+    if bound is None or bound >= count:
+        # few changes as often as many, and all of them in the last third
+        sizes = np.ceil(count ** rng.random(size)).astype(np.intp)
+        sizes[size - size // 3 :] = count
+        pool = _changed(free, sizes, starts, rng)
+    else:
+        sets = _every_support(count, bound)
+        if sets is None:
+            _beam(ledger, free, bound, rng)
+            pool = _changed(free, rng.integers(1, bound + 1, size=size // 2), starts, rng)
+        else:
+            each = max(3, -(-2 * size // len(sets)))
+            pool = _on_supports(free, np.repeat(sets, each, axis=0), rng)
+    pool = region.snap(np.concatenate([starts, pool]))
+    allowed = ledger.allowed(pool)
+    if allowed.mean() < 0.5:
+        pool = np.concatenate([pool[allowed], sampled(region, size // 2, rng)])
+        allowed = np.ones(len(pool), dtype=bool)
+    ledger.value(pool[allowed], allowed=True)
+
+
+def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
+    """Return at most `n` rows of the region; none where nothing but the query is allowed."""
+    try:
+        return sample(region, n, rng)
+    except InfeasibleError:
+        return np.empty((0, len(region.query)))
+
+
+def _every_support(free: int, bound: int) -> Mask | None:
+    """All sets of 1 to `bound` of `free` features as masks ``(s, free)``; ``None`` if too many."""
+    count = sum(comb(free, size) for size in range(1, bound + 1))
+    if count > 300:
+        return None
+    masks = np.zeros((count, free), dtype=bool)
+    sets = (s for size in range(1, bound + 1) for s in combinations(range(free), size))
+    for row, members in enumerate(sets):
+        masks[row, list(members)] = True
+    return masks
+
+
+def _beam(
+    ledger: Ledger, free: FreeFeatures, bound: int, rng: np.random.Generator, width: int = 12
+) -> None:
+    """Grow sets of changed features one by one, keeping the best `width` of each size."""
+    region = ledger.region
+    carried = region.query[None]
+    for _ in range(bound):
+        features, codes = free.single_changes(rng)
+        rows = np.repeat(np.arange(len(carried)), len(features))
+        features, codes = np.tile(features, len(carried)), np.tile(codes, len(carried))
+        own = region.query[features]
+        index = np.flatnonzero((carried[rows, features] == own) & (codes != own))
+        if len(index) > MOST_ROWS:
+            index = index[some(rng, len(index))]
+        if not len(index):
+            return
+        grown = carried[rows[index]]
+        grown[np.arange(len(index)), features[index]] = codes[index]
+        grown = region.snap(grown)
+        value = ledger.value(grown)
+        value = np.where(np.isfinite(value), value, _outside(ledger, grown, value))
+        changed = region.changes(grown)
+        kept: dict[bytes, int] = {}  # the best row of each of the best sets
+        for at in np.argsort(-value, kind="stable").tolist():
+            kept.setdefault(changed[at].tobytes(), at)
+            if len(kept) == width:
+                break
+        carried = grown[list(kept.values())]
+
+
+def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
+    """Rank rows that break a rule below all others: a larger set may keep the rule."""
+    floor = value[np.isfinite(value)].min(initial=0.0)
+    missing = ~np.isfinite(value)
+    guess = np.full(len(value), -np.inf)
+    if missing.any():
+        inner = ledger.score(X[missing])
+        if np.isfinite(inner.max()):
+            guess[missing] = floor - 1.0 + np.minimum(inner - inner.max(), 0.0)
+    return np.where(np.isnan(guess), -np.inf, guess)
+
+
+def _on_supports(free: FreeFeatures, masks: Mask, rng: np.random.Generator) -> Array:
+    """Draw one random change of the query on each of the given sets of features."""
+    query, X = free.region.query, free.draw(rng, len(masks))
+    moved = _nearer(free.region, X, query[None], rng)[:, free.all]
+    X[:, free.all] = np.where(masks, moved, query[free.all])
+    return X
+
+
+def _changed(free: FreeFeatures, sizes: Indices, starts: Array, rng: np.random.Generator) -> Array:
+    """Draw changes of the query and, for a third of the rows, of the first starts.
+
+    `sizes` are the numbers of features changed in each row.
+    """
+    n = len(sizes)
+    mask = rng.random((n, len(free.all))).argsort(axis=1) < sizes[:, None]
+    out = np.tile(free.region.query, (n, 1))
+    if len(starts):
+        out[: n // 3] = starts[np.arange(n // 3) % min(len(starts), 8)]
+    X = _nearer(free.region, free.draw(rng, n), out, rng)
+    out[:, free.all] = np.where(mask, X[:, free.all], out[:, free.all])
+    return out
+
+
+def _nearer(region: Region, X: Array, origin: Array, rng: np.random.Generator) -> Array:
+    """Draw some of the rows towards their origin: the best point is often near the query."""
+    radius = np.where(rng.random(len(X)) < 0.6, 1.0, 0.02 ** rng.random(len(X)))
+    ordered = ~(region.categorical | region.cyclic)
+    moved = origin + radius[:, None] * (X - origin)
+    return np.where(ordered & (radius < 1)[:, None], moved, X)
