@@ -9,6 +9,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
+from bayescfx.propose.free import FreeFeatures
 from bayescfx.space.region import Region
 from bayescfx.space.rules import TextRule
 
@@ -39,6 +40,7 @@ class Ledger:
         deadline: Deadline = NEVER,
     ) -> None:
         self.acquisition, self.region, self.deadline = acquisition, region, deadline
+        self.free = FreeFeatures.of(region)
         self.avoided = frozenset(() if avoid is None else row_keys(avoid[:, region.free]))
         self._rows: list[Array] = []
         self.values: list[Array] = []

@@ -7,18 +7,13 @@ import numpy as np
 from bayescfx.arrays import Array, Indices
 from bayescfx.propose.free import JUMPS, LISTED, FreeFeatures
 from bayescfx.propose.ledger import Ledger
+from bayescfx.space.region import Region
 
 MOST_ROWS = 3072  # per call
 
 
 def improve(
-    ledger: Ledger,
-    free: FreeFeatures,
-    X: Array,
-    value: Array,
-    rng: np.random.Generator,
-    *,
-    pairs: bool = False,
+    ledger: Ledger, X: Array, value: Array, rng: np.random.Generator, *, pairs: bool = False
 ) -> tuple[Array, Array]:
     """Move every row ``(m, d)`` to the best point found; rows and values, never worse.
 
@@ -26,11 +21,11 @@ def improve(
     where there are too many. With `pairs` two moves at once instead, improving or not, and every
     level of long lists.
     """
-    region = ledger.region
+    free, region = ledger.free, ledger.region
     rows, features, codes = _single_moves(free, X, rng)
     X, value, before = X.copy(), value.copy(), value
     if pairs:
-        rows, candidates = _pairs(free, X, rows, features, codes, rng)
+        rows, candidates = _pairs(region, X, (rows, features, codes), rng)
         best = int(np.argmax(value))
         whole = _whole_lists(free, X[best])
         rows = np.append(rows, np.full(len(whole), best))
@@ -43,10 +38,10 @@ def improve(
     candidates = X[rows]
     candidates[np.arange(len(rows)), features] = codes
     if region.max_changes is not None:
-        rows, features, candidates = _swapped(free, X, rows, features, candidates, rng)
+        rows, features, candidates = _swapped(region, X, rows, features, candidates, rng)
     n = len(candidates)  # single moves; those of whole blocks follow
     if region.blocks:
-        joint = _joint(free, X, rng)
+        joint = _joint(region, X, rng)
         rows = np.append(rows, np.tile(np.arange(len(X)), len(joint) // len(X)))
         candidates = np.concatenate([candidates, joint])
     candidates = region.snap(candidates)
@@ -79,14 +74,10 @@ def _single_moves(
 
 
 def _pairs(
-    free: FreeFeatures,
-    X: Array,
-    rows: Indices,
-    features: Indices,
-    codes: Array,
-    rng: np.random.Generator,
+    region: Region, X: Array, moves: tuple[Indices, Indices, Array], rng: np.random.Generator
 ) -> tuple[Indices, Array]:
     """Make two moves of a row at once: all pairs where few, else random ones."""
+    rows, features, codes = moves
     most = MOST_ROWS // 2 // max(1, len(X))
     firsts, seconds = [], []
     for row in range(len(X)):
@@ -103,10 +94,10 @@ def _pairs(
     points, at = X[rows[one]], np.arange(len(one))
     points[at, features[one]] = codes[one]
     points[at, features[two]] = codes[two]
-    bound = free.region.max_changes
+    bound = region.max_changes
     if bound is None:
         return rows[one], points
-    keep = free.region.changes(points).sum(axis=1) <= bound
+    keep = region.changes(points).sum(axis=1) <= bound
     return rows[one][keep], points[keep]
 
 
@@ -121,9 +112,8 @@ def _whole_lists(free: FreeFeatures, x: Array) -> Array:
     return np.concatenate(out)
 
 
-def _joint(free: FreeFeatures, X: Array, rng: np.random.Generator) -> Array:
+def _joint(region: Region, X: Array, rng: np.random.Generator) -> Array:
     """Move features that belong together: all back, or all to one side of the query."""
-    region = free.region
     out = []
     for block in region.blocks:
         at = list(block)
@@ -139,7 +129,7 @@ def _joint(free: FreeFeatures, X: Array, rng: np.random.Generator) -> Array:
 
 
 def _swapped(
-    free: FreeFeatures,
+    region: Region,
     X: Array,
     rows: Indices,
     features: Indices,
@@ -147,7 +137,6 @@ def _swapped(
     rng: np.random.Generator,
 ) -> tuple[Indices, Indices, Array]:
     """Turn moves that exceed the l0 bound into swaps: another feature returns to the query."""
-    region = free.region
     over = region.changes(candidates).sum(axis=1) > (region.max_changes or 0)
     at, leaving = np.nonzero(region.changes(X)[rows[over]])
     index = np.flatnonzero(over)[at]

@@ -15,7 +15,6 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Acquisition, Ledger
 from bayescfx.propose.refine import different, refine
 from bayescfx.propose.screening import sampled, screen
@@ -85,29 +84,28 @@ def propose(
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
     ledger = Ledger(acquisition, region, avoid, deadline)
-    free = FreeFeatures.of(region)
     everything = region.enumerate(EXACT)
     if everything is not None:
         ledger.value(everything, allowed=True)
-        return _chosen(ledger, free, k)
+        return _chosen(ledger, k)
     given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, free, np.concatenate([given, region.query[None]]), rng)
+    screen(ledger, np.concatenate([given, region.query[None]]), rng)
     if not ledger.values:  # nothing new: every point if they can be listed, else many
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything
         ledger.value(more, allowed=True)
-    refine(ledger, free, k, rng, thorough=thorough)
-    return _chosen(ledger, free, k)
+    refine(ledger, k, rng, thorough=thorough)
+    return _chosen(ledger, k)
 
 
-def _chosen(ledger: Ledger, free: FreeFeatures, k: int) -> Proposal:
+def _chosen(ledger: Ledger, k: int) -> Proposal:
     """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
     X, value = ledger.tried(512 + 16 * k if k > 1 else 1)
     if not len(X):
         return Proposal(X, value, exhausted=True)
     chosen = np.empty(0, dtype=np.intp)
     for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
-        more = different(free, X, value, k, apart)
+        more = different(ledger.free, X, value, k, apart)
         chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
         if len(chosen) == k:
             break

@@ -35,13 +35,12 @@ class _Field(NamedTuple):
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
 
 
-def refine(
-    ledger: Ledger, free: FreeFeatures, k: int, rng: np.random.Generator, *, thorough: bool
-) -> None:
+def refine(ledger: Ledger, k: int, rng: np.random.Generator, *, thorough: bool) -> None:
     """Improve the best different rows that the ledger knows; `k` maxima are wanted.
 
     If `thorough`, until nothing rises any more; else up to a good point.
     """
+    free = ledger.free
     plan = "thorough" if ledger.region.max_changes is None else "sparse"
     if not free.sloped.size:
         plan = "flat"
@@ -59,25 +58,25 @@ def refine(
         rows = max(2, k, round(rows * shrink))
         field = field.take(different(free, field.X, field.value, rows))
         if at or not free.sloped.size:
-            field = _moved(ledger, free, field, rng)
-        field = _climbed(ledger, free, field, calls, relaxed=at == 0)
+            field = _moved(ledger, field, rng)
+        field = _climbed(ledger, field, calls, relaxed=at == 0)
     if not thorough:
-        _moved(ledger, free, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+        _moved(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
         return
     field = field.take(different(free, field.X, field.value, max(rounds[-1][0] // 4, k)))
-    field = _climbed(ledger, free, field)
-    _finish(ledger, free, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+    field = _climbed(ledger, field)
+    _finish(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
 
 
-def _finish(ledger: Ledger, free: FreeFeatures, field: _Field, rng: np.random.Generator) -> None:
+def _finish(ledger: Ledger, field: _Field, rng: np.random.Generator) -> None:
     """Move and climb the best rows until none rises any more."""
     pairs = False
     for _ in range(8):
         before = field.value
-        field = _moved(ledger, free, field, rng, pairs=pairs)
+        field = _moved(ledger, field, rng, pairs=pairs)
         risen = np.flatnonzero(field.value > before + 1e-5 * ledger.spread)
         if risen.size:
-            field = _climbed(ledger, free, field.take(risen))
+            field = _climbed(ledger, field.take(risen))
         elif pairs:
             break
         pairs = not risen.size  # two moves at once only where one is not enough
@@ -114,23 +113,16 @@ def _columns(free: FreeFeatures, X: Array) -> Indices:
 
 
 def _moved(
-    ledger: Ledger,
-    free: FreeFeatures,
-    field: _Field,
-    rng: np.random.Generator,
-    *,
-    pairs: bool = False,
+    ledger: Ledger, field: _Field, rng: np.random.Generator, *, pairs: bool = False
 ) -> _Field:
     """One round of moves; what was learnt of a row's curvature stays if its columns do."""
-    X, value = improve(ledger, free, field.X, field.value, rng, pairs=pairs)
-    columns = _columns(free, X)
+    X, value = improve(ledger, field.X, field.value, rng, pairs=pairs)
+    columns = _columns(ledger.free, X)
     same = (columns == field.columns).all(axis=1)
     return _Field(X, value, columns, np.where(same[:, None, None], field.H, 0.0))
 
 
-def _climbed(
-    ledger: Ledger, free: FreeFeatures, field: _Field, calls: int = 12, *, relaxed: bool = False
-) -> _Field:
+def _climbed(ledger: Ledger, field: _Field, calls: int = 12, *, relaxed: bool = False) -> _Field:
     """Follow the gradient in the continuous features, and in long grids if `relaxed`."""
     region, columns = ledger.region, field.columns
     if not columns.size:
@@ -144,7 +136,7 @@ def _climbed(
         columns,
         np.where(movable, region.low[columns], x),
         np.where(movable, region.high[columns], x),
-        free.span[columns],
+        ledger.free.span[columns],
         region.query[columns],
         region.A,
         region.b,

@@ -16,13 +16,14 @@ from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 
 
-def screen(ledger: Ledger, free: FreeFeatures, starts: Array, rng: np.random.Generator) -> None:
+def screen(ledger: Ledger, starts: Array, rng: np.random.Generator) -> None:
     """Score a few hundred candidates spread over the region; the ledger remembers them.
 
     `starts` ``(n, d)`` are promising rows, best first; they and changes of them are candidates
     too.
     """
-    region, bound, count = ledger.region, ledger.region.max_changes, len(free.all)
+    free, region = ledger.free, ledger.region
+    bound, count = region.max_changes, len(free.all)
     size = 512 if free.sloped.size else 1280  # more where no gradient helps afterwards
     if bound is None or bound >= count:
         # few changes as often as many, and all of them in the last third
@@ -32,7 +33,7 @@ def screen(ledger: Ledger, free: FreeFeatures, starts: Array, rng: np.random.Gen
     else:
         sets = _every_support(count, bound)
         if sets is None:
-            _beam(ledger, free, bound, rng)
+            _beam(ledger, bound, rng)
             pool = _changed(free, rng.integers(1, bound + 1, size=size // 2), starts, rng)
         else:
             each = max(3, -(-2 * size // len(sets)))
@@ -65,14 +66,12 @@ def _every_support(free: int, bound: int) -> Mask | None:
     return masks
 
 
-def _beam(
-    ledger: Ledger, free: FreeFeatures, bound: int, rng: np.random.Generator, width: int = 12
-) -> None:
+def _beam(ledger: Ledger, bound: int, rng: np.random.Generator, width: int = 12) -> None:
     """Grow sets of changed features one by one, keeping the best `width` of each size."""
     region = ledger.region
     carried = region.query[None]
     for _ in range(bound):
-        features, codes = free.single_changes(rng)
+        features, codes = ledger.free.single_changes(rng)
         rows = np.repeat(np.arange(len(carried)), len(features))
         features, codes = np.tile(features, len(carried)), np.tile(codes, len(carried))
         own = region.query[features]

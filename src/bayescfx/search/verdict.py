@@ -15,12 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, Mask, not_among
-from bayescfx.deadline import NEVER
 from bayescfx.potentials.levels import Intervals
 from bayescfx.search.binding import binding, miss
 from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
+from bayescfx.search.surrogate import Surrogate, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.rules import FunctionRule
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
@@ -101,7 +100,7 @@ def judge(question: Question, surrogate: Surrogate | None = None) -> Verdict:
     if question.reached:
         return Verdict(1.0, ())
     if surrogate is None:
-        surrogate = _learnt(question)
+        surrogate = surrogate_of(question)
     rng = np.random.default_rng(0)
     silent = hidden(question.region, rng) or (
         flat(question) and question.region.enumerate(_FEW) is None
@@ -127,16 +126,6 @@ def hidden(region: Region, rng: np.random.Generator) -> bool:
     open_ = replace(region, rules=texts)
     drawn = (sample(open_, _DRAWS, rng), background_rows(open_, _DRAWS, rng))
     return max(float(region.contains(X).mean()) for X in drawn if len(X)) < WORTHWHILE
-
-
-def _learnt(question: Question) -> Surrogate:
-    """Return a surrogate of everything known that matters to the question."""
-    settings, known = SurrogateSettings(), question.account.evaluator
-    best = np.argsort(-question.score(question.y), kind="stable")[:4]
-    X, y = known.X, known.y
-    chosen = relevant(question.region, X, settings.points, question.X[best])
-    outputs = question.to_surrogate(y[chosen])
-    return learn(settings, question.region, X[chosen], outputs, None, NEVER)
 
 
 def probability_reachable(
