@@ -18,9 +18,8 @@ from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.model.model import Link, Model
 from bayescfx.potentials.targets import as_target, change
-from bayescfx.search.binding import miss
 from bayescfx.search.frontier import frontier, probes
-from bayescfx.search.question import Question
+from bayescfx.search.question import Question, misses
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.verdict import (
     Verdict,
@@ -367,7 +366,7 @@ def test_nothing_binds_where_no_feature_matters() -> None:
 
 
 def test_the_miss_is_the_distance_to_the_nearest_interval() -> None:
-    found = miss(np.array([-1.0, 2.5, 10.0]), ((0.0, 2.0), (4.0, np.inf)))
+    found = misses(((0.0, 2.0), (4.0, np.inf)), np.array([-1.0, 2.5, 10.0]))
     assert found.tolist() == [1.0, 0.5, 0.0]
 
 

@@ -90,10 +90,10 @@ class FreeFeatures:
 
     def single_changes(self, rng: np.random.Generator) -> tuple[Indices, Array]:
         """Return features and codes ``(t,)`` of changes of one feature, the same for any row."""
-        if not len(self.all):
-            return np.empty(0, dtype=np.intp), np.empty(0)
-        codes = [self.codes(j, rng) for j in self.all.tolist()]
-        return np.repeat(self.all, list(map(len, codes))), np.concatenate(codes)
+        codes = [np.empty(0)]
+        for j in self.all.tolist():
+            codes.append(self.codes(j, rng))
+        return np.repeat(self.all, list(map(len, codes[1:]))), np.concatenate(codes)
 
     def strides(self, X: Array) -> tuple[Indices, Indices, Array]:
         """Return rows, features and codes of doubling steps along long grids, from rows `X`."""

@@ -64,11 +64,12 @@ def _single_moves(
 ) -> tuple[Indices, Indices, Array]:
     """List the moves along one feature of every row that change something."""
     features, codes = free.single_changes(rng)
-    m, t = len(X), len(features)
-    far, far_features, far_codes = free.strides(X)
-    rows = np.concatenate([np.repeat(np.arange(m), t), far])
-    features = np.concatenate([np.tile(features, m), far_features])
-    codes = np.concatenate([np.tile(codes, m), far_codes])
+    rows = np.repeat(np.arange(len(X)), len(features))
+    features, codes = np.tile(features, len(X)), np.tile(codes, len(X))
+    if free.long.size:
+        far = free.strides(X)
+        rows, features = np.append(rows, far[0]), np.append(features, far[1])
+        codes = np.append(codes, far[2])
     changing = X[rows, features] != codes
     return rows[changing], features[changing], codes[changing]
 

@@ -16,11 +16,11 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.propose.ledger import Acquisition, Ledger
-from bayescfx.propose.refine import different, refine
+from bayescfx.propose.refine import Effort, different, refine
 from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
 
-__all__ = ["Acquisition", "Proposal", "propose"]
+__all__ = ["Acquisition", "Effort", "Proposal", "propose"]
 
 EXACT = 8192  # regions with at most this many points are enumerated
 
@@ -42,7 +42,7 @@ def propose(
     *,
     k: int = 1,
     avoid: Array | None = None,
-    thorough: bool = True,
+    effort: Effort = "thorough",
     deadline: Deadline = NEVER,
 ) -> Proposal:
     """Return the best points of `region` that have not been evaluated.
@@ -62,8 +62,9 @@ def propose(
         How many distinct points, different local maxima first.
     avoid : Array of shape (n, d), optional
         Rows that were evaluated before and are not proposed again.
-    thorough : bool, default True
-        Whether to look for the maximum, or, in a third of the time, for a good point.
+    effort : {"thorough", "brief", "glance"}
+        Whether to look for the maximum; in a third of the time for a good point; or in a sixth for
+        a first impression: the best rows of many, of which few have climbed a little.
     deadline : Deadline
         Checked before every call of the acquisition; raises `OutOfTime` when it has passed.
 
@@ -89,13 +90,18 @@ def propose(
         ledger.value(everything, allowed=True)
         return _chosen(ledger, k)
     given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, np.concatenate([given, region.query[None]]), rng)
+    screen(ledger, np.concatenate([given, region.query[None]]), rng, effort)
     if not ledger.values:  # nothing new: every point if they can be listed, else many
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything
         ledger.value(more, allowed=True)
-    refine(ledger, k, rng, thorough=thorough)
-    return _chosen(ledger, k)
+    if effort != "glance":
+        refine(ledger, k, rng, effort)
+        return _chosen(ledger, k)
+    refine(ledger, 4, rng, effort)
+    X, value = ledger.tried(4 * k)
+    best = different(ledger.free, X, value, k, apart=0.1)
+    return Proposal(X[best], value[best], exhausted=not len(X))
 
 
 def _chosen(ledger: Ledger, k: int) -> Proposal:

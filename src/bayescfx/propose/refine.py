@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
 from bayescfx.propose.moves import improve
 
+Effort: TypeAlias = Literal["thorough", "brief", "glance"]
+
 # Rows that are still in, and calls of their ascent, round by round.
 PLANS = {
     "thorough": ((24, 5), (8, 8)),
     "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
     "brief": ((12, 4), (4, 8)),  # a good point soon
+    "glance": ((6, 5),),  # a first impression
     "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
 }
 WIDE = 40  # with more continuous features than this, fewer rows climb
-MANY = 16  # rows that climb together, at most, where more points than that are wanted
 
 
 class _Field(NamedTuple):
@@ -35,22 +37,20 @@ class _Field(NamedTuple):
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
 
 
-def refine(ledger: Ledger, k: int, rng: np.random.Generator, *, thorough: bool) -> None:
+def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> None:
     """Improve the best different rows that the ledger knows; `k` maxima are wanted.
 
-    If `thorough`, until nothing rises any more; else up to a good point.
+    A thorough effort goes on until nothing rises any more, others up to a good point.
     """
     free = ledger.free
-    plan = "thorough" if ledger.region.max_changes is None else "sparse"
+    rounds = PLANS[effort]
     if not free.sloped.size:
-        plan = "flat"
-    elif not thorough:
-        plan = "brief"
-    rounds = PLANS[plan]
+        rounds = PLANS["flat"]
+    elif effort == "thorough" and ledger.region.max_changes is not None:
+        rounds = PLANS["sparse"]
     X, value = ledger.tried(64 + 8 * rounds[0][0])
     if not len(X):
         return
-    k = min(k, MANY)
     shrink = min(1.0, WIDE / max(1, len(free.sloped)))
     columns = _columns(free, X)
     field = _Field(X, value, columns, np.zeros((*columns.shape, columns.shape[1])))
@@ -60,7 +60,7 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, *, thorough: bool) 
         if at or not free.sloped.size:
             field = _moved(ledger, field, rng)
         field = _climbed(ledger, field, calls, relaxed=at == 0)
-    if not thorough:
+    if effort != "thorough":
         _moved(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
         return
     field = field.take(different(free, field.X, field.value, max(rounds[-1][0] // 4, k)))
@@ -90,15 +90,13 @@ def different(free: FreeFeatures, X: Array, value: Array, n: int, apart: float =
     order = np.argsort(-value, kind="stable")
     levels = free.region.categorical[free.all]
     unit = X[order][:, free.all] / np.where(levels, 1.0, free.span[free.all])
-    blocked = np.zeros(len(order), dtype=bool)
+    left = np.arange(len(order))
     kept: list[int] = []
-    while len(kept) < n and not blocked.all():
-        at = int(np.argmin(blocked))
-        kept.append(at)
-        gap = np.abs(unit - unit[at])
+    while len(kept) < n and len(left):
+        kept.append(int(left[0]))
+        gap = np.abs(unit[left] - unit[left[0]])
         gap = np.where(levels, gap > 0, gap)
-        blocked |= np.sqrt((gap * gap).sum(axis=1)) < apart
-        blocked[at] = True
+        left = left[1:][np.sqrt((gap * gap).sum(axis=1))[1:] >= apart]
     return order[np.array(kept, dtype=np.intp)]
 
 

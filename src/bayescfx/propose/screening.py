@@ -12,11 +12,12 @@ from bayescfx.errors import InfeasibleError
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
 from bayescfx.propose.moves import MOST_ROWS, some
+from bayescfx.propose.refine import Effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 
 
-def screen(ledger: Ledger, starts: Array, rng: np.random.Generator) -> None:
+def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effort) -> None:
     """Score a few hundred candidates spread over the region; the ledger remembers them.
 
     `starts` ``(n, d)`` are promising rows, best first; they and changes of them are candidates
@@ -33,7 +34,8 @@ def screen(ledger: Ledger, starts: Array, rng: np.random.Generator) -> None:
     else:
         sets = _every_support(count, bound)
         if sets is None:
-            _beam(ledger, bound, rng)
+            if effort != "glance":
+                _beam(ledger, bound, rng)
             pool = _changed(free, rng.integers(1, bound + 1, size=size // 2), starts, rng)
         else:
             each = max(3, -(-2 * size // len(sets)))

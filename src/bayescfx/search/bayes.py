@@ -29,7 +29,7 @@ from bayescfx.search.starting import (
     towards_target,
     walked_back,
 )
-from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
+from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, learn_question
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
 
@@ -135,19 +135,18 @@ class _Run:
         known = len(question.X) - 1  # the query is always known
         if n > known and len(first := first_rows(question, n - known)):
             yield first
-        rows = fresh_rows(question)
-        while not len(question.y):  # only faults so far, and the query breaks a rule
-            batch = list(islice(rows, self.settings.batch))
-            if not batch:
-                return False
-            yield np.array(batch)
-        return True
+        if not len(question.y):  # only faults so far, and the query breaks a rule
+            rows = fresh_rows(question)
+            while not len(question.y) and (batch := list(islice(rows, self.settings.batch))):
+                yield np.array(batch)
+        return len(question.y) > 0
 
     def _learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
-        question = self.question
-        self.surrogate = surrogate_of(
-            question, self.settings.surrogate, self.surrogate, question.deadline
+        question, settings = self.question, self.settings.surrogate
+        outputs = question.to_surrogate(question.account.evaluator.y)
+        self.surrogate = learn_question(
+            settings, question, outputs, self.surrogate, question.deadline
         )
         return self.surrogate
 
@@ -216,7 +215,7 @@ class _Run:
             starts,
             k=batch,
             avoid=question.account.evaluator.known.codes,
-            thorough=False,
+            effort="brief",
             deadline=question.deadline,
         )
 
@@ -242,9 +241,8 @@ class _Run:
         question, region = self.question, self.question.region
         while question.account.left > 0:
             surrogate, record = self._learn(), self._record()
-            trials = np.vstack([walked_back(region, record.X[i]) for i in record.leaders])
             objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
-            found = self._best_of(objective, trials)
+            found = self._best_of(objective, walked_back(region, record.X[record.leaders]))
             if not len(found.points):
                 break
             yield found.points

@@ -229,3 +229,24 @@ class Posterior:
         mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
         value, d_mean, d_std = self.f(mean, std)
         return value, d_mean[:, None] * mean_x + d_std[:, None] * std_x
+
+
+def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Posterior:
+    """Return the surrogate's upper (`side` 1) or negated lower (-1) confidence bound."""
+
+    def bound(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        one = np.ones(len(mean))
+        return side * mean + deviations * std, side * one, deviations * one
+
+    return Posterior(surrogate, bound)
+
+
+def nearness(surrogate: Surrogate, accepted: Intervals) -> Posterior:
+    """Return minus the distance of the surrogate's mean from the nearest accepted value."""
+
+    def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])
+        gap = np.take_along_axis(gaps, np.abs(gaps).argmin(axis=0)[None], axis=0)[0]
+        return -np.abs(gap) - std, np.sign(gap), -np.ones(len(mean))
+
+    return Posterior(surrogate, near)

@@ -18,7 +18,13 @@ def distinct(question: Question, n: int) -> Indices:
     Fewer rather than duplicates: a row that adds a trifle to another is none of its own.
     """
     X, region = question.X, question.region
-    order = _worth_telling(question)
+    order = best_first(question, X, question.y)
+    moved, hits = region.changes(X)[order].any(axis=1), question.hits[order]
+    if hits.any():
+        order = order[hits & moved] if (hits & moved).any() else order[hits]
+    elif not moved.all():
+        # What does not come nearer to the target than the query does is no guess worth making.
+        order = order[: max(1, int(np.argmin(moved)))]
     changed = clear_changes(region, X)
     chosen: list[int] = []
     seen: set[bytes] = set()
@@ -32,19 +38,6 @@ def distinct(question: Question, n: int) -> Indices:
             seen.add(support)
             chosen.append(_sparser(question, int(i), chosen))
     return np.array(chosen, dtype=np.intp)
-
-
-def _worth_telling(question: Question) -> Indices:
-    """Return the rows that may be handed out, best first; at least one."""
-    order = best_first(question, question.X, question.y)
-    changed = question.region.changes(question.X)[order].any(axis=1)
-    hits = question.hits[order]
-    if hits.any():
-        return order[hits & changed] if (hits & changed).any() else order[hits]
-    unchanged = np.flatnonzero(~changed)
-    # What does not come nearer to the target than the query does is no guess worth making.
-    better = order[: unchanged[0]] if len(unchanged) else order
-    return better if len(better) else order[:1]
 
 
 def _sparser(question: Question, i: int, chosen: list[int]) -> int:

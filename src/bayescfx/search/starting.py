@@ -92,19 +92,14 @@ def towards_query(question: Question, centres: Array) -> Array:
     copied from data rows, all of them shortened too.
     """
     region, rng, q = question.region, question.rng, question.region.query
+    ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length
     rows = centres[rng.integers(len(centres), size=POOL)]
-    kept = rng.random(rows.shape) < rng.random((POOL, 1))
+    rows = np.where(rng.random(rows.shape) < rng.random((POOL, 1)), rows, q)
     length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL, 1)))
-    back = _shortened(region, np.where(kept, rows, q), length)
-    rows = np.vstack([back, _copied(question, POOL // 4, 1, 2, 3)])
-    shorter = _shortened(region, rows, rng.random((len(rows), 1)))
+    rows = np.where(ordered, q + length * (rows - q), rows)
+    rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
+    shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
     return project(region, np.vstack([centres, rows, shorter]))
-
-
-def _shortened(region: Region, X: Array, length: Array) -> Array:
-    """Return rows with their changes shortened; unordered levels have no length."""
-    ordered = ~(region.categorical | region.cyclic)
-    return np.where(ordered, region.query + length * (X - region.query), X)
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
@@ -120,14 +115,14 @@ def few_rows(question: Question, centre: Array, most: int) -> Array:
     return project(region, np.where(moved, others, centre))
 
 
-def walked_back(region: Region, x: Array) -> Array:
-    """Return a row with each of its changes taken back or shortened, one at a time."""
-    changed = np.flatnonzero(region.changes(x[None])[0])
+def walked_back(region: Region, X: Array) -> Array:
+    """Return rows ``(n, d)`` with each of their changes taken back or shortened, one at a time."""
     lengths = (0.0, 0.5, 0.75, 0.9)
-    rows = np.repeat(x[None], len(changed) * len(lengths), axis=0)
-    for i, j in enumerate(np.repeat(changed, len(lengths))):
-        length = lengths[i % len(lengths)]
-        if length == 0.0 or not (region.categorical[j] or region.cyclic[j]):
-            rows[i, j] = region.query[j] + length * (x[j] - region.query[j])
+    at, j = np.nonzero(region.changes(X))
+    at, j, length = np.repeat(at, 4), np.repeat(j, 4), np.tile(lengths, len(at))
+    possible = (length == 0.0) | ~(region.categorical | region.cyclic)[j]
+    at, j, length = at[possible], j[possible], length[possible]
+    rows = X[at]
+    rows[np.arange(len(at)), j] = region.query[j] + length * (X[at, j] - region.query[j])
     rows = project(region, rows)
-    return np.unique(rows[region.changes(rows).any(axis=1)], axis=0)
+    return rows[region.changes(rows).any(axis=1)]

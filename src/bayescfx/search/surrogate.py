@@ -15,7 +15,6 @@ from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
 TRENDS = 8  # rows below which only trends are learnt, no steps
-HUBS = 4  # best rows around which a surrogate keeps what is known
 
 
 @dataclass(frozen=True)
@@ -57,20 +56,22 @@ class Surrogate:
         return mean, std, mean_x, std_x
 
 
-def surrogate_of(
+def learn_question(
+    settings: SurrogateSettings,
     question: Question,
-    settings: SurrogateSettings | None = None,
+    outputs: Array,
     before: Surrogate | None = None,
     deadline: Deadline = NEVER,
 ) -> Surrogate:
-    """Return the surrogate of f after everything known that matters to a question."""
-    settings = settings or SurrogateSettings()
-    X, y = question.account.evaluator.X, question.account.evaluator.y
+    """Return the surrogate of everything known of a model that matters to a question.
+
+    `outputs` ``(n,)`` belong to the rows of ``question.account.evaluator.X``: the model's on the
+    surrogate's scale, or their potentials.
+    """
+    X, best = question.account.evaluator.X, None
     if len(X) > settings.points:
-        best = np.argsort(-question.score(question.y), kind="stable")[:HUBS]
-        chosen = relevant(question.region, X, settings.points, question.X[best])
-        X, y = X[chosen], y[chosen]
-    return learn(settings, question.region, X, question.to_surrogate(y), before, deadline)
+        best = question.X[np.argsort(-question.score(question.y), kind="stable")[:4]]
+    return learn(settings, question.region, X, outputs, before, deadline, best)
 
 
 def surrogate_of(
@@ -100,14 +101,19 @@ def learn(
     region: Region,
     X: Array,
     y: Array,
-    before: Surrogate | None,
-    deadline: Deadline,
+    before: Surrogate | None = None,
+    deadline: Deadline = NEVER,
+    centres: Array | None = None,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
 
     Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
-    grown by a quarter; in between the surrogate is only conditioned on the new rows.
+    grown by a quarter; in between the surrogate is only conditioned on the new rows. With
+    `centres` ``(c, d)`` only the rows that matter are seen, see `relevant`.
     """
+    if centres is not None:
+        chosen = relevant(region, X, settings.points, centres)
+        X, y = X[chosen], y[chosen]
     coordinates = Coordinates(region, X)
     Z = coordinates(X)
     kernel = settings.kernel

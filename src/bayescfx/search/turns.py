@@ -11,7 +11,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
+from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop
 from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
@@ -65,7 +65,7 @@ class Turns:
     """Run the searches of several questions to one model until each has ended.
 
     Whatever ends `run`, an error of the model included, questions and their accounts stay usable,
-    and `endings` knows the searches that had ended by then.
+    and `endings` says which searches had ended by then, and why.
     """
 
     search: Search  # the method, the same for all
@@ -78,6 +78,7 @@ class Turns:
 
     def run(self) -> list[Stopped]:
         """Return why each search ended."""
+        self.endings = dict.fromkeys(range(len(self.questions)), "interrupted")
         rounds: list[Rounds] = []
         try:
             if not isinstance(self.search, RoundSearch):
@@ -86,16 +87,16 @@ class Turns:
                 rounds += map(self.search.rounds, self.questions)
             scores: dict[int, Scores | None] = dict.fromkeys(range(len(rounds)))
             while scores:
-                asked: dict[int, Array] = {}
+                asked: dict[int, tuple[Account, Array]] = {}
                 for i, answer in scores.items():
                     X = self._next(i, rounds[i], answer)
                     if X is not None:
-                        asked[i] = X
-                requests = [(self.questions[i].account, X) for i, X in asked.items()]
-                found = self.evaluator.evaluate_many(requests) if asked else []
+                        asked[i] = self.questions[i].account, X
+                found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
                 scores = dict(zip(asked, found, strict=True))
-                for i in asked:
-                    self._hear(i)
+                if self.listener is not None:
+                    for i in asked:
+                        self._hear(i)
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
         except Exception as error:
@@ -105,7 +106,7 @@ class Turns:
         finally:
             for generator in rounds:
                 generator.close()
-        return [self.endings.get(i, "interrupted") for i in range(len(self.questions))]
+        return list(self.endings.values())
 
     def _next(self, i: int, rounds: Rounds, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when it has ended."""
