@@ -18,16 +18,17 @@ from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.model.model import Link, Model
 from bayescfx.potentials.targets import as_target, change
-from bayescfx.search.frontier import frontier, probes
 from bayescfx.search.question import Question, misses
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.verdict import (
     Verdict,
     Watch,
+    frontier,
     hidden,
     judge,
     overconfidence,
     probability_reachable,
+    probes,
 )
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import sample

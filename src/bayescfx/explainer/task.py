@@ -166,7 +166,8 @@ def _search(method: str | Search) -> Search:
             f"`method` must be one of {names} or a Search; got {method!r}."
             + suggest(method, METHODS)
         )
-    if isinstance(method, type) or not callable(getattr(method, "run", None)):
+    ways = [getattr(method, name, None) for name in ("rounds", "run")]
+    if isinstance(method, type) or not any(map(callable, ways)):
         raise ValueError(
             f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}."
         )

@@ -45,28 +45,13 @@ def propose(
     effort: Effort = "thorough",
     deadline: Deadline = NEVER,
 ) -> Proposal:
-    """Return the best points of `region` that have not been evaluated.
+    """Return the best `k` points of `region`, different maxima first; fewer if it has no more.
 
-    Parameters
-    ----------
-    acquisition : Acquisition
-        What is maximised, with its gradient by each code. It may be ``-inf`` in places and may
-        have kinks where a feature equals the query's value.
-    region : Region
-        Where; every point proposed lies in it.
-    rng : numpy.random.Generator
-        Source of candidates; the same state gives the same proposal.
-    starts : Array of shape (n, d), optional
-        Promising rows, best first.
-    k : int, default 1
-        How many distinct points, different local maxima first.
-    avoid : Array of shape (n, d), optional
-        Rows that were evaluated before and are not proposed again.
-    effort : {"thorough", "brief", "glance"}
-        Whether to look for the maximum; in a third of the time for a good point; or in a sixth for
-        a first impression: the best rows of many, of which few have climbed a little.
-    deadline : Deadline
-        Checked before every call of the acquisition; raises `OutOfTime` when it has passed.
+    The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
+    value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
+    proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
+    a good point; a *glance* tells the best rows of many, few of which have climbed a little. The
+    same state of `rng` gives the same points. Raises `OutOfTime` when the deadline has passed.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Mask
 from bayescfx.errors import InfeasibleError
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
@@ -26,20 +26,24 @@ def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effo
     free, region = ledger.free, ledger.region
     bound, count = region.max_changes, len(free.all)
     size = 512 if free.sloped.size else 1280  # more where no gradient helps afterwards
+    masks = None  # which features change in each row
     if bound is None or bound >= count:
         # few changes as often as many, and all of them in the last third
         sizes = np.ceil(count ** rng.random(size)).astype(np.intp)
         sizes[size - size // 3 :] = count
-        pool = _changed(free, sizes, starts, rng)
+    elif (masks := _every_support(count, bound)) is None:
+        if effort != "glance":
+            _beam(ledger, bound, rng)
+        sizes = rng.integers(1, bound + 1, size=size // 2)
+    if masks is None:
+        masks = rng.random((len(sizes), count)).argsort(axis=1) < sizes[:, None]
+        origin = np.tile(region.query, (len(masks), 1))
+        third = len(masks) // 3
+        origin[:third] = starts[np.arange(third) % min(len(starts), 8)]
     else:
-        sets = _every_support(count, bound)
-        if sets is None:
-            if effort != "glance":
-                _beam(ledger, bound, rng)
-            pool = _changed(free, rng.integers(1, bound + 1, size=size // 2), starts, rng)
-        else:
-            each = max(3, -(-2 * size // len(sets)))
-            pool = _on_supports(free, np.repeat(sets, each, axis=0), rng)
+        masks = np.repeat(masks, max(3, -(-2 * size // len(masks))), axis=0)
+        origin = np.tile(region.query, (len(masks), 1))
+    pool = _changed(free, origin, masks, rng)
     pool = region.snap(np.concatenate([starts, pool]))
     allowed = ledger.allowed(pool)
     if allowed.mean() < 0.5:
@@ -108,32 +112,15 @@ def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
     return np.where(np.isnan(guess), -np.inf, guess)
 
 
-def _on_supports(free: FreeFeatures, masks: Mask, rng: np.random.Generator) -> Array:
-    """Draw one random change of the query on each of the given sets of features."""
-    query, X = free.region.query, free.draw(rng, len(masks))
-    moved = _nearer(free.region, X, query[None], rng)[:, free.all]
-    X[:, free.all] = np.where(masks, moved, query[free.all])
-    return X
+def _changed(free: FreeFeatures, origin: Array, masks: Mask, rng: np.random.Generator) -> Array:
+    """Draw changes of rows ``(n, d)`` in the features of masks ``(n, free)``.
 
-
-def _changed(free: FreeFeatures, sizes: Indices, starts: Array, rng: np.random.Generator) -> Array:
-    """Draw changes of the query and, for a third of the rows, of the first starts.
-
-    `sizes` are the numbers of features changed in each row.
+    Some of them short ones: the best point is often near the query.
     """
-    n = len(sizes)
-    mask = rng.random((n, len(free.all))).argsort(axis=1) < sizes[:, None]
-    out = np.tile(free.region.query, (n, 1))
-    if len(starts):
-        out[: n // 3] = starts[np.arange(n // 3) % min(len(starts), 8)]
-    X = _nearer(free.region, free.draw(rng, n), out, rng)
-    out[:, free.all] = np.where(mask, X[:, free.all], out[:, free.all])
+    region, drawn, n = free.region, free.draw(rng, len(masks)), len(masks)
+    radius = np.where(rng.random(n) < 0.6, 1.0, 0.02 ** rng.random(n))[:, None]
+    short = ~(region.categorical | region.cyclic) & (radius < 1)
+    drawn = np.where(short, origin + radius * (drawn - origin), drawn)
+    out = origin.copy()
+    out[:, free.all] = np.where(masks, drawn[:, free.all], origin[:, free.all])
     return out
-
-
-def _nearer(region: Region, X: Array, origin: Array, rng: np.random.Generator) -> Array:
-    """Draw some of the rows towards their origin: the best point is often near the query."""
-    radius = np.where(rng.random(len(X)) < 0.6, 1.0, 0.02 ** rng.random(len(X)))
-    ordered = ~(region.categorical | region.cyclic)
-    moved = origin + radius[:, None] * (X - origin)
-    return np.where(ordered & (radius < 1)[:, None], moved, X)

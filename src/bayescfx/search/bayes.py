@@ -18,18 +18,11 @@ import numpy as np
 
 from bayescfx.arrays import Array, not_among
 from bayescfx.propose.proposal import Acquisition, Proposal, propose
+from bayescfx.search import starting
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
-from bayescfx.search.starting import (
-    data_rows,
-    few_rows,
-    first_rows,
-    towards_query,
-    towards_target,
-    walked_back,
-)
-from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, learn_question
+from bayescfx.search.question import Question, Rounds, clear_changes
+from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
 
@@ -72,10 +65,6 @@ class BayesCFX:
             raise ValueError(f"`batch` must be at least 1; got {self.batch!r}.")
         if self.starts is not None and self.starts < 0:
             raise ValueError(f"`starts` must be None or at least 0; got {self.starts!r}.")
-
-    def run(self, question: Question) -> Ending:
-        """Search alone; see :func:`explain` for the usual way."""
-        return drive(self, question)
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
@@ -133,7 +122,7 @@ class _Run:
             n = len(question.region.free) if question.weight > 0.0 else 2
             n = min(n, max(2, question.account.budget // 4))
         known = len(question.X) - 1  # the query is always known
-        if n > known and len(first := first_rows(question, n - known)):
+        if n > known and len(first := starting.first_rows(question, n - known)):
             yield first
         if not len(question.y):  # only faults so far, and the query breaks a rule
             rows = fresh_rows(question)
@@ -143,11 +132,8 @@ class _Run:
 
     def _learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
-        question, settings = self.question, self.settings.surrogate
-        outputs = question.to_surrogate(question.account.evaluator.y)
-        self.surrogate = learn_question(
-            settings, question, outputs, self.surrogate, question.deadline
-        )
+        settings, deadline = self.settings.surrogate, self.question.deadline
+        self.surrogate = surrogate_of(self.question, settings, self.surrogate, deadline)
         return self.surrogate
 
     def _record(self) -> Record:
@@ -181,19 +167,19 @@ class _Run:
             few=min(3, len(region.free)),
         )
         if step == "data":
-            found = self._best_of(gain, data_rows(question))
+            found = self._best_of(gain, starting.data_rows(question))
             if len(found.points):
                 return found
         if gain.centre is not None:
-            return self._propose(gain, few_rows(question, gain.centre, gain.few))
-        return self._propose(gain, towards_target(question, value))
+            return self._propose(gain, starting.few_rows(question, gain.centre, gain.few))
+        return self._propose(gain, starting.towards_target(question, value))
 
     def _nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
         question, record = self.question, self._record()
         objective = Nearer(surrogate, question.region, question.surrogate_acceptance, record)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
-        found = self._propose(objective, towards_query(question, centres))
+        found = self._propose(objective, starting.towards_query(question, centres))
         if not found.exhausted:
             # The expected saving that is still worth a model call.
             worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)
@@ -242,7 +228,7 @@ class _Run:
         while question.account.left > 0:
             surrogate, record = self._learn(), self._record()
             objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
-            found = self._best_of(objective, walked_back(region, record.X[record.leaders]))
+            found = self._best_of(objective, starting.walked_back(region, record.X[record.leaders]))
             if not len(found.points):
                 break
             yield found.points

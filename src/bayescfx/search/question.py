@@ -126,25 +126,30 @@ class Question:
         return weight / typical if typical > 0.0 else weight
 
 
-class Search(Protocol):
-    """A way to spend a budget of model calls on a question."""
-
-    def run(self, question: Question) -> Ending:
-        """Evaluate rows through ``question.account`` until done; `Stop` may end it at any call."""
-        ...
-
-
 @runtime_checkable
-class RoundSearch(Search, Protocol):
-    """A search that can take turns with others, so that one model call serves many questions."""
+class RoundSearch(Protocol):
+    """A way to spend a budget of model calls that takes turns with other questions' searches."""
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
         ...
 
 
-def drive(search: RoundSearch, question: Question) -> Ending:
-    """Run a search round by round, alone."""
+class LoneSearch(Protocol):
+    """A way to spend a budget of model calls on a single question."""
+
+    def run(self, question: Question) -> Ending:
+        """Evaluate rows through ``question.account`` until done; `Stop` may end it at any call."""
+        ...
+
+
+Search: TypeAlias = RoundSearch | LoneSearch
+
+
+def drive(search: Search, question: Question) -> Ending:
+    """Run a search alone."""
+    if not isinstance(search, RoundSearch):
+        return search.run(question)
     rounds = search.rounds(question)
     try:
         X = next(rounds)

@@ -61,12 +61,10 @@ def relaxations(
     without = list(_without_rules(region))
     if without:
         # Short steps too, either way, of the features that have an order.
-        ordered = strongest[~(region.categorical | region.cyclic)[strongest]]
-        features = np.repeat(ordered, 4)
-        shares = (
-            np.tile((-0.2, -0.1, 0.1, 0.2), len(ordered)) * (region.high - region.low)[features]
-        )
-        short = _steps(region, tops, features, tops[:, features].T + shares[:, None])
+        features = np.repeat(strongest[~(region.categorical | region.cyclic)[strongest]], 4)
+        shares = np.resize((-0.2, -0.1, 0.1, 0.2), len(features))
+        away = shares * (region.high - region.low)[features]
+        short = _steps(region, tops, features, tops[:, features].T + away[:, None])
         start, end = np.vstack([start, short[0]]), np.vstack([end, short[1]])
     for words, freed in without:
         # And straight to where the target is nearest without the rule.
@@ -129,81 +127,66 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     added = freed.changes(end) & ~freed.changes(start)
     fresh = (added.sum(axis=1) == 1) & (freed.changes(end).sum(axis=1) == bound + 1)
     start, end, added = start[fresh], end[fresh], added[fresh]
-    fewer = np.array([_one_less(surrogate, region, row) for row in start]).reshape(start.shape)
+    fewer = start.copy()
+    for row in fewer:  # without the change that moves the surrogate's mean least
+        changed = np.flatnonzero(region.changes(row[None])[0])
+        others = np.tile(row, (len(changed), 1))
+        others[np.arange(len(changed)), changed] = region.query[changed]
+        others = region.complete(others)
+        mean = surrogate.predict(np.vstack([row, others]))[0]
+        row[:] = others[np.argmin(np.abs(mean[1:] - mean[0]))]
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
-
-
-def _one_less(surrogate: Surrogate, region: Region, row: Array) -> Array:
-    """Return the row without the change that moves the surrogate's mean least."""
-    changed = np.flatnonzero(region.changes(row[None])[0])
-    fewer = np.repeat(row[None], len(changed), axis=0)
-    fewer[np.arange(len(changed)), changed] = region.query[changed]
-    fewer = region.complete(fewer)
-    mean = surrogate.predict(np.vstack([row, fewer]))[0]
-    return np.asarray(fewer[np.argmin(np.abs(mean[1:] - mean[0]))])
 
 
 # ── limits of single features ──
 
 
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
-    """Yield steps of feature `j` beyond either of its ends, or to other levels."""
+    """Yield steps of feature `j` beyond either of its ends, or to levels that others have tried."""
     axis, feature = region.axes[j], region.schema.features[region.names[j]]
+    first, last = code_range(feature)
     if axis.unordered or axis.period:
-        yield from _levels(region, j, tops, known)
+        every = np.arange(first, last + 1.0, axis.step or 1.0)
+        assert axis.choices is not None  # levels and cyclic integers are always listed
+        other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
+        if len(other):
+            wider = replace(axis, choices=every, low=first, high=last)
+            yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
         return
-    ends = code_range(feature)
-    amount = BEYOND * (max(ends[1], region.high[j]) - min(ends[0], region.low[j]))
-    amount = max(amount, axis.step)
-    for side in (-1, 1):
-        limit = float(region.high[j] if side > 0 else region.low[j])
-        if isinstance(feature, Ordinal) and limit == ends[side > 0]:
-            continue  # there are no more levels
-        wider = _with_axis(region, j, _wider(axis, side, limit, amount))
-        yield _beyond(region, wider, j, side, tops, amount)
+    amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), axis.step)
+    for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
+        if not (isinstance(feature, Ordinal) and limit == end):  # else there are no more levels
+            wider = _wider(axis, side, limit, amount)
+            yield _beyond(region, _with_axis(region, j, wider), j, side, tops, limit, amount)
 
 
-def _beyond(region: Region, wider: Region, j: int, side: int, tops: Array, amount: float) -> Steps:
+def _beyond(
+    region: Region, wider: Region, j: int, side: int, tops: Array, limit: float, amount: float
+) -> Steps:
     """Return steps of feature `j` beyond its end, and steps of that length up to it."""
-    limit = float(region.high[j] if side > 0 else region.low[j])
     start, end = np.tile(tops, (2, 1)), np.tile(tops, (2, 1))  # half of the way, and all of it
     start[:, j], end[:, j] = limit, limit + np.repeat((0.5, 1.0), len(tops)) * side * amount
-    start, end = region.complete(start), wider.snap(end)
+    start, end, before = region.complete(start), wider.snap(end), start.copy()
     length = np.abs(end[:, j] - limit)
     inside = np.minimum(length, region.high[j] - region.low[j])
-    before = start.copy()
     before[:, j] = limit - side * inside
-    before = region.complete(before)
     times = length / np.where(inside > 0, inside, 1.0)
     words, chosen = _end_words(region, j, side, limit)
-    return Steps(words, wider, start, end, before, start, times, chosen)
-
-
-def _levels(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
-    """Yield steps to levels of feature `j` that the region lacks, where others have tried them."""
-    axis = region.axes[j]
-    first, last = code_range(region.schema.features[region.names[j]])
-    every = np.arange(first, last + 1.0, axis.step or 1.0)
-    assert axis.choices is not None  # levels and cyclic integers are always listed
-    other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
-    if len(other):
-        wider = replace(axis, choices=every, low=first, high=last)
-        yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
+    return Steps(words, wider, start, end, region.complete(before), start, times, chosen)
 
 
 def _fixed(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps of fixed features, where others have moved them."""
-    map_ = surrogate.coordinates
-    fixed = np.setdiff1d(np.concatenate([map_.linear, map_.cyclic, map_.categorical]), region.free)
+    seen = surrogate.coordinates
+    fixed = np.setdiff1d(np.concatenate([seen.linear, seen.cyclic, seen.categorical]), region.free)
     for j in fixed[~region.recomputed[fixed]].tolist():
         codes = np.unique(known[:, j])
         codes = codes[np.linspace(0, len(codes) - 1, min(5, len(codes))).astype(np.intp)]
         axis = replace(region.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
-        yield _to_codes(
-            f"{region.names[j]!r} being fixed", _with_axis(region, j, axis), j, tops, codes
-        )
+        words = f"{region.names[j]!r} being fixed"
+        yield _to_codes(words, _with_axis(region, j, axis), j, tops, codes)
 
 
 def _to_codes(words: str, region: Region, j: int, tops: Array, codes: Array) -> Steps:

@@ -56,24 +56,6 @@ class Surrogate:
         return mean, std, mean_x, std_x
 
 
-def learn_question(
-    settings: SurrogateSettings,
-    question: Question,
-    outputs: Array,
-    before: Surrogate | None = None,
-    deadline: Deadline = NEVER,
-) -> Surrogate:
-    """Return the surrogate of everything known of a model that matters to a question.
-
-    `outputs` ``(n,)`` belong to the rows of ``question.account.evaluator.X``: the model's on the
-    surrogate's scale, or their potentials.
-    """
-    X, best = question.account.evaluator.X, None
-    if len(X) > settings.points:
-        best = question.X[np.argsort(-question.score(question.y), kind="stable")[:4]]
-    return learn(settings, question.region, X, outputs, before, deadline, best)
-
-
 def surrogate_of(
     question: Question,
     settings: SurrogateSettings | None = None,
@@ -91,9 +73,8 @@ def surrogate_of(
         best = np.argsort(-question.score(question.y), kind="stable")[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
         X, y = X[chosen], y[chosen]
-    return learn(
-        settings, question.region, X, (values or question.to_surrogate)(y), before, deadline
-    )
+    outputs = (values or question.to_surrogate)(y)
+    return learn(settings, question.region, X, outputs, before, deadline)
 
 
 def learn(
@@ -103,17 +84,12 @@ def learn(
     y: Array,
     before: Surrogate | None = None,
     deadline: Deadline = NEVER,
-    centres: Array | None = None,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
 
     Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
-    grown by a quarter; in between the surrogate is only conditioned on the new rows. With
-    `centres` ``(c, d)`` only the rows that matter are seen, see `relevant`.
+    grown by a quarter; in between the surrogate is only conditioned on the new rows.
     """
-    if centres is not None:
-        chosen = relevant(region, X, settings.points, centres)
-        X, y = X[chosen], y[chosen]
     coordinates = Coordinates(region, X)
     Z = coordinates(X)
     kernel = settings.kernel

@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop
-from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
+from bayescfx.search.question import Ending, LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
 Stopped: TypeAlias = Ending | Literal["budget", "timeout", "interrupted"]
@@ -129,7 +129,7 @@ class Turns:
                 raise
         return None
 
-    def _one_by_one(self, search: Search) -> None:
+    def _one_by_one(self, search: LoneSearch) -> None:
         """Run searches that can't take turns; they are heard after each model call."""
         for i, question in enumerate(self.questions):
             if self.halt.called:

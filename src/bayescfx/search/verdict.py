@@ -9,21 +9,23 @@ hardly be sampled: what was not found there may still be there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from bayescfx.arrays import Array, not_among
 from bayescfx.potentials.levels import Intervals
+from bayescfx.propose.proposal import propose
 from bayescfx.search.binding import binding
-from bayescfx.search.frontier import frontier, probes
+from bayescfx.search.objectives import confidence_bound
 from bayescfx.search.question import Question, misses
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn_question
+from bayescfx.search.surrogate import Surrogate, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.rules import FunctionRule
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 
+OPTIMISM = 2.0  # how many deviations are hoped for
 FEW = 256  # regions with at most this many rows are looked at row by row
 _DRAWS = 256  # rows that show whether the rules leave anything of a region to find
 
@@ -39,29 +41,10 @@ class Verdict:
 
 
 def judge(question: Question) -> Verdict:
-    """Return how likely the target can be reached after a search, and what keeps it away.
-
-    Examples
-    --------
-    >>> from bayescfx.evaluations.data import Evaluations
-    >>> from bayescfx.evaluations.evaluator import Evaluator
-    >>> from bayescfx.features import Real
-    >>> from bayescfx.model.model import Model
-    >>> from bayescfx.space.space import Space
-    >>> from bayescfx.potentials.targets import reach
-    >>> region = Space({"a": Real(0, 1), "b": Real(0, 1)}).around({"a": 0.5, "b": 0.5})
-    >>> evaluator = Evaluator(Model(lambda rows: 3 * rows["a"]), region.schema, Evaluations())
-    >>> account, rng = evaluator.account(region, budget=20), np.random.default_rng(0)
-    >>> from bayescfx.space.sampling import sample
-    >>> y = account.evaluate(np.vstack([region.query, sample(region, 15, rng)]))
-    >>> verdict = judge(Question(account, y[0], reach(9.0), rng))
-    >>> round(verdict.probability, 2), verdict.binding
-    (0.0, ("the upper end of 'a' (1)",))
-    """
+    """Return how likely the target can be reached after a search, and what keeps it away."""
     if question.reached:
         return Verdict(1.0, ())
-    outputs = question.to_surrogate(question.account.evaluator.y)
-    surrogate = learn_question(SurrogateSettings(), question, outputs)
+    surrogate = surrogate_of(question)
     rng = np.random.default_rng(0)
     probability = None
     # A surrogate of a constant knows of no jumps.
@@ -116,6 +99,57 @@ def probability_reachable(
     return float(np.any(met, axis=0).mean())
 
 
+def frontier(
+    surrogate: Surrogate,
+    region: Region,
+    known: Array,
+    side: int,
+    rng: np.random.Generator,
+    most: int = 96,
+) -> Array:
+    """Return rows ``(m, d)`` at which the surrogate may be highest (`side` 1) or lowest (-1).
+
+    At most `most` rows of the region, the most hopeful first; the `known` rows ``(n, d)`` may be
+    among them.
+    """
+    hope = confidence_bound(surrogate, side, OPTIMISM)
+    starts = np.vstack([known, background_rows(region, 96, rng)])
+    starts = starts[np.argsort(-hope.value(starts), kind="stable")]
+    return propose(hope, region, rng, starts, k=most, effort="glance").points
+
+
+def probes(
+    surrogate: Surrogate, region: Region, known: Array, side: int, rng: np.random.Generator, n: int
+) -> Array:
+    """Return rows that would show whether the surrogate knows the region or only a corner of it.
+
+    Every other row is the most hopeful one, given that those chosen before come out as predicted;
+    the rest are data rows as far as possible from everything known ``(m, d)``, by coordinates and
+    not by what the surrogate takes to matter. At most `n` rows, none of them known; the target is
+    above (`side` 1) or below (-1) what is known.
+    """
+    hopeful = frontier(surrogate, region, known, side, rng)
+    # Models vary most where their data are: corners of the box may all look alike.
+    usual = background_rows(region, 192, rng)
+    if not len(usual):
+        usual = sample(region, 192, rng)
+    pool = np.vstack([hopeful, usual])
+    from_data = np.arange(len(pool)) >= len(hopeful)
+    coordinates, process = surrogate.coordinates, surrogate.process
+    Z = coordinates(pool)
+    away = coordinates.distances(Z, coordinates(known)).min(axis=1)
+    chosen: list[int] = []
+    while len(chosen) < n and (away > 0.0).any():
+        mean, std = process.predict(Z)
+        worth = np.where(from_data, away, 0.0) if len(chosen) % 2 else side * mean + OPTIMISM * std
+        at = int(np.argmax(np.where(away > 0.0, worth, -np.inf)))
+        chosen.append(at)
+        process = process.with_points(Z[[at]], mean[[at]])
+        away = np.minimum(away, coordinates.distances(Z, Z[[at]])[:, 0])
+        away[at] = 0.0
+    return np.asarray(pool[chosen])
+
+
 def _sides(accepted: Intervals, seen: Array) -> list[int]:
     """Return where accepted values lie: above (1) or below (-1) known ones, or among them (0)."""
     least, most = seen.min(), seen.max()
@@ -167,7 +201,6 @@ class Patience:
     all_probes: float = 0.2  # ... nor than this one for all of them
 
 
-@dataclass
 class Watch:
     """Notices during a search that its target is out of reach.
 
@@ -175,20 +208,15 @@ class Watch:
     surrogate. Before it gives up, the watch therefore wants a few rows from elsewhere evaluated.
     """
 
-    question: Question
-    patience: Patience = field(default_factory=Patience)
-    _found: list[tuple[int, float]] = field(default_factory=list, init=False)  # rows, probability
-    _pending: Array | None = field(default=None, init=False, repr=False)
-    _probed: bool = field(default=False, init=False)
-    _spent: int = field(default=0, init=False)
-    _next: int = field(init=False)
-    _rng: np.random.Generator = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        budget, patience = self.question.account.budget, self.patience
-        needed = patience.least + float(len(self.question.region.free))
+    def __init__(self, question: Question, patience: Patience | None = None) -> None:
+        self.question, self.patience = question, patience or Patience()
+        budget, patience = question.account.budget, self.patience
+        needed = patience.least + float(len(question.region.free))
         needed = min(max(needed, patience.earliest * budget), patience.latest * budget)
-        self._next = max(patience.least, round(needed))
+        self._next = max(patience.least, round(needed))  # rows known before the next check
+        self._found: list[tuple[int, float]] = []  # rows known and probability, of each check
+        self._pending: Array | None = None  # a probe to be handed out
+        self._probed, self._spent = False, 0
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
 
@@ -199,7 +227,12 @@ class Watch:
         """
         question, patience = self.question, self.patience
         known = len(question.y)
-        if known < self._next or np.ptp(question.y) == 0.0 or self._close() or self._hidden:
+        if known < self._next or np.ptp(question.y) == 0.0:
+            return False
+        outputs = question.to_surrogate(np.append(question.y, question.output))
+        *missed, way = misses(question.surrogate_acceptance, outputs)
+        # So little is missing that the surrogate can't tell it from nothing.
+        if min(missed) < patience.close * way or self._hidden:
             return False
         self._next = known + max(2, question.account.budget // patience.pause)
         probability = probability_reachable(surrogate, question, self._rng)
@@ -213,7 +246,10 @@ class Watch:
         if len(recent) < patience.checks:
             return False
         if self._probed:
-            return float(np.mean(recent)) < patience.despair and not self._climbing()
+            # Would the search arrive with twice what the last third of its rows brought?
+            before = min(missed[: known - int(1 / 3 * known)])
+            climbing = 3.0 * min(missed) < 2.0 * before
+            return float(np.mean(recent)) < patience.despair and not climbing
         if float(np.mean(recent)) < patience.doubt:
             seen = question.to_surrogate(question.y)
             sides = [side for side in _sides(question.surrogate_acceptance, seen) if side]
@@ -224,23 +260,6 @@ class Watch:
     @cached_property
     def _hidden(self) -> bool:
         return hidden(self.question.region, self._rng)
-
-    def _misses(self) -> Array:
-        """Return how far the outputs of all rows known, and f(query) last, are from the target."""
-        question = self.question
-        outputs = question.to_surrogate(np.append(question.y, question.output))
-        return misses(question.surrogate_acceptance, outputs)
-
-    def _close(self) -> bool:
-        """Whether so little is missing that the surrogate can't tell it from nothing."""
-        found = self._misses()
-        return bool(found.min() < self.patience.close * found[-1])
-
-    def _climbing(self) -> bool:
-        """Whether the search would arrive with twice what the last third of its rows brought."""
-        found = self._misses()[:-1]
-        before = found[: len(found) - int(1 / 3 * len(found))]
-        return bool(3.0 * found.min() < 2.0 * before.min())
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none, each once."""
