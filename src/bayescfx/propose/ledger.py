@@ -75,7 +75,11 @@ class Ledger:
                 if inside.any():
                     out[inside] = self.value(X[inside], allowed=True)
                 return out
-        value = self.score(X)
+        value = np.empty(len(X))
+        for start in range(0, len(X), 4096):  # bounds memory, lets the deadline be seen
+            self.deadline.check()
+            value[start : start + 4096] = self.acquisition.value(X[start : start + 4096])
+        value = np.where(np.isnan(value), -np.inf, value)
         new: Mask = np.ones(len(X), dtype=bool)
         if self.avoided:
             keys = row_keys(X[:, self.region.free])
@@ -84,15 +88,6 @@ class Ledger:
             self._rows.append(X if new.all() else X[new])
             self.values.append(value if new.all() else value[new])
         return value
-
-    def score(self, X: Array) -> Array:
-        """Return the values of rows that need not lie in the region; they are not remembered."""
-        parts = [np.empty(0)]
-        for start in range(0, len(X), 4096):  # bounds memory, lets the deadline be seen
-            self.deadline.check()
-            parts.append(self.acquisition.value(X[start : start + 4096]))
-        value = np.concatenate(parts)
-        return np.where(np.isnan(value), -np.inf, value)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return values and gradients of rows that need not lie on the grid; not remembered.

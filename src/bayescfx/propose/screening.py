@@ -106,7 +106,8 @@ def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
     missing = ~np.isfinite(value)
     guess = np.full(len(value), -np.inf)
     if missing.any():
-        inner = ledger.score(X[missing])
+        inner = ledger.acquisition.value(X[missing])
+        inner = np.where(np.isnan(inner), -np.inf, inner)
         if np.isfinite(inner.max()):
             guess[missing] = floor - 1.0 + np.minimum(inner - inner.max(), 0.0)
     return np.where(np.isnan(guess), -np.inf, guess)

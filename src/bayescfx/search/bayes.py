@@ -68,7 +68,36 @@ class BayesCFX:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        return _Run(self, question).rounds()
+        run, watch, account = _Run(self, question), Watch(question), question.account
+        if not (yield from run.begin()):
+            return "exhausted"
+        while True:
+            reached = question.reached
+            free = question.weight == 0.0
+            if reached and free and len(run.record().leaders) >= question.n:
+                return "converged"
+            # A tenth of the budget is kept for walking back. Where distance costs nothing, it
+            # still tells answers apart.
+            nearer = reached and not (free and question.n == 1)
+            if nearer and account.left <= 0.1 * account.budget:
+                break
+            surrogate = run.learn()
+            if not reached:
+                hopeless = self.give_up and watch.out_of_reach(surrogate)
+                # Half of the budget is spent on the best guess before a search gives up.
+                if hopeless and account.spent >= 0.5 * account.budget:
+                    return "unreachable"
+                if watch.pending is not None and len(elsewhere := watch.probe()):
+                    yield elsewhere
+                    continue
+            found = run.nearer(surrogate) if nearer else run.hit(surrogate)
+            if found.exhausted:
+                return "exhausted"
+            if nearer and run.idle >= 3:
+                break
+            yield run.tidied(found.points)
+        yield from run.walk_back()
+        return "nothing nearer expected"
 
 
 @dataclass
@@ -81,41 +110,7 @@ class _Run:
     steps: int = 0  # of the first phase
     idle: int = 0  # rounds in turn that promised nothing worth a model call
 
-    def rounds(self) -> Rounds:
-        """Hit first, then nearer, then walk back."""
-        question, account = self.question, self.question.account
-        watch = Watch(question)
-        if not (yield from self._begin()):
-            return "exhausted"
-        while True:
-            reached = question.reached
-            free = question.weight == 0.0
-            if reached and free and len(self._record().leaders) >= question.n:
-                return "converged"
-            # A tenth of the budget is kept for walking back. Where distance costs nothing, it
-            # still tells answers apart.
-            nearer = reached and not (free and question.n == 1)
-            if nearer and account.left <= 0.1 * account.budget:
-                break
-            surrogate = self._learn()
-            if not reached:
-                hopeless = self.settings.give_up and watch.out_of_reach(surrogate)
-                # Half of the budget is spent on the best guess before a search gives up.
-                if hopeless and account.spent >= 0.5 * account.budget:
-                    return "unreachable"
-                if len(elsewhere := watch.probe()):
-                    yield elsewhere
-                    continue
-            found = self._nearer(surrogate) if nearer else self._hit(surrogate)
-            if found.exhausted:
-                return "exhausted"
-            if nearer and self.idle >= 3:
-                break
-            yield self._tidied(found.points)
-        yield from self._walk_back()
-        return "nothing nearer expected"
-
-    def _begin(self) -> Generator[Array, Array, bool]:
+    def begin(self) -> Generator[Array, Array, bool]:
         """Evaluate the start set, and more until some allowed row is known; return whether."""
         question, n = self.question, self.settings.starts
         if n is None:
@@ -130,17 +125,17 @@ class _Run:
                 yield np.array(batch)
         return len(question.y) > 0
 
-    def _learn(self) -> Surrogate:
+    def learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
         settings, deadline = self.settings.surrogate, self.question.deadline
         self.surrogate = surrogate_of(self.question, settings, self.surrogate, deadline)
         return self.surrogate
 
-    def _record(self) -> Record:
+    def record(self) -> Record:
         question = self.question
         return Record(question.region, question.X[question.hits], question.n)
 
-    def _hit(self, surrogate: Surrogate) -> Proposal:
+    def hit(self, surrogate: Surrogate) -> Proposal:
         """Propose where the potential may rise most: EI-CFX."""
         question, region, account = self.question, self.question.region, self.question.account
         # From a quarter of the budget on, a miss matters more than the cost of moving.
@@ -174,9 +169,9 @@ class _Run:
             return self._propose(gain, starting.few_rows(question, gain.centre, gain.few))
         return self._propose(gain, starting.towards_target(question, value))
 
-    def _nearer(self, surrogate: Surrogate) -> Proposal:
+    def nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
-        question, record = self.question, self._record()
+        question, record = self.question, self.record()
         objective = Nearer(surrogate, question.region, question.surrogate_acceptance, record)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
         found = self._propose(objective, starting.towards_query(question, centres))
@@ -214,7 +209,7 @@ class _Run:
         order = order[value[order] > -np.inf]
         return Proposal(rows[order], value[order])
 
-    def _tidied(self, X: Array) -> Array:
+    def tidied(self, X: Array) -> Array:
         """Return rows without trivial changes, where that is allowed and not known already."""
         region = self.question.region
         trivial = region.changes(X) & ~clear_changes(region, X)
@@ -222,11 +217,11 @@ class _Run:
         new = not_among(tidy, self.question.account.evaluator.known.codes)
         return np.where((new & region.contains(tidy))[:, None], tidy, X)
 
-    def _walk_back(self) -> Rounds:
+    def walk_back(self) -> Rounds:
         """Take back or shorten single changes, the most promising first, until none is left."""
         question, region = self.question, self.question.region
         while question.account.left > 0:
-            surrogate, record = self._learn(), self._record()
+            surrogate, record = self.learn(), self.record()
             objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
             found = self._best_of(objective, starting.walked_back(region, record.X[record.leaders]))
             if not len(found.points):

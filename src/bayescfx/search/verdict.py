@@ -215,7 +215,7 @@ class Watch:
         needed = min(max(needed, patience.earliest * budget), patience.latest * budget)
         self._next = max(patience.least, round(needed))  # rows known before the next check
         self._found: list[tuple[int, float]] = []  # rows known and probability, of each check
-        self._pending: Array | None = None  # a probe to be handed out
+        self.pending: Array | None = None  # a probe to be handed out
         self._probed, self._spent = False, 0
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
@@ -254,7 +254,7 @@ class Watch:
             seen = question.to_surrogate(question.y)
             sides = [side for side in _sides(question.surrogate_acceptance, seen) if side]
             side, n = sides[0] if sides else 1, self._allowance
-            self._pending = probes(surrogate, question.region, question.X, side, self._rng, n)
+            self.pending = probes(surrogate, question.region, question.X, side, self._rng, n)
         return False
 
     @cached_property
@@ -263,10 +263,10 @@ class Watch:
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none, each once."""
-        rows = self._pending
+        rows = self.pending
         if rows is None:
             return np.empty((0, len(self.question.region.query)))
-        self._pending, self._probed = None, True
+        self.pending, self._probed = None, True
         self._spent += len(rows)
         self._found.clear()
         self._next = len(self.question.y) + len(rows)
