@@ -23,10 +23,9 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.evaluations.store import EvaluationsError
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Model, as_model
-from bayescfx.space.cells import Column
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Layout, Rows, cells_of, row_of
+from bayescfx.tables import Column, Layout, Rows, cells_of, row_of
 
 MIXED = pd.DataFrame(
     {

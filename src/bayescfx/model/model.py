@@ -22,8 +22,8 @@ from bayescfx.errors import ModelError
 from bayescfx.model.adapters import ADAPTERS, Predict, adapted
 from bayescfx.model.columns import as_fitted
 from bayescfx.space.schema import Schema
+from bayescfx.tables import Rows
 
-Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Link: TypeAlias = Literal["logit"]
 
 _SHOWN_CELLS = 20

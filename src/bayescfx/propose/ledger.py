@@ -10,7 +10,6 @@ import numpy as np
 from bayescfx.arrays import Array, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.space.region import Region
-from bayescfx.space.rules import TextRule
 
 _CHUNK = 4096  # rows per call of the function: bounds memory, lets the deadline be seen
 
@@ -145,21 +144,9 @@ class Ledger:
             X = region.complete(X)
             value, partial = self.acquisition.gradient(X)
             gradient = partial + self._through_derived(X, partial)
-        if self.curved:
+        if region.curved:
             value = np.where(region.contains(_at_query(X, region.query)), value, -np.inf)
         return np.where(np.isnan(value), -np.inf, value), gradient
-
-    @cached_property
-    def curved(self) -> bool:
-        """Whether rules other than linear ones restrict the continuous features."""
-        region = self.region
-        if region.derived or region.blocks or region.near is not None:
-            return True
-        return any(
-            not isinstance(rule, TextRule)
-            or len(rule.halfspaces(region.schema.features)) < len(rule.comparisons)
-            for rule in region.rules
-        )
 
     def _through_derived(self, X: Array, partial: Array) -> Array:
         """Slopes that reach the function through derived columns, by forward differences."""

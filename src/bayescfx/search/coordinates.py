@@ -75,7 +75,7 @@ class Coordinates:
             high=high,
             table=np.array(table).reshape(len(line), _CELLS + 1),
             cyclic=np.flatnonzero(circle),
-            periods=np.array([region.axes[j].period for j in np.flatnonzero(circle)]),
+            periods=np.array([region.period[j] for j in np.flatnonzero(circle)]),
             categorical=np.flatnonzero(levels),
         )
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import ModelError
-from bayescfx.features import Integer, Real
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
@@ -106,3 +105,24 @@ class Slopes:
                 f"{names[j]!r}. Leave it out to use finite differences."
             )
         return slope * self.part.scale
+<<<<<<< HEAD
+=======
+
+    @cached_property
+    def _names(self) -> tuple[Any, ...]:
+        """The columns that move."""
+        return tuple(self.part.region.names[j] for j in self.part.features)
+
+    def _columns(self, found: np.ndarray[Any, Any], n: int) -> list[int]:
+        """Return which columns of a gradient belong to the coordinates, or explain."""
+        schema = self.part.region.schema
+        every = [column.name for column in schema.columns]
+        numeric = [c for c in every if c in schema.features and schema.features[c].numeric]
+        for names in (every, numeric):
+            if found.shape == (n, len(names)):
+                return [names.index(name) for name in self._names]
+        raise ModelError(
+            f"`gradient` must return shape ({n}, {len(every)}), one derivative per column of the "
+            f"rows; got {found.shape}."
+        )
+>>>>>>> a854918 (space: rules are things, features have behaviour, a region is plain data)

@@ -90,7 +90,7 @@ def _change(view: View, which: int, j: int, effect: float | None, decimals: int)
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
     scale = Scale.of(region, j, after)
-    period = region.axes[j].period
+    period = region.period[j]
     first, second = scale.move(before, after)
     return Change(
         name=str(region.names[j]),
