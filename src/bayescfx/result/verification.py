@@ -140,7 +140,7 @@ def broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:
     except QueryError as error:
         return (str(error),)
     named = [] if region.within(X).all() else ["the limits of the features"]
-    return (*named, *(rule.label for rule in region.rules if not rule.holds(region, X).all()))
+    return (*named, *(rule.words.label for rule in region.rules if not rule.holds(region, X).all()))
 
 
 def wrong_changes(region: Region, rows: Rows, claimed: Sequence[Iterable[Any]]) -> Indices:

@@ -140,8 +140,8 @@ def _pairs(region: Region, tops: Array, moved: Array) -> tuple[Array, Array]:
 def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
     """Yield the region without one of its rules, for each."""
     for rule in region.rules:
-        if rule.restriction:
-            yield rule.restriction, region.without(rule)
+        if rule.words.limit:
+            yield rule.words.limit, region.without(rule)
 
 
 def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,14 @@ from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
+
+
+class Words(NamedTuple):
+    """A rule in words."""
+
+    label: str  # what messages call it
+    line: str  # in ``print(space)``; nothing if the lines of single features have it
+    limit: str  # where it keeps a target away; nothing if it can't be left out
 
 
 class Rule(ABC):
@@ -29,46 +37,25 @@ class Rule(ABC):
     opaque: ClassVar[bool] = False  # a function of the user that nobody can look into
     written: ClassVar[bool] = True  # JSON can hold it
 
+    most_changes: int | None = None  # the l0 bound, if it is one
+    block: tuple[Hashable, ...] = ()  # features that it moves together
+    derives: Hashable | None = None  # the column that it recomputes
+
     def __init_subclass__(cls) -> None:
         Rule.kinds[cls.__name__] = cls
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What messages call the rule."""
 
     # ── what it says ──
 
     @property
-    def words(self) -> str:
-        """Its line in ``print(space)``; nothing if `told` says it all."""
-        return f"rule: {self.label}"
-
-    @property
-    def restriction(self) -> str:
-        """What to call it where it keeps a target away; nothing if it can't be left out."""
-        return f"rule '{self.label}'"
+    @abstractmethod
+    def words(self) -> Words:
+        """The rule in words."""
 
     def told(self, name: Hashable, feature: Feature) -> str:
         """Return what it says of one feature alone, for the feature's line in ``print(space)``."""
         return ""
 
     # ── what it does to a region ──
-
-    @property
-    def most_changes(self) -> int | None:
-        """The l0 bound, if it is one."""
-        return None
-
-    @property
-    def block(self) -> tuple[Hashable, ...]:
-        """Features that it moves together."""
-        return ()
-
-    @property
-    def derives(self) -> Hashable | None:
-        """The column that it recomputes."""
-        return None
 
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Take from the axes, in place, what can't be allowed; `most` features may change."""

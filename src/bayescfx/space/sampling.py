@@ -113,7 +113,7 @@ def nothing_found(region: Region, rng: np.random.Generator) -> str:
             "Free a feature or widen its limits."
         )
     X = region.complete(draw(region, TRIES, rng))
-    passed = {rule.label: int(rule.holds(region, X).sum()) for rule in region.rules}
+    passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
     alone = region.contains(region.query[None, :])[0]
     first = (
         "no point but the query itself satisfies every rule"

@@ -52,14 +52,14 @@ def describe(space: Space, most: int = 60) -> str:
         text.append(f"  {'  '.join(cells)}".rstrip())
     if hidden > 0:
         text.append(f"  … and {hidden} more")
-    text += [rule.words for rule in space.rules if rule.words]
+    text += [rule.words.line for rule in space.rules if rule.words.line]
     return "\n".join([*text, *(f"not restored: {v}" for v in space.unrestored), space.price.words])
 
 
 def write_space(space: Space) -> dict[str, Plain]:
     """Return the space as a dict of JSON values; the inverse of :func:`read_space`."""
     schema, price = space.schema, space.price
-    lost = [rule.label for rule in space.rules if not rule.written]
+    lost = [rule.words.label for rule in space.rules if not rule.written]
     return {
         "format": FORMAT,
         "features": [[to_plain(n), f.to_plain()] for n, f in schema.features.items()],
@@ -112,7 +112,7 @@ def _rules_of_format_1(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
     bound = plain["max_changes"]
     return [
         *({"rule": "Limits", "name": name, **said} for name, said in plain["limits"]),
-        *({"rule": "TextRule", "text": t, "title": title} for t, title in plain["rules"]),
-        *({"rule": "Together", "names": block} for block in plain["together"]),
-        *([] if bound is None else [{"rule": "MaxChanges", "k": bound}]),
+        *({"rule": "TextRule", "text": text, "label": label} for text, label in plain["rules"]),
+        *({"rule": "Together", "block": block} for block in plain["together"]),
+        *([] if bound is None else [{"rule": "MaxChanges", "most_changes": bound}]),
     ]

@@ -263,7 +263,8 @@ class Schema:
         if same.all():
             return cell.repeat(len(codes))
         cells = feature.decode(found, column.dtype)
-        if not same.any():
+        # objects, floats and times may differ in type or bits from what is decoded
+        if not same.any() or (column.dtype != object and column.kind not in "fmM"):
             return cells
         if isinstance(cells, np.ndarray) and cells.dtype != object:
             return np.where(same, cell, cells)

@@ -19,8 +19,9 @@ from bayescfx.space import groups, inference, saved
 from bayescfx.space import region as regions
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
-from bayescfx.space.rules import derived, function, limits, near
+from bayescfx.space.rules import derived, limits, near
 from bayescfx.space.rules import max_changes as changes
+from bayescfx.space.rules import require as requirements
 from bayescfx.space.rules import together as blocks
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows
@@ -107,7 +108,7 @@ class Space:
     only_down = limits.only_down
     between = limits.between
     move = limits.move
-    require = function.require
+    require = requirements.require
     together = blocks.together
     max_changes = changes.max_changes
     derive = derived.derive

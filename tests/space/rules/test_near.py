@@ -121,7 +121,7 @@ def test_closeness_to_several_tables_combines() -> None:
     high = pd.DataFrame({"a": rng().uniform(4, 10, 500), "b": rng(1).uniform(0, 10, 500)})
     space = Space.from_data(pd.concat([low, high], ignore_index=True))
     region = space.near_data(low, 0.9).near_data(high, 0.8).around({"a": 5.0, "b": 5.0})
-    labels = [rule.label for rule in region.rules]
+    labels = [rule.words.label for rule in region.rules]
     assert labels == ["near_data(quantile=0.9)", "near_data(quantile=0.8)"]
     X = sample(region, 100, rng())
     assert ((X[:, 0] > 3) & (X[:, 0] < 7)).all()

@@ -11,8 +11,8 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
-from bayescfx.space.rule import Rule
-from bayescfx.space.rules.function import called
+from bayescfx.space.rule import Rule, Words
+from bayescfx.space.rules.require import called
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -23,36 +23,21 @@ if TYPE_CHECKING:
 class Derived(Rule):
     """A column that is a function of the others, and up to date in every row."""
 
-    name: Hashable
     function: Callable[[Any], Any] = field(repr=False)
+    derives: Hashable
     base: float = np.nan  # what it would be for the query, recomputed
 
     rank = 2
     written = False
 
     @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return f"derive({self.name!r})"
-
-    @property
-    def words(self) -> str:
-        """Nothing: the feature's own line has it."""
-        return ""
-
-    @property
-    def restriction(self) -> str:
-        """Nothing: it can't be left out."""
-        return ""
+    def words(self) -> Words:
+        """The rule in words; it can't be left out."""
+        return Words(f"derive({self.derives!r})", "", "")
 
     def told(self, name: Hashable, feature: Feature) -> str:
         """Return that the feature is derived."""
-        return "derived" if name == self.name else ""
-
-    @property
-    def derives(self) -> Hashable:
-        """The column."""
-        return self.name
+        return "derived" if name == self.derives else ""
 
     def seen_from(self, region: Region) -> Derived:
         """Return the rule with what the column would be for the query."""
@@ -60,7 +45,7 @@ class Derived(Rule):
 
     def holds(self, region: Region, X: Array) -> Mask:
         """Return which rows have the column up to date."""
-        fresh, held = self.column(region, X), X[:, region.schema.positions[self.name]]
+        fresh, held = self.column(region, X), X[:, region.schema.positions[self.derives]]
         return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
 
     def column(self, region: Region, X: Array) -> Array:
@@ -71,17 +56,17 @@ class Derived(Rule):
         """
         codes = self._codes(region, X)
         same = (codes == self.base) | (np.isnan(codes) & np.isnan(self.base))
-        return np.where(same, region.query[region.schema.positions[self.name]], codes)
+        return np.where(same, region.query[region.schema.positions[self.derives]], codes)
 
     def _codes(self, region: Region, X: Array) -> Array:
-        rows = region.rows(X)
-        found = np.asarray(called(self.function, rows, f"derive({self.name!r})"))
+        rows, what = region.rows(X), self.words.label
+        found = np.asarray(called(self.function, rows, what))
         if found.shape != (len(rows),):
             raise SpaceError(
-                f"the function of derive({self.name!r}) must return one value per row; got shape "
-                f"{found.shape} for {len(rows)} rows."
+                f"the function of {what} must return one value per row; got shape {found.shape} "
+                f"for {len(rows)} rows."
             )
-        return region.schema.encode_column(self.name, found)
+        return region.schema.encode_column(self.derives, found)
 
 
 def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Space:
@@ -101,4 +86,4 @@ def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Spac
     if any(found in rule.block for rule in space.rules):
         raise SpaceError(f"{found!r} can't be derived: it moves together with others.")
     old = [rule for rule in space.rules if rule.derives == found]
-    return space.adding(Derived(found, function), instead_of=old)
+    return space.adding(Derived(function, found), instead_of=old)

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.axis import MOST_CHOICES, Axis
-from bayescfx.space.rule import Rule
+from bayescfx.space.rule import Rule, Words
 from bayescfx.tables import Column
 
 if TYPE_CHECKING:
@@ -40,19 +40,9 @@ class Limits(Rule):
     rank = 0
 
     @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return f"the limits of {self.name!r}"
-
-    @property
-    def words(self) -> str:
-        """Nothing: the feature's own line has it."""
-        return ""
-
-    @property
-    def restriction(self) -> str:
-        """What to call it where it keeps a target away."""
-        return f"limit on {self.name!r}"
+    def words(self) -> Words:
+        """The rule in words; the feature's own line has the limits."""
+        return Words(f"the limits of {self.name!r}", "", f"limit on {self.name!r}")
 
     def told(self, name: Hashable, feature: Feature) -> str:
         """Return the limits in words."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescfx.errors import SpaceError
-from bayescfx.space.rule import Rule
+from bayescfx.space.rule import Rule, Words
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -17,24 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaxChanges(Rule):
-    """At most `k` features change; a region keeps the bound as its `max_changes`."""
+    """At most so many features change; a region keeps the bound as its `max_changes`."""
 
-    k: int
-
-    @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return f"at most {self.k} changes"
+    most_changes: int
 
     @property
-    def words(self) -> str:
-        """Its line in ``print(space)``."""
-        return self.label
-
-    @property
-    def most_changes(self) -> int:
-        """The bound."""
-        return self.k
+    def words(self) -> Words:
+        """The rule in words; a region that is relaxed allows one change more."""
+        label = f"at most {self.most_changes} changes"
+        return Words(label, label, "")
 
     def seen_from(self, region: Region) -> None:
         """Return nothing: the region has the bound."""
@@ -46,5 +37,6 @@ def max_changes(space: Space, k: int) -> Space:
     given: object = k
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
         raise SpaceError(f"`k` must be a whole number >= 1; got {k!r}.")
-    old = [rule for rule in space.rules if isinstance(rule, MaxChanges)]
-    return space.adding(MaxChanges(min([int(k), *(rule.k for rule in old)])), instead_of=old)
+    old = [rule for rule in space.rules if rule.most_changes is not None]
+    least = min([int(k), *(rule.most_changes or k for rule in old)])
+    return space.adding(MaxChanges(least), instead_of=old)

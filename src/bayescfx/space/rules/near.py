@@ -21,7 +21,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.inference import as_table, background
-from bayescfx.space.rule import Rule
+from bayescfx.space.rule import Rule, Words
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -125,9 +125,10 @@ class NearData(Rule):
         return cls(data, metric, neighbours, quantile, radius, every, zero)
 
     @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return f"near_data(quantile={self.quantile:g})"
+    def words(self) -> Words:
+        """The rule in words."""
+        label = f"near_data(quantile={self.quantile:g})"
+        return Words(label, f"rule: {label}", f"rule '{label}'")
 
     def seen_from(self, region: Region) -> NearData:
         """Return the rule with the data rows that can be near, and their fixed distance."""

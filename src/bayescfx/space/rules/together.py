@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.space.axis import Axis
-from bayescfx.space.rule import Rule
+from bayescfx.space.rule import Rule, Words
 from bayescfx.space.rules.limits import check_ordered
 
 if TYPE_CHECKING:
@@ -23,33 +23,23 @@ if TYPE_CHECKING:
 class Together(Rule):
     """Features that move in the same direction or not at all."""
 
-    names: tuple[Hashable, ...]
+    block: tuple[Hashable, ...]
 
     rank = 1
 
     @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return f"together({', '.join(map(repr, self.names))})"
-
-    @property
-    def words(self) -> str:
-        """Its line in ``print(space)``."""
-        return f"together: {', '.join(map(str, self.names))}"
-
-    @property
-    def restriction(self) -> str:
-        """What to call it where it keeps a target away."""
-        return f"moving {' and '.join(map(repr, self.names))} together"
-
-    @property
-    def block(self) -> tuple[Hashable, ...]:
-        """The features."""
-        return self.names
+    def words(self) -> Words:
+        """The rule in words."""
+        names = list(map(repr, self.block))
+        return Words(
+            f"together({', '.join(names)})",
+            f"together: {', '.join(map(str, self.block))}",
+            f"moving {' and '.join(names)} together",
+        )
 
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Fix all of them where one can't follow the others."""
-        at = [places[name] for name in self.names]
+        at = [places[name] for name in self.block]
         free = all(axes[j].free for j in at) and (most is None or len(at) <= most)
         if not free or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
             for j in at:
@@ -57,7 +47,7 @@ class Together(Rule):
 
     def holds(self, region: Region, X: Array) -> Mask:
         """Return which rows move them all the same way."""
-        at = [region.schema.positions[name] for name in self.names]
+        at = [region.schema.positions[name] for name in self.block]
         direction = np.sign(X[:, at] - region.query[at])
         return np.asarray((direction == direction[:, :1]).all(axis=1))
 

@@ -1,8 +1,11 @@
-"""A comparison of arithmetic expressions, such as ``"a + 2*b <= 10"``, in the user's units."""
+"""What must hold for several features at once: a comparison written as text, or a function.
+
+Both see values in the user's units, never codes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,11 +16,12 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.expressions import Comparison, parse_rule
-from bayescfx.space.rule import Rule
+from bayescfx.space.rule import Rule, Words
 from bayescfx.values import Plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
+    from bayescfx.space.space import Space
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class TextRule(Rule):
     """A comparison of arithmetic expressions over features."""
 
     text: str
-    title: str
+    label: str
     comparisons: tuple[Comparison, ...] = field(repr=False)
 
     rank = 1
@@ -43,9 +47,9 @@ class TextRule(Rule):
         return cls(text, label or text, comparisons)
 
     @property
-    def label(self) -> str:
-        """What messages call the rule."""
-        return self.title
+    def words(self) -> Words:
+        """The rule in words."""
+        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
 
     def holds(self, region: Region, X: Array) -> Mask:
         """Return which rows satisfy every comparison."""
@@ -85,9 +89,69 @@ class TextRule(Rule):
 
     def to_plain(self) -> dict[str, Plain]:
         """Return text and label."""
-        return {"rule": "TextRule", "text": self.text, "title": self.title}
+        return {"rule": "TextRule", "text": self.text, "label": self.label}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:
         """Return the rule, parsed anew."""
-        return cls.parse(plain["text"], features, plain["title"])
+        return cls.parse(plain["text"], features, plain["label"])
+
+
+@dataclass(frozen=True)
+class FunctionRule(Rule):
+    """A function of raw rows that says which of them are allowed."""
+
+    function: Callable[[Any], Any] = field(repr=False)
+    label: str
+
+    rank = 4
+    opaque = True
+    written = False
+
+    @property
+    def words(self) -> Words:
+        """The rule in words."""
+        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows the function allows."""
+        return self.allows(region.rows(X))
+
+    def allows(self, rows: Any) -> Mask:
+        """Return which raw rows the function allows; it must return one boolean per row."""
+        found = np.asarray(called(self.function, rows, f"rule {self.label!r}"))
+        if found.shape == (len(rows),) and found.dtype == object:
+            return np.array([value is True or value is np.True_ for value in found])
+        if found.shape != (len(rows),) or found.dtype != np.bool_:
+            raise SpaceError(
+                f"rule {self.label!r} must return one boolean per row; got shape {found.shape} "
+                f"and dtype {found.dtype} for {len(rows)} rows. Compare whole columns."
+            )
+        return found
+
+
+def called(function: Callable[[Any], Any], rows: Any, what: str) -> Any:
+    """Return what a user's function says of rows; what it raises passes with a note."""
+    try:
+        return function(rows)
+    except Exception as error:
+        error.add_note(f"in {what}, for {len(rows)} rows")
+        raise
+
+
+def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = None) -> Space:
+    """Return the space with a rule every counterfactual must satisfy.
+
+    Parameters
+    ----------
+    rule : str or callable
+        Text such as ``"a + 2*b <= 10"``, or a function of raw rows that returns one boolean
+        per row.
+    label : str, optional
+        What to call the rule in messages.
+    """
+    if isinstance(rule, str):
+        return space.adding(TextRule.parse(rule, space.features, label))
+    if not callable(rule):
+        raise SpaceError(f"`rule` must be text or a function of rows; got {rule!r}.")
+    return space.adding(FunctionRule(rule, label or str(getattr(rule, "__name__", repr(rule)))))
