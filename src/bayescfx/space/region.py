@@ -64,25 +64,20 @@ class Region:
     _filled: Array = field(init=False)  # the query, 0 where missing
     _bounds: tuple[Array, Array] = field(init=False)  # for one clip; derived ones are let through
     _steps: tuple[Mask, Array, Array] | None = field(init=False)  # where rounding is enough
-    _others: tuple[int, ...] = field(init=False)  # where neither clipping nor rounding is
+    _others: list[int] = field(init=False)  # where neither clipping nor rounding is
 
     def __post_init__(self) -> None:
-        d, names, places = len(self.axes), self.schema.names, self.schema.positions
-        query, low, high, step, period, anchor, weight = np.zeros((7, d))
-        free, categorical, recomputed, rounded = np.zeros((4, d), dtype=np.bool_)
-        choices: list[Array | None] = []
-        others: list[int] = []
-        for j, axis in enumerate(self.axes):
-            query[j], step[j], period[j] = axis.query, axis.step, axis.feature.period
-            categorical[j], free[j] = axis.feature.categorical, axis.free
-            weight[j] = self.cost.per_feature.get(names[j], 1.0)
-            low[j], high[j] = axis.ends
+        names, places = self.schema.names, self.schema.positions
+        numbers, masks, choices = [], [], []
+        for name, axis in zip(names, self.axes, strict=True):
+            (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
+            weight = float(self.cost.per_feature.get(name, 1.0))
+            numbers.append((axis.query, low, high, axis.step, feature.period, weight, axis.anchor))
+            masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
             choices.append(axis.listed)
-            snapping = axis.snapping
-            if snapping == "round":
-                rounded[j], anchor[j] = True, axis.anchor
-            elif snapping == "look":
-                others.append(j)
+        query, low, high, step, period, weight, anchor = np.array(numbers, dtype=np.float64).T.copy()
+        free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
+        recomputed, missing = np.zeros(len(names), dtype=np.bool_), np.isnan(query)
         blocks, derived = [], []
         for rule in self.rules:
             if rule.block:
@@ -90,8 +85,6 @@ class Region:
             if rule.derives is not None:
                 derived.append((places[rule.derives], rule))
                 recomputed[places[rule.derives]] = True
-        missing = np.isnan(query)
-        inverse = np.where(categorical, weight, weight / self.scale) * free
         vars(self).update(
             names=names,
             query=query,
@@ -101,6 +94,7 @@ class Region:
             step=step,
             categorical=categorical,
             cyclic=period > 0,
+            period=period,
             choices=tuple(choices),
             weight=weight,
             blocks=tuple(blocks),
@@ -108,18 +102,17 @@ class Region:
             recomputed=recomputed,
             _missing=missing,
             _counted=~recomputed & ~missing,
-            period=period,
-            _inverse=inverse,
+            _inverse=np.where(categorical, weight, weight / self.scale) * free,
             _filled=np.nan_to_num(query),
             _bounds=(np.where(recomputed, -np.inf, low), np.where(recomputed, np.inf, high)),
             _steps=(rounded, anchor, np.where(rounded, step, 1.0)) if rounded.any() else None,
-            _others=tuple(others),
+            _others=np.flatnonzero(other).tolist(),
         )
         linear: list[tuple[Array, float]] = []
         for rule in self.rules:
             linear += rule.halfspaces(self)
-        A = np.array([a for a, _ in linear]) if linear else np.empty((0, d))
-        vars(self).update(A=A, b=np.array([bound for _, bound in linear] if linear else []))
+        normals, bounds = zip(*linear, strict=True) if linear else (np.empty((0, len(names))), ())
+        vars(self).update(A=np.array(normals), b=np.array(bounds, dtype=np.float64))
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
@@ -255,7 +248,7 @@ class Region:
     @cached_property
     def curved(self) -> bool:
         """Whether rules other than linear ones restrict the continuous features."""
-        return any(rule.curved(self) for rule in self.rules)
+        return self.ruled and any(rule.curved(self) for rule in self.rules)
 
     def without(self, *rules: Rule) -> Region:
         """Return the region with some of its rules left out."""

@@ -8,7 +8,10 @@ rules first.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
+from numpy.random import Generator
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError
@@ -20,7 +23,7 @@ WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
 WALKERS, ROUNDS = 256, 100  # rows that walk at once, and their steps per batch of rows
 
 
-def sample(region: Region, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
+def sample(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows other than the query, with so many `changes` if given."""
     nothing = np.empty((0, len(region.query)))
     if n < 1 or (changes is not None and changes < 1):
@@ -49,7 +52,7 @@ def _wanted(region: Region, X: Array, changes: int | None) -> Mask:
     return wanted
 
 
-def _ruled_sample(region: Region, n: int, rng: np.random.Generator, changes: int | None) -> Array:
+def _ruled_sample(region: Region, n: int, rng: Generator, changes: int | None) -> Array:
     found, tried = np.empty((0, len(region.query))), 0
     while len(found) < n and (tried < 256 or len(found) >= WORTHWHILE * tried):
         X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - len(found)))), rng, changes))
@@ -58,9 +61,7 @@ def _ruled_sample(region: Region, n: int, rng: np.random.Generator, changes: int
     return found if len(found) >= n else _persist(region, n, rng, changes, found)
 
 
-def _persist(
-    region: Region, n: int, rng: np.random.Generator, changes: int | None, found: Array
-) -> Array:
+def _persist(region: Region, n: int, rng: Generator, changes: int | None, found: Array) -> Array:
     """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
     batch = max(128, min(TRIES, 2 * n))
     X = draw(region, batch, rng, changes)
@@ -78,12 +79,7 @@ def _persist(
 
 
 def _spread_out(
-    region: Region,
-    seeds: Array,
-    rejected: Array,
-    n: int,
-    rng: np.random.Generator,
-    changes: int | None,
+    region: Region, seeds: Array, rejected: Array, n: int, rng: Generator, changes: int | None
 ) -> Array:
     """Return distinct wanted rows around allowed `seeds`, in random order."""
     if not len(seeds):
@@ -95,7 +91,7 @@ def _spread_out(
     return X[rng.permutation(len(X))]
 
 
-def _insist(region: Region, rng: np.random.Generator, changes: int | None) -> Array:
+def _insist(region: Region, rng: Generator, changes: int | None) -> Array:
     """Return the first allowed rows of many plain draws: the last resort against blind rules."""
     for _ in range(50):  # a rule that 1 draw in 10,000 satisfies is missed once in 28,000 times
         X = region.complete(draw(region, TRIES, rng, changes))
@@ -105,7 +101,7 @@ def _insist(region: Region, rng: np.random.Generator, changes: int | None) -> Ar
     return np.empty((0, len(region.query)))
 
 
-def nothing_found(region: Region, rng: np.random.Generator) -> str:
+def nothing_found(region: Region, rng: Generator) -> str:
     """Return the message of a region without allowed rows: the tightest rule and its count."""
     if not len(region.free):
         return (
@@ -115,25 +111,19 @@ def nothing_found(region: Region, rng: np.random.Generator) -> str:
     X = region.complete(draw(region, TRIES, rng))
     passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
     alone = region.contains(region.query[None, :])[0]
-    first = (
-        "no point but the query itself satisfies every rule"
-        if alone
-        else "no point satisfies every rule for this query"
-    )
+    but, who = (" but the query itself", "") if alone else ("", " for this query")
+    first = f"no point{but} satisfies every rule{who} (0 of {TRIES} tried)."
     if not passed:
-        return f"{first} (0 of {TRIES} tried). Widen the limits."
-    ranked = sorted(passed, key=lambda label: passed[label])
-    rest = ", ".join(f"{label!r} ({passed[label]} of {TRIES})" for label in ranked[1:6])
-    return (
-        f"{first} (0 of {TRIES} tried). Tightest rule: {ranked[0]!r} "
-        f"({passed[ranked[0]]} of {TRIES})." + (f" Others: {rest}." if rest else "")
-    )
+        return f"{first} Widen the limits."
+    ranked = [f"{rule!r} ({n} of {TRIES})" for rule, n in sorted(passed.items(), key=itemgetter(1))]
+    others = f" Others: {', '.join(ranked[1:6])}." if ranked[1:] else ""
+    return f"{first} Tightest rule: {ranked[0]}.{others}"
 
 
 # ── draws ──
 
 
-def draw(region: Region, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
+def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
 
     Uniform over the box without an l0 bound; with one, over random supports of random size.
@@ -144,7 +134,7 @@ def draw(region: Region, n: int, rng: np.random.Generator, changes: int | None =
     if not blocks or not n:
         return X
     sparse = changes is not None or region.max_changes is not None
-    chosen = _supports(region, blocks, n, rng, changes) if sparse else None
+    chosen = _supports(region, n, rng, changes) if sparse else None
     for at, block in enumerate(blocks):
         rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, at])
         if len(rows):
@@ -152,27 +142,18 @@ def draw(region: Region, n: int, rng: np.random.Generator, changes: int | None =
     return X
 
 
-def _supports(
-    region: Region,
-    blocks: list[tuple[int, ...]],
-    n: int,
-    rng: np.random.Generator,
-    changes: int | None,
-) -> Mask:
+def _supports(region: Region, n: int, rng: Generator, changes: int | None) -> Mask:
     """Return random sets of blocks, shape (n, blocks), that change at most the wanted number."""
-    most = len(region.free)
-    if region.max_changes is not None:
-        most = min(most, region.max_changes)
+    sizes = np.array([len(block) for block in moving_blocks(region)])
+    most = min(len(region.free), region.max_changes or len(region.free))
     wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
     room = np.broadcast_to(wanted, (n,)).copy()
-    order = np.argsort(rng.random((n, len(blocks))), axis=1)
-    sizes = np.array([len(block) for block in blocks])
-    chosen = np.zeros((n, len(blocks)), dtype=np.bool_)
+    order = np.argsort(rng.random((n, len(sizes))), axis=1)
+    chosen = np.zeros((n, len(sizes)), dtype=np.bool_)
     rows = np.arange(n)
-    for place in range(len(blocks)):
+    for at in order.T:
         if not room.any():
             break
-        at = order[:, place]
         fits = sizes[at] <= room
         chosen[rows, at] = fits
         room -= np.where(fits, sizes[at], 0)
@@ -180,13 +161,7 @@ def _supports(
 
 
 def _draw_block(
-    region: Region,
-    X: Array,
-    rows: Indices,
-    block: tuple[int, ...],
-    rng: np.random.Generator,
-    *,
-    moved: bool,
+    region: Region, X: Array, rows: Indices, block: tuple[int, ...], rng: Generator, *, moved: bool
 ) -> None:
     """Redraw one block of the given rows in place; `moved` leaves the query's values out."""
     axes = region.axes
@@ -211,16 +186,14 @@ def background(region: Region) -> Array:
     return _transplanted(region, region.data)
 
 
-def background_rows(
-    region: Region, n: int, rng: np.random.Generator, changes: int | None = None
-) -> Array:
+def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
         return np.empty((0, len(region.query)))
     X = region.data[rng.integers(len(region.data), size=n)]
     if changes is not None:
         blocks = moving_blocks(region)
-        chosen = _supports(region, blocks, n, rng, changes)
+        chosen = _supports(region, n, rng, changes)
         copied = np.zeros(X.shape, dtype=np.bool_)
         for at, block in enumerate(blocks):
             copied[:, list(block)] = chosen[:, [at]]
@@ -239,9 +212,7 @@ def _transplanted(region: Region, data: Array) -> Array:
 # ── walks ──
 
 
-def _walk(
-    region: Region, seeds: Array, n: int, rng: np.random.Generator, changes: int | None
-) -> Array:
+def _walk(region: Region, seeds: Array, n: int, rng: Generator, changes: int | None) -> Array:
     """Return at most `n` allowed rows reached from allowed `seeds` by random allowed moves.
 
     With `changes`, the walk may pass through rows with other numbers of changes on its way.
@@ -268,7 +239,7 @@ def _walk(
     return rows[rng.permutation(len(rows))[:n]]
 
 
-def _descend(region: Region, rng: np.random.Generator) -> Array:
+def _descend(region: Region, rng: Generator) -> Array:
     """Return allowed rows found by a walk that lowers the number of broken rules, if any."""
     X = draw(region, WALKERS, rng)
     if len(region.data):
@@ -301,7 +272,7 @@ def _broken(region: Region, X: Array) -> Array:
     return broken
 
 
-def _step(region: Region, X: Array, rng: np.random.Generator) -> Array:
+def _step(region: Region, X: Array, rng: Generator) -> Array:
     """Return one random move per row: a block redrawn, or a move of random reach.
 
     Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
@@ -340,7 +311,7 @@ def _slide(region: Region, X: Array, Y: Array) -> Array:
     return np.where(np.isnan(X), X, X + t[:, None] * direction)
 
 
-def _swap(region: Region, Y: Array, X: Array, rng: np.random.Generator) -> Array:
+def _swap(region: Region, Y: Array, X: Array, rng: Generator) -> Array:
     """Return rows over the l0 bound with randomly chosen older changes taken back."""
     bound = region.max_changes
     if bound is None:
