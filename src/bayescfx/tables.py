@@ -28,15 +28,7 @@ Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
 @dataclass(frozen=True)
 class Layout:
-    """The form of a table: its columns and their dtypes.
-
-    Examples
-    --------
-    >>> layout = Layout.of(pd.DataFrame({"age": [39], "job": ["clerk"]}))
-    >>> layout.table([[41, "cook"]])
-       age   job
-    0   41  cook
-    """
+    """The form of a table: its columns and their dtypes."""
 
     names: tuple[Any, ...]  # x0, x1, … for an array
     dtypes: tuple[Any, ...]  # one per column
@@ -120,13 +112,7 @@ def _common(a: Any, b: Any) -> Any:
 
 
 def cells_of(rows: Rows) -> list[list[Any]]:
-    """Return the rows of a table as lists of cells.
-
-    Examples
-    --------
-    >>> cells_of(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-    [[1, 'x'], [2, 'y']]
-    """
+    """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):
         return [list(row) for row in rows.tolist()]
     columns = [rows.iloc[:, j].tolist() for j in range(rows.shape[1])]

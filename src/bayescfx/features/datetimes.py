@@ -166,7 +166,8 @@ class Moment(Feature):
         some = known.iloc[np.linspace(0, len(known) - 1, min(len(known), 100_000)).astype(np.intp)]
         offsets = ((some - low) / pd.Timedelta(1, "us")).to_numpy(np.float64)
         units: tuple[Unit, ...] = ("D", "h", "min", "s")
-        shared = next((i for i, u in enumerate(units) if _divides(u, offsets)), 3)
+        whole = [not np.mod(offsets, UNIT_MICROSECONDS[unit]).any() for unit in units]
+        shared = whole.index(True) if any(whole) else 3
         span = (high - low) / pd.Timedelta(1, "us")
         few = [u for u in units[: shared + 1] if span / UNIT_MICROSECONDS[u] <= 10_000]
         return cls(low, high, unit=few[-1] if few else "D")
@@ -219,10 +220,6 @@ def times(*values: Any) -> list[str]:
             zones = [stamp.strftime("%z") if clock else "" for stamp in stamps]
             return [text + zone for text, zone in zip(texts, zones, strict=True)]
     return [str(stamp) for stamp in stamps]  # to the nanosecond
-
-
-def _divides(unit: Unit, offsets: Array) -> bool:
-    return bool((np.mod(offsets, UNIT_MICROSECONDS[unit]) == 0).all())
 
 
 def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:

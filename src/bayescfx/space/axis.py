@@ -114,6 +114,5 @@ class Axis:
         """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
         if self.choices is not None:
             return bool(((self.choices - self.query) * side > 0).any())
-        return self.low <= self.high and (
-            self.high > self.query if side > 0 else self.low < self.query
-        )
+        beyond = self.high > self.query if side > 0 else self.low < self.query
+        return beyond and self.low <= self.high

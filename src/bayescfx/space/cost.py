@@ -61,12 +61,8 @@ def cost(
     """
     old = space.price
     factors = {space.name(name): value for name, value in (per_feature or {}).items()}
-    price = Cost(
-        old.weight if weight is None else weight,
-        old.norm if norm is None else norm,
-        {**old.per_feature, **factors},
-    )
-    return space.changed(price=price)
+    weight, norm = old.weight if weight is None else weight, old.norm if norm is None else norm
+    return space.changed(price=Cost(weight, norm, {**old.per_feature, **factors}))
 
 
 def _is_number(value: object) -> bool:

@@ -75,13 +75,15 @@ class Region:
             numbers.append((axis.query, low, high, axis.step, feature.period, weight, axis.anchor))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
             choices.append(axis.listed)
-        query, low, high, step, period, weight, anchor = np.array(numbers, dtype=np.float64).T.copy()
+        query, low, high, step, period, weight, anchor = np.array(
+            numbers, dtype=np.float64
+        ).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
         recomputed, missing = np.zeros(len(names), dtype=np.bool_), np.isnan(query)
         blocks, derived = [], []
         for rule in self.rules:
             if rule.block:
-                blocks.append(tuple([places[name] for name in rule.block]))
+                blocks.append(tuple(places[name] for name in rule.block))
             if rule.derives is not None:
                 derived.append((places[rule.derives], rule))
                 recomputed[places[rule.derives]] = True
@@ -162,21 +164,6 @@ class Region:
         if not self._counted.all():
             changed &= self._counted
         return changed
-
-    def trimmed(self, X: Array, limit: int | None) -> Array:
-        """Return the rows with only the `limit` largest changes kept, the rest as in the query."""
-        if limit is None:
-            return X
-        changed = self.changes(X)
-        over = changed.sum(axis=1) > limit
-        if not over.any():
-            return X
-        X = X.copy()
-        size = np.where(changed[over], self.units(X[over]), -1.0)
-        drop = np.argsort(-size, axis=1, kind="stable")[:, limit:]
-        rows = np.flatnonzero(over)[:, None]
-        X[rows, drop] = np.where(changed[rows, drop], self.query[drop], X[rows, drop])
-        return X
 
     def listing(self) -> Array:
         """Return every point under limits, grid and the l0 bound; check `size` first."""

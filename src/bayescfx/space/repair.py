@@ -52,20 +52,28 @@ def trim(region: Region, X: Array) -> Array:
 
     The largest changes are kept, whole blocks at a time; a block that is torn goes back.
     """
-    if not region.blocks:
-        return region.trimmed(X, region.max_changes)
-    X = X.copy()
+    bound = region.max_changes
+    X = X.copy() if region.blocks else X
     for block in region.blocks:
         at = list(block)
         side = np.sign(X[:, at] - region.query[at])
         torn = ~(side == side[:, :1]).all(axis=1)
         X[np.ix_(torn, at)] = region.query[at]
-    bound = region.max_changes
     if bound is None:
         return X
-    changed, units = region.changes(X), region.units(X)
+    changed = region.changes(X)
+    over = np.flatnonzero(changed.sum(axis=1) > bound)
+    if not len(over):
+        return X
+    units = region.units(X)
+    if not region.blocks:
+        X, rows = X.copy(), over[:, None]
+        size = np.where(changed[over], units[over], -1.0)
+        drop = np.argsort(-size, axis=1, kind="stable")[:, bound:]
+        X[rows, drop] = np.where(changed[rows, drop], region.query[drop], X[rows, drop])
+        return X
     blocks = [list(block) for block in moving_blocks(region)]
-    for i in np.flatnonzero(changed.sum(axis=1) > bound):
+    for i in over:
         value = [units[i, at].mean() for at in blocks]
         room = bound
         for b in np.argsort(np.negative(value), kind="stable"):

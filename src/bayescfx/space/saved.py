@@ -110,8 +110,9 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
 def _rules_of_format_1(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rules of a space that had one list per verb."""
     bound = plain["max_changes"]
+    limits = [({k: v for k, v in said.items() if v is not None}, n) for n, said in plain["limits"]]
     return [
-        *({"rule": "Limits", "name": name, **said} for name, said in plain["limits"]),
+        *({"rule": "Limits", "name": name, **said} for said, name in limits),
         *({"rule": "TextRule", "text": text, "label": label} for text, label in plain["rules"]),
         *({"rule": "Together", "block": block} for block in plain["together"]),
         *([] if bound is None else [{"rule": "MaxChanges", "most_changes": bound}]),

@@ -8,7 +8,7 @@ model takes: a DataFrame with exactly the columns, order, dtypes and categories 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,35 +36,21 @@ class Own:
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of the user's table and the features that stand for them.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Real
-    >>> schema = Schema({"a": Real(0, 1)}, (Column("a", np.dtype(float)),), None, {})
-    >>> schema.encode({"a": 0.5})
-    array([[0.5]])
-    """
+    """Columns of the user's table and the features that stand for them."""
 
     features: Mapping[Hashable, Feature]  # in the order of a row of codes
     columns: tuple[Column, ...]
     array: np.dtype[Any] | None  # the model takes 2-D arrays of this dtype instead of frames
     groups: Mapping[Hashable, tuple[Hashable, ...]]  # one-hot: feature to columns, its levels
 
-    @cached_property
-    def names(self) -> tuple[Hashable, ...]:
-        """Feature names in the order of the codes."""
-        return tuple(self.features)
+    names: tuple[Hashable, ...] = field(init=False, repr=False)  # of the features
+    positions: dict[Hashable, int] = field(init=False, repr=False)  # of features in a row of codes
+    places: dict[Hashable, int] = field(init=False, repr=False)  # of columns in the table
 
-    @cached_property
-    def positions(self) -> dict[Hashable, int]:
-        """Position of each feature in a row of codes."""
-        return {name: j for j, name in enumerate(self.features)}
-
-    @cached_property
-    def places(self) -> dict[Hashable, int]:
-        """Position of each column in the user's table."""
-        return {column.name: c for c, column in enumerate(self.columns)}
+    def __post_init__(self) -> None:
+        positions = {name: j for j, name in enumerate(self.features)}
+        places = {column.name: c for c, column in enumerate(self.columns)}
+        vars(self).update(names=tuple(positions), positions=positions, places=places)
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
@@ -111,10 +97,7 @@ class Schema:
     # ── rows to codes ──
 
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
-        """Return a table, a Series, a dict or an array as one array per column, in its dtype.
-
-        A `QueryError` tells of columns that are missing or unknown, and of cells that don't fit.
-        """
+        """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         if isinstance(rows, pd.DataFrame):
             self._check_columns(rows.columns, what)
             return tuple([column.strict(rows[column.name], what) for column in self.columns])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 Pair: TypeAlias = tuple[float, float]
+_ANYWHERE = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Limits(Rule):
     name: Hashable
     fixed: bool = False
     side: int = 0  # -1: only down, 1: only up
-    between: Pair | None = None
+    between: Pair = _ANYWHERE
     levels: tuple[float, ...] | None = None  # allowed codes of a feature with levels
-    move: Pair | None = None  # relative to the query
+    move: Pair = _ANYWHERE  # relative to the query
 
     rank = 0
 
@@ -49,16 +50,16 @@ class Limits(Rule):
         if name != self.name or self.fixed:
             return "fixed" if name == self.name else ""
         parts = ["only up" if self.side > 0 else "only down"] if self.side else []
-        low, high = self.between or (-math.inf, math.inf)
-        ends = feature.say(low, high) if self.between else []
-        if math.isfinite(low) and math.isfinite(high):
-            parts.append(f"between {ends[0]} … {ends[1]}")
-        elif math.isfinite(low) or math.isfinite(high):
-            parts.append(f"at least {ends[0]}" if math.isfinite(low) else f"at most {ends[1]}")
+        if self.between != _ANYWHERE:
+            low, high = feature.say(*self.between)
+            both = (
+                f"between {low} … {high}" if math.isfinite(self.between[0]) else f"at most {high}"
+            )
+            parts.append(both if math.isfinite(self.between[1]) else f"at least {low}")
         if self.levels is not None:
             more = ", …" if len(self.levels) > 5 else ""
             parts.append(f"only {', '.join(feature.say(*self.levels[:5]))}{more}")
-        if self.move is not None:
+        if self.move != _ANYWHERE:
             parts.append(f"moves {self.move[0]:+g} … {self.move[1]:+g}")
         return ", ".join(parts)
 
@@ -70,7 +71,7 @@ class Limits(Rule):
         """Return where a derived feature keeps its limits, or is as in the query."""
         j = region.schema.positions[self.name]
         codes, query = X[:, j], region.query[j]
-        low, high = self._interval(query, (-np.inf, np.inf))
+        low, high = self._interval(query, _ANYWHERE)
         allowed = (codes >= low) & (codes <= high)
         if self.levels is not None:
             allowed &= np.isin(codes, self.levels)
@@ -78,11 +79,8 @@ class Limits(Rule):
 
     def _interval(self, query: float, outer: Pair) -> Pair:
         """Return the lowest and highest code a move may lead to; empty if low > high."""
-        low, high = outer
-        if self.between is not None:
-            low, high = max(low, self.between[0]), min(high, self.between[1])
-        if self.move is not None:
-            low, high = max(low, query + self.move[0]), min(high, query + self.move[1])
+        low = max(outer[0], self.between[0], query + self.move[0])
+        high = min(outer[1], self.between[1], query + self.move[1])
         return max(low, query) if self.side > 0 else low, min(
             high, query
         ) if self.side < 0 else high
@@ -104,11 +102,11 @@ class Limits(Rule):
         if feature.period:
             return replace(axis, choices=self._on_circle(feature, query))
         low, high = feature.code_range
-        if inferred and self.between is not None:  # open ends are closed by the data's
+        if inferred:  # open ends are closed by the data's
             start, end = self.between
             low, high = (
-                start if np.isfinite(start) else min(low, end),
-                end if np.isfinite(end) else max(high, start),
+                start if math.isfinite(start) else min(low, end),
+                end if math.isfinite(end) else max(high, start),
             )
         if column is not None and column.kind in "iu" and feature.numeric:
             info = np.iinfo(column.numpy)
@@ -146,17 +144,13 @@ class Limits(Rule):
         """Return the allowed codes on a circle: relative limits wrap around."""
         low, high = feature.code_range
         codes = feature.grid(np.arange((high - low) // feature.code_step + 1), low)
-        if self.move is not None:
-            ahead = np.mod(codes - query, feature.period)
-            behind = ahead - feature.period
-            below, above = self.move
-            near = ((ahead >= below) & (ahead <= above)) | ((behind >= below) & (behind <= above))
-            codes = codes[near]
-        if self.between is not None:
-            codes = codes[(codes >= self.between[0]) & (codes <= self.between[1])]
+        allowed = (codes >= self.between[0]) & (codes <= self.between[1])
         if self.levels is not None:
-            codes = codes[np.isin(codes, self.levels)]
-        return np.unique(np.append(codes, query))
+            allowed &= np.isin(codes, self.levels)
+        ahead, (below, above) = np.mod(codes - query, feature.period), self.move
+        behind = ahead - feature.period
+        near = ((ahead >= below) & (ahead <= above)) | ((behind >= below) & (behind <= above))
+        return np.unique(np.append(codes[allowed & near], query))
 
 
 def _inwards(low: float, narrow: Any) -> float:
@@ -277,13 +271,13 @@ def _pair(verb: str, name: Hashable, wish: Any, code: Callable[[Any], float]) ->
     if isinstance(wish, (str, bytes)) or not hasattr(wish, "__len__") or len(wish) != 2:
         raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {wish!r}.")
     low, high = wish
-    return -np.inf if low is None else code(low), np.inf if high is None else code(high)
+    return -math.inf if low is None else code(low), math.inf if high is None else code(high)
 
 
-def _meet(old: Pair | None, new: Pair, name: Hashable, verb: str) -> Pair:
+def _meet(old: Pair, new: Pair, name: Hashable, verb: str) -> Pair:
     if new[0] > new[1]:
         raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
-    low, high = new if old is None else (max(old[0], new[0]), min(old[1], new[1]))
+    low, high = max(old[0], new[0]), min(old[1], new[1])
     if low > high:
         raise SpaceError(
             f"`{verb}` leaves nothing for {name!r}: {new} does not meet {old}. Widen one of them."
