@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -79,11 +80,9 @@ class Limits(Rule):
 
     def _interval(self, query: float, outer: Pair) -> Pair:
         """Return the lowest and highest code a move may lead to; empty if low > high."""
-        low = max(outer[0], self.between[0], query + self.move[0])
-        high = min(outer[1], self.between[1], query + self.move[1])
-        return max(low, query) if self.side > 0 else low, min(
-            high, query
-        ) if self.side < 0 else high
+        floor, roof = query if self.side > 0 else -math.inf, query if self.side < 0 else math.inf
+        low = max(outer[0], self.between[0], query + self.move[0], floor)
+        return low, min(outer[1], self.between[1], query + self.move[1], roof)
 
     def axis(
         self, feature: Feature, query: float, column: Column | None, *, inferred: bool
@@ -235,8 +234,8 @@ def between(space: Space, limits: Mapping[Any, Any]) -> Space:
 def _cut(old: Limits, feature: Feature, wish: Any) -> Limits:
     name, verb = old.name, "between"
     if not feature.levelled:
-        pair = _pair(verb, name, wish, lambda value: feature.code(value, name, verb))
-        return replace(old, between=_meet(old.between, pair, name, verb))
+        code = partial(feature.code, name=name, verb=verb)
+        return replace(old, between=_met(old.between, wish, code, name, verb))
     if isinstance(wish, (str, bytes)) or not isinstance(wish, Iterable):
         raise SpaceError(f"`between` for {name!r} must be a list of levels; got {wish!r}.")
     codes = {feature.code(level, name, verb) for level in wish}
@@ -263,18 +262,17 @@ def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
     if feature.categorical:
         kind = type(feature).__name__
         raise SpaceError(f"`move` needs an order, but {name!r} is {kind}. Use `between`.")
-    pair = _pair("move", name, wish, lambda value: feature.shift(value, name))
-    return replace(old, move=_meet(old.move, pair, name, "move"))
+    return replace(old, move=_met(old.move, wish, partial(feature.shift, name=name), name, "move"))
 
 
-def _pair(verb: str, name: Hashable, wish: Any, code: Callable[[Any], float]) -> Pair:
+def _met(old: Pair, wish: Any, code: Callable[[Any], float], name: Hashable, verb: str) -> Pair:
+    """Return what a pair of limits that a user gave leaves of another."""
     if isinstance(wish, (str, bytes)) or not hasattr(wish, "__len__") or len(wish) != 2:
         raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {wish!r}.")
-    low, high = wish
-    return -math.inf if low is None else code(low), math.inf if high is None else code(high)
-
-
-def _meet(old: Pair, new: Pair, name: Hashable, verb: str) -> Pair:
+    new = (
+        -math.inf if wish[0] is None else code(wish[0]),
+        math.inf if wish[1] is None else code(wish[1]),
+    )
     if new[0] > new[1]:
         raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
     low, high = max(old[0], new[0]), min(old[1], new[1])
