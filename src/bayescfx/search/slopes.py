@@ -90,7 +90,7 @@ class Slopes:
         else:
             slope = np.asarray(found, dtype=float)
             every, kinds = [c.name for c in region.schema.columns], region.schema.features
-            numeric = [c for c in every if isinstance(kinds.get(c), Real | Integer)]
+            numeric = [c for c in every if c in kinds and kinds[c].numeric]
             given = [c for c in (every, numeric) if slope.shape == (len(X), len(c))]
             if not given:
                 raise ModelError(
@@ -105,24 +105,3 @@ class Slopes:
                 f"{names[j]!r}. Leave it out to use finite differences."
             )
         return slope * self.part.scale
-<<<<<<< HEAD
-=======
-
-    @cached_property
-    def _names(self) -> tuple[Any, ...]:
-        """The columns that move."""
-        return tuple(self.part.region.names[j] for j in self.part.features)
-
-    def _columns(self, found: np.ndarray[Any, Any], n: int) -> list[int]:
-        """Return which columns of a gradient belong to the coordinates, or explain."""
-        schema = self.part.region.schema
-        every = [column.name for column in schema.columns]
-        numeric = [c for c in every if c in schema.features and schema.features[c].numeric]
-        for names in (every, numeric):
-            if found.shape == (n, len(names)):
-                return [names.index(name) for name in self._names]
-        raise ModelError(
-            f"`gradient` must return shape ({n}, {len(every)}), one derivative per column of the "
-            f"rows; got {found.shape}."
-        )
->>>>>>> a854918 (space: rules are things, features have behaviour, a region is plain data)
