@@ -79,6 +79,28 @@ class _Levels(Feature):
             )
         return cells.take(positions, allow_fill=bool(missing.any()))
 
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Append the new levels, so that codes stay valid; in an order nobody knows their place."""
+        found = pd.unique(values.dropna().astype(object))
+        new = [level for level in found if level not in self._positions]
+        if new and not self.categorical:
+            raise SpaceError(
+                f"{new[0]!r} is not one of the levels of {self!r}, so its place in the order is "
+                "unknown. Add it to the levels of the feature."
+            )
+        return type(self)((*self.levels, *new)) if new else self
+
+    def growth(self, before: Feature) -> str:
+        """Return the new levels."""
+        return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the values found, sorted if possible, or the categories (in order: every one)."""
+        if cells.dtype.kind == "b" and cls.categorical:
+            return cls((False, True))
+        return cls(_column_levels(name, cells, observed=cls.categorical))
+
     @property
     def dtype(self) -> Dtype:
         """What pandas makes of a list of the levels."""
@@ -148,21 +170,6 @@ class Ordinal(_Levels):
     natural = "o"
     glue = " < "
 
-    def covering(self, values: pd.Series[Any]) -> Ordinal:
-        """Raise if there is a new level: nobody can guess its place."""
-        new = _new_levels(self, values)
-        if new:
-            raise SpaceError(
-                f"{new[0]!r} is not one of the levels of {self!r}, so its place in the order is "
-                "unknown. Add it to the levels of the feature."
-            )
-        return self
-
-    @classmethod
-    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Ordinal:
-        """Return every category, observed or not, or the values found, sorted."""
-        return cls(_column_levels(name, cells, observed=False))
-
 
 @dataclass(frozen=True, init=False)
 class Categorical(_Levels):
@@ -182,30 +189,9 @@ class Categorical(_Levels):
 
     categorical = True
 
-    def covering(self, values: pd.Series[Any]) -> Categorical:
-        """Append the new levels, so that codes stay valid."""
-        new = _new_levels(self, values)
-        return Categorical((*self.levels, *new)) if new else self
-
-    def growth(self, before: Feature) -> str:
-        """Return the new levels."""
-        return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
-
-    @classmethod
-    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Categorical:
-        """Return the values that occur in a column; both booleans anyway."""
-        if cells.dtype.kind == "b":
-            return cls((False, True))
-        return cls(_column_levels(name, cells, observed=True))
-
 
 def _is_missing(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or value != value
-
-
-def _new_levels(feature: Feature, values: pd.Series[Any]) -> list[Any]:
-    known = set(feature.levels)
-    return [v for v in pd.unique(values.dropna().astype(object)) if v not in known]
 
 
 def _column_levels(name: Hashable, cells: pd.Series[Any], *, observed: bool) -> tuple[Any, ...]:

@@ -27,6 +27,18 @@ class _Number(Feature):
         """Lowest and highest code."""
         return float(self.low), float(self.high)
 
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
+        if self.period:
+            return self
+        low, high = float(values.min()), max(float(self.high), float(values.max()))
+        if self.code_step:
+            down = max(0, math.ceil((self.low - low) / self.code_step))
+            low = float(self.grid(np.array(-down), float(self.low)))
+        # a circle stays, and whole numbers stay whole
+        ends = {"low": min(low, self.low), "high": math.ceil(high) if self.whole else high}
+        return replace(self, **ends)  # type: ignore[type-var]  # kinds are dataclasses
+
     def encode(self, cells: Cells) -> Array:
         """Return the numbers themselves, shape (n,)."""
         if isinstance(cells, np.ndarray) and cells.dtype != object:
@@ -66,6 +78,16 @@ class _Number(Feature):
         info = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         if self.low < info.min or self.high > info.max:
             raise SpaceError(f"column {name!r} of dtype {dtype} can't hold {self!r}.")
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the range of the finite numbers in a column."""
+        low, high = _column_range(name, cells)
+        if cls.whole and cells.dtype.kind not in "iu":
+            numbers = cells.dropna().to_numpy(np.float64)
+            if (numbers != np.rint(numbers)).any():
+                raise SpaceError(f"column {name!r} must hold whole numbers to be 'integer'.")
+        return cls(low, high)  # type: ignore[call-arg]  # kinds have limits
 
 
 @dataclass(frozen=True)
@@ -114,19 +136,6 @@ class Real(_Number):
         """Return ``anchor + k * step`` with the decimals a user would write."""
         codes, decimals = anchor + k * self.code_step, self.grid_decimals
         return codes if decimals is None else np.round(codes, decimals)
-
-    def covering(self, values: pd.Series[Any]) -> Real:
-        """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
-        low, high = float(values.min()), max(self.high, float(values.max()))
-        if self.step is not None and low < self.low:
-            down = math.ceil((self.low - low) / self.step)
-            low = float(self.grid(np.array(-down), self.low))
-        return replace(self, low=min(low, self.low), high=high)
-
-    @classmethod
-    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Real:
-        """Return the range of the finite numbers in a column."""
-        return cls(*_column_range(name, cells))
 
     @property
     def words(self) -> str:
@@ -183,24 +192,6 @@ class Integer(_Number):
     def period(self) -> int:
         """Length of the circle, for cyclic features; else 0."""
         return self.high - self.low + self.step if self.cyclic else 0
-
-    def covering(self, values: pd.Series[Any]) -> Integer:
-        """Grow the limits, the lower one by whole steps; a circle stays."""
-        if self.cyclic:
-            return self
-        down = max(0, math.ceil((self.low - float(values.min())) / self.step))
-        high = math.ceil(max(self.high, float(values.max())))
-        return replace(self, low=self.low - down * self.step, high=high)
-
-    @classmethod
-    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Integer:
-        """Return the range of a column of whole numbers."""
-        low, high = _column_range(name, cells)
-        if cells.dtype.kind not in "iu":
-            numbers = cells.dropna().to_numpy(np.float64)
-            if (numbers != np.rint(numbers)).any():
-                raise SpaceError(f"column {name!r} must hold whole numbers to be 'integer'.")
-        return cls(int(low), int(high))
 
     @property
     def words(self) -> str:
