@@ -14,6 +14,10 @@ class BayesCFXError(Exception):
     """Base of every error raised by this library."""
 
 
+class SettingsError(BayesCFXError, ValueError):
+    """An argument, or a setting of a search or a surrogate, is not usable."""
+
+
 class SpaceError(BayesCFXError, ValueError):
     """A feature, a rule or the data of a space is not usable."""
 
@@ -28,6 +32,18 @@ class TargetError(BayesCFXError, ValueError):
 
 class ModelError(BayesCFXError, ValueError):
     """The model returned something that is not one finite number per row."""
+
+
+class EvaluationsError(BayesCFXError, ValueError):
+    """Evaluations do not fit the model, the columns or the file format."""
+
+
+class ArchiveError(BayesCFXError, ValueError):
+    """A text is not an answer that this version can read."""
+
+
+class CellError(BayesCFXError, TypeError):
+    """A cell has no exact form in JSON."""
 
 
 class InfeasibleError(BayesCFXError, ValueError):
@@ -54,17 +70,9 @@ class SurrogateWarning(BayesCFXWarning):
     """The surrogate had to fall back to something weaker."""
 
 
-class BudgetWarning(BayesCFXWarning):
-    """The budget is too small for what was asked."""
-
-
 def suggest(name: object, known: Iterable[object]) -> str:
     """Return `` Did you mean 'x'?`` if a known name is close to `name`, in any case, else nothing.
 
-    Examples
-    --------
-    >>> suggest("hours", ["hour", "weekday"])
-    " Did you mean 'hour'?"
     >>> suggest("BMI", ["age", "bmi"])
     " Did you mean 'bmi'?"
     """

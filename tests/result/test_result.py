@@ -15,18 +15,17 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SpaceError
+from bayescfx.errors import ArchiveError, SpaceError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.explainer.report import counterfactuals, query_row
 from bayescfx.model.model import as_model
 from bayescfx.potentials.family import AEP
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.targets import as_target, decrease
 from bayescfx.result import wording
-from bayescfx.result.archive import ArchiveError
 from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.explanation import Explanation, Stopped
+from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample

@@ -88,7 +88,7 @@ def lightgbm_categorical(booster: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class NumberedClasses:
     """A model whose outputs are probabilities, as a classifier with numbered classes."""
 
     predict: Predict
@@ -102,29 +102,28 @@ class Scores:
     def predict_proba(self, rows: Any) -> NDArray[Any]:
         """Return one probability per row and class."""
         scores = np.asarray(self.predict(rows), dtype=np.float64)
-        if scores.ndim == 1:
-            return np.stack([1 - scores, scores], axis=1)
-        return scores
+        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
-def lightgbm_classifier(booster: Any) -> Scores | None:
+def lightgbm_classifier(booster: Any) -> NumberedClasses | None:
     """Return a LightGBM model as a classifier if its objective is one."""
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
     if objective in ("binary", "cross_entropy"):
-        return Scores(LightGBM.of(booster), 2)
+        return NumberedClasses(LightGBM.of(booster), 2)
     if objective in ("multiclass", "multiclassova"):
-        return Scores(LightGBM.of(booster), booster.num_model_per_iteration())
+        return NumberedClasses(LightGBM.of(booster), booster.num_model_per_iteration())
     return None
 
 
-def xgboost_classifier(booster: Any) -> Scores | None:
+def xgboost_classifier(booster: Any) -> NumberedClasses | None:
     """Return an XGBoost model as a classifier if its objective is one."""
     learner = json.loads(booster.save_config())["learner"]
     objective = learner["objective"]["name"]
     if objective == "binary:logistic":
-        return Scores(XGBoost.of(booster), 2)
+        return NumberedClasses(XGBoost.of(booster), 2)
     if objective == "multi:softprob":
-        return Scores(XGBoost.of(booster), int(learner["learner_model_param"]["num_class"]))
+        n_classes = int(learner["learner_model_param"]["num_class"])
+        return NumberedClasses(XGBoost.of(booster), n_classes)
     return None
 
 
@@ -140,21 +139,18 @@ class Torch:
     def __call__(self, rows: Any) -> object:
         """Return the outputs for the rows."""
         torch = importlib.import_module("torch")
+        weights = next((p for p in self.module.parameters() if p.is_floating_point()), None)
+        dtype = torch.float32 if weights is None else weights.dtype
+        device = None if weights is None else weights.device
+        tensor = torch.as_tensor(numeric_matrix(rows, "a PyTorch module"))
         training = [part for part in self.module.modules() if part.training]
         self.module.eval()
         try:
             with torch.inference_mode():
-                return self.module(self._tensor(torch, rows)).cpu().numpy()
+                return self.module(tensor.to(dtype=dtype, device=device)).cpu().numpy()
         finally:
             for part in training:
                 part.training = True
-
-    def _tensor(self, torch: Any, rows: Any) -> Any:
-        weights = next((p for p in self.module.parameters() if p.is_floating_point()), None)
-        dtype = torch.float32 if weights is None else weights.dtype
-        numbers = numeric_matrix(rows, "a PyTorch module")
-        device = None if weights is None else weights.device
-        return torch.as_tensor(numbers).to(dtype=dtype, device=device)
 
 
 _SESSION = "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession"

@@ -14,8 +14,6 @@ from bayescfx.model.adapters import CLASSIFIERS, adapted
 from bayescfx.model.columns import as_fitted
 from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
 
-_SHOWN = 20
-
 
 def probability(clf: object, label: object = None) -> Model:
     """Return a classifier's probability of one label as a model.
@@ -131,6 +129,5 @@ def _column(classes: list[object], label: object) -> int:
     )
 
 
-def _listed(values: list[object]) -> str:
-    shown = ", ".join(repr(v) for v in values[:_SHOWN])
-    return shown + (", …" if len(values) > _SHOWN else "")
+def _listed(values: list[object], most: int = 20) -> str:
+    return ", ".join(map(repr, values[:most])) + (", …" if len(values) > most else "")

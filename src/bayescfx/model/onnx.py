@@ -26,18 +26,10 @@ _ONNX_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Onnx:
-    """An ONNX Runtime session: one matrix as input, or one input per column.
+    """An ONNX Runtime session: one matrix as input, or one input per column."""
 
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        The model.
-    output : str, optional
-        Which output to take; the first by default.
-    """
-
-    session: Any
-    output: str | None = None
+    session: Any  # an onnxruntime.InferenceSession
+    output: str | None = None  # which output to take; the first by default
 
     def __call__(self, rows: Any) -> object:
         """Return the outputs for the rows."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.errors import BayesCFXError, TargetError
+from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.targets import target_from_dict
@@ -25,10 +25,6 @@ from bayescfx.values import Plain, from_plain, to_plain
 
 FORMAT = 1
 _ARTICLE = {"explanation": "an explanation", "explanations": "explanations"}
-
-
-class ArchiveError(BayesCFXError, ValueError):
-    """A text is not an answer that this version can read."""
 
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:

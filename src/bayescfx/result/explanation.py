@@ -16,6 +16,7 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.model.model import as_model
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.wishes import Shift, Target
@@ -29,15 +30,6 @@ from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
-Stopped: TypeAlias = Literal[
-    "nothing nearer expected",
-    "budget",
-    "timeout",
-    "interrupted",
-    "converged",
-    "exhausted",
-    "unreachable",
-]
 
 N_META = 5  # columns that `to_frame` adds
 
@@ -65,7 +57,8 @@ class Explanation:
         Distinct, best first; at least one.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"converged"``, ``"exhausted"`` or ``"unreachable"``.
+        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"`` or
+        ``"unreachable"``.
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     trace : ndarray of shape (n_evaluations,)

@@ -23,6 +23,7 @@ ENDINGS = {
     "budget": "the budget is spent",
     "timeout": "the time is over",
     "interrupted": "it was interrupted",
+    "fault": "the model failed",
     "converged": "the search has converged",
     "exhausted": "every allowed point has been tried",
     "unreachable": "the target seems out of reach",
