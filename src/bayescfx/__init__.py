@@ -10,9 +10,9 @@ True
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # as `typing` has it, without the time to load that
-if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_NAMES`
+if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`
     from bayescfx import plots as plots
     from bayescfx.acquisition.ei import ei_cfx as ei_cfx
     from bayescfx.acquisition.ei import ei_cfx_gradient as ei_cfx_gradient
@@ -32,9 +32,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.errors import SpaceWarning as SpaceWarning
     from bayescfx.errors import SurrogateWarning as SurrogateWarning
     from bayescfx.errors import TargetError as TargetError
-    from bayescfx.evaluations.data import Evaluations as Evaluations
-    from bayescfx.explainer.front import explain as explain
-    from bayescfx.explainer.front import explain_many as explain_many
+    from bayescfx.evaluations import Evaluations as Evaluations
+    from bayescfx.explainer import explain as explain
+    from bayescfx.explainer import explain_many as explain_many
     from bayescfx.features import Categorical as Categorical
     from bayescfx.features import Integer as Integer
     from bayescfx.features import Moment as Moment
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.io.loaders import LoadError as LoadError
     from bayescfx.io.loaders import Trust as Trust
     from bayescfx.io.loaders import load_model as load_model
-    from bayescfx.model.classifiers import probability as probability
+    from bayescfx.model import probability as probability
     from bayescfx.potentials.family import AEP as AEP
     from bayescfx.potentials.family import SEP as SEP
     from bayescfx.potentials.plateau import Plateau as Plateau
@@ -58,9 +58,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.potentials.targets import increase as increase
     from bayescfx.potentials.targets import reach as reach
     from bayescfx.progress import progress_bar as progress_bar
-    from bayescfx.result.counterfactual import Counterfactual as Counterfactual
-    from bayescfx.result.explanation import Explanation as Explanation
-    from bayescfx.result.explanations import Explanations as Explanations
+    from bayescfx.result import Counterfactual as Counterfactual
+    from bayescfx.result import Explanation as Explanation
+    from bayescfx.result import Explanations as Explanations
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
@@ -75,36 +75,37 @@ __version__ = "0.1.0"
 
 # Modules are loaded when one of their names is first asked for: importing the package costs
 # nothing, and a command that needs neither NumPy nor pandas loads neither.
-_NAMES = {
-    "acquisition.ei": "ei_cfx ei_cfx_gradient log_ei_cfx log_ei_cfx_gradient",
-    "errors": (
-        "ArchiveError BayesCFXError BayesCFXWarning CellError EvaluationsError "
-        "InfeasibleError MissingExtraError ModelError QueryError SettingsError SpaceError "
-        "SpaceWarning SurrogateWarning TargetError"
-    ),
-    "evaluations.data": "Evaluations",
-    "explainer.front": "explain explain_many",
-    "features": "Categorical Integer Moment Ordinal Real",
-    "io.endpoint": "Endpoint EndpointError Patience",
-    "io.loaders": "LoadError Trust load_model",
-    "model.classifiers": "probability",
-    "potentials.family": "AEP SEP",
-    "potentials.plateau": "Plateau",
-    "potentials.targets": "at_least at_most between change decrease increase reach",
-    "progress": "progress_bar",
-    "result.counterfactual": "Counterfactual",
-    "result.explanation": "Explanation",
-    "result.explanations": "Explanations",
-    "search.baselines": "LBFGSB RandomSearch",
-    "search.bayes": "BayesCFX",
-    "search.gradient": "ProjectedGradient",
-    "search.naive": "NaiveBayes",
-    "search.surrogate": "SurrogateSettings",
-    "search.turns": "Step",
-    "space.space": "Space",
-    "surrogate.process": "GaussianProcess",
+_HOMES = {
+    name: module
+    for module, names in {
+        "acquisition.ei": "ei_cfx ei_cfx_gradient log_ei_cfx log_ei_cfx_gradient",
+        "errors": (
+            "ArchiveError BayesCFXError BayesCFXWarning CellError EvaluationsError "
+            "InfeasibleError MissingExtraError ModelError QueryError SettingsError SpaceError "
+            "SpaceWarning SurrogateWarning TargetError"
+        ),
+        "evaluations": "Evaluations",
+        "explainer": "explain explain_many",
+        "features": "Categorical Integer Moment Ordinal Real",
+        "io.endpoint": "Endpoint EndpointError Patience",
+        "io.loaders": "LoadError Trust load_model",
+        "model": "probability",
+        "potentials.family": "AEP SEP",
+        "potentials.plateau": "Plateau",
+        "potentials.targets": "at_least at_most between change decrease increase reach",
+        "progress": "progress_bar",
+        "result": "Counterfactual Explanation Explanations",
+        "search.baselines": "LBFGSB RandomSearch",
+        "search.bayes": "BayesCFX",
+        "search.gradient": "ProjectedGradient",
+        "search.naive": "NaiveBayes",
+        "search.surrogate": "SurrogateSettings",
+        "search.turns": "Step",
+        "space.space": "Space",
+        "surrogate.process": "GaussianProcess",
+    }.items()
+    for name in names.split()
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted([*_HOMES, "plots"])
 

@@ -145,10 +145,10 @@ def test_rows_are_exactly_what_the_model_scored() -> None:
     frame = answer.to_frame()
     rows = frame[list(FRAME.columns)]
     assert dict(rows.dtypes) == dict(FRAME.dtypes)
-    assert model(rows).tolist() == frame["prediction"].tolist()
-    assert frame["prediction"].tolist() == [c.output for c in answer.counterfactuals]
+    assert model(rows).tolist() == frame["output"].tolist()
+    assert frame["output"].tolist() == [c.output for c in answer.counterfactuals]
     assert list(frame.columns[len(FRAME.columns) :]) == [
-        "prediction",
+        "output",
         "valid",
         "potential",
         "cost",
@@ -189,7 +189,7 @@ def test_changes_only_shows_the_columns_that_moved() -> None:
 def test_columns_called_like_ours_are_kept() -> None:
     frame = pd.DataFrame({"cost": [1.5, 2.5, 3.5], "valid": [0.25, 0.5, 1.5]})
     answer = ask(sums, Space.from_data(frame), frame.iloc[0], decrease(by=1))
-    columns = ["cost", "valid", "prediction", "valid_", "potential", "cost_", "n_changes"]
+    columns = ["cost", "valid", "output", "valid_", "potential", "cost_", "n_changes"]
     assert list(answer.to_frame().columns) == columns
 
 
@@ -476,7 +476,7 @@ def test_display_rounds_and_data_do_not() -> None:
     best = replace(plain_answer().best, output=171.123456789, changes={"bmi": (1 / 3, 2 / 3)})
     answer = plain_answer(counterfactuals=(best,))
     assert "bmi 0.3333 → 0.6667: prediction 214 → 171.1" in repr(answer)
-    assert answer.to_frame()["prediction"].tolist() == [171.123456789]
+    assert answer.to_frame()["output"].tolist() == [171.123456789]
 
 
 class Tags(HTMLParser):
@@ -526,7 +526,7 @@ def test_frames_of_many_answers_are_put_together() -> None:
     frame = many.to_frame()
     assert frame["query"].tolist() == [0, 0, 1]
     assert dict(frame[list(FRAME.columns)].dtypes) == dict(FRAME.dtypes)
-    assert model(frame).tolist() == frame["prediction"].tolist()
+    assert model(frame).tolist() == frame["output"].tolist()
     short = many.to_frame(changes_only=True)
     assert list(short.columns[-5:]) == list(frame.columns[-5:])
     for name in short.columns[1:-5]:

@@ -21,15 +21,6 @@ from bayescfx.model.onnx import Onnx, onnx_classifier
 Predict: TypeAlias = Callable[[Any], object]
 
 
-def adapted(model: object, table: dict[str, Any]) -> Any:
-    """Return what `table` has for the model's class or one it derives from, or None."""
-    for kind in type(model).__mro__:
-        found = table.get(f"{kind.__module__}.{kind.__qualname__}")
-        if found is not None:
-            return found
-    return None
-
-
 # ── gradient boosting ──
 
 
@@ -153,19 +144,24 @@ class Torch:
                 part.training = True
 
 
-_SESSION = "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession"
+def _no_classifier(_: Any) -> None:
+    return None
 
-#: How rows get to models that do not take them as they are, by the full name of the class.
-ADAPTERS: dict[str, Callable[[Any], Predict]] = {
-    "xgboost.core.Booster": XGBoost.of,
-    "lightgbm.basic.Booster": LightGBM.of,
-    "torch.nn.modules.module.Module": Torch,
-    _SESSION: Onnx,
+
+#: By the full name of a class: how rows get to a model that does not take them as they are, and
+#: how it is seen as a classifier, None if it is none.
+ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = {
+    "xgboost.core.Booster": (XGBoost.of, xgboost_classifier),
+    "lightgbm.basic.Booster": (LightGBM.of, lightgbm_classifier),
+    "torch.nn.modules.module.Module": (Torch, _no_classifier),
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": (Onnx, onnx_classifier),
 }
 
-#: How models without ``predict_proba`` are seen as classifiers; None where they are none.
-CLASSIFIERS: dict[str, Callable[[Any], object]] = {
-    "xgboost.core.Booster": xgboost_classifier,
-    "lightgbm.basic.Booster": lightgbm_classifier,
-    _SESSION: onnx_classifier,
-}
+
+def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
+    """Return what `ADAPTERS` has for the model's class or one it derives from."""
+    for kind in type(model).__mro__:
+        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if found is not None:
+            return found
+    return None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayescfx.errors import ModelError, suggest
-from bayescfx.model.adapters import CLASSIFIERS, adapted
+from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
 
@@ -57,8 +56,8 @@ def probability(clf: object, label: object = None) -> Model:
 
 def as_classifier(model: object) -> object:
     """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
-    adapt: Callable[[object], object] | None = adapted(model, CLASSIFIERS)
-    seen = None if adapt is None else adapt(model)
+    adapter = adapter_of(model)
+    seen = None if adapter is None else adapter[1](model)
     return model if seen is None else seen
 
 

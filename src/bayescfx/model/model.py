@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
-from bayescfx.model.adapters import ADAPTERS, Predict, adapted
+from bayescfx.model.adapters import Predict, adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows
@@ -151,9 +151,9 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
 def predict_of(model: object) -> Predict:
     """Return the function that a user's model is."""
-    adapt: Callable[[object], Predict] | None = adapted(model, ADAPTERS)
-    if adapt is not None:
-        return adapt(model)
+    adapter = adapter_of(model)
+    if adapter is not None:
+        return adapter[0](model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
         return Estimator(model) if hasattr(model, "n_features_in_") else predict
