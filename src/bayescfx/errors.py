@@ -6,12 +6,26 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 class BayesCFXError(Exception):
-    """Base of every error raised by this library."""
+    """Base of every error raised by this library.
+
+    Attributes
+    ----------
+    parameter : str or None
+        The argument that is wrong, or would help: a program can name it in its own words.
+    advice : str
+        The end of the message that says what to do in Python; may be empty.
+    """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, advice: str = ""
+    ) -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.parameter = parameter
+        self.advice = advice
 
 
 class SettingsError(BayesCFXError, ValueError):
@@ -76,6 +90,8 @@ def suggest(name: object, known: Iterable[object]) -> str:
     >>> suggest("BMI", ["age", "bmi"])
     " Did you mean 'bmi'?"
     """
+    import difflib  # only for those who misspell: the help of the command line must be quick
+
     spelt = {str(k).casefold(): str(k) for k in known}
     close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
     return f" Did you mean {spelt[close[0]]!r}?" if close else ""

@@ -197,8 +197,10 @@ class Evaluations:
                 self._file.write_model(model)
         elif self._model != model:
             raise EvaluationsError(
-                f"`evaluations` holds outputs of {self._model}; got {model}. Use one store for "
-                "each model, or name it yourself with Evaluations.open(path, model=...)."
+                f"`evaluations` holds outputs of {self._model}; got {model}.",
+                parameter="evaluations",
+                advice="Use one store for each model, or name it yourself with "
+                "Evaluations.open(path, model=...).",
             )
 
     def close(self) -> None:

@@ -44,37 +44,60 @@ class CallSettings:
         given: Any = self
         if not isinstance(given.space, Space):
             raise SpaceError(
-                f"`space` must be a Space; got {type(self.space).__name__}. Use Space.from_data(X)."
+                f"`space` must be a Space; got {type(self.space).__name__}.",
+                parameter="space",
+                advice="Use Space.from_data(X).",
             )
-        for name in ("budget", "n", "n_jobs"):
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        share, seconds, store, hear = (
+            given.tolerance,
+            given.timeout,
+            given.evaluations,
+            self.on_step,
+        )
+        whole = "a whole number of at least 1"
+        for name, good, words, advice in (
+            ("budget", _at_least_one(self.budget), whole, ""),
+            ("n", _at_least_one(self.n), whole, ""),
+            ("n_jobs", _at_least_one(self.n_jobs), whole, ""),
+            (
+                "tolerance",
+                isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0,
+                "at least 0 and less than 1",
+                "It is the share of the wanted change that may be missed.",
+            ),
+            (
+                "timeout",
+                seconds is None or (isinstance(seconds, numbers.Real) and float(seconds) >= 0.0),
+                "None or seconds >= 0",
+                "",
+            ),
+            (
+                "evaluations",
+                store is None or isinstance(store, Evaluations),
+                "None or Evaluations",
+                "For a file use Evaluations.open(path).",
+            ),
+            (
+                "on_step",
+                given.on_step is None or callable(given.on_step),
+                "None or a function of a Step",
+                "",
+            ),
+            ("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'", ""),
+        ):
+            if not good:
+                got = type(store).__name__ if name == "evaluations" else repr(getattr(self, name))
                 raise SettingsError(
-                    f"`{name}` must be a whole number of at least 1; got {value!r}."
+                    f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
                 )
-            object.__setattr__(self, name, int(value))
-        if not isinstance(given.tolerance, numbers.Real) or not 0.0 <= self.tolerance < 1.0:
-            raise SettingsError(
-                f"`tolerance` must be at least 0 and less than 1; got {self.tolerance!r}. It is "
-                "the share of the wanted change that may be missed."
-            )
-        object.__setattr__(self, "tolerance", float(self.tolerance))
-        seconds = 0.0 if given.timeout is None else given.timeout
-        if not isinstance(seconds, numbers.Real) or not seconds >= 0.0:  # type: ignore[operator]
-            raise SettingsError(f"`timeout` must be None or seconds >= 0; got {self.timeout!r}.")
-        if not isinstance(given.evaluations, Evaluations | None):
-            raise SettingsError(
-                f"`evaluations` must be None or Evaluations; got "
-                f"{type(self.evaluations).__name__}. For a file use Evaluations.open(path)."
-            )
-        if given.on_step is not None and not callable(given.on_step):
-            raise SettingsError(
-                f"`on_step` must be None or a function of a Step; got {self.on_step!r}."
-            )
-        if self.on_fault not in ("raise", "skip"):
-            raise SettingsError(f"`on_fault` must be 'raise' or 'skip'; got {self.on_fault!r}.")
-        object.__setattr__(self, "search", _search(self.method))
-        object.__setattr__(self, "deadline", Deadline.after(self.timeout))
+        vars(self).update(
+            budget=int(self.budget),
+            n=int(self.n),
+            n_jobs=int(self.n_jobs),
+            tolerance=float(self.tolerance),
+            search=_search(self.method),
+            deadline=Deadline.after(self.timeout),
+        )
 
     def generators(self, n: int) -> list[np.random.Generator]:
         """Return one child generator per query: answers don't depend on how they are grouped."""
@@ -83,7 +106,8 @@ class CallSettings:
         except (TypeError, ValueError) as error:
             raise SettingsError(
                 "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "
-                f"{self.rng!r}."
+                f"{self.rng!r}.",
+                parameter="rng",
             ) from error
         try:
             return list(parent.spawn(n))
@@ -91,18 +115,25 @@ class CallSettings:
             return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
 
 
+def _at_least_one(value: Any) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and value >= 1
+
+
 def _search(method: Any) -> Search:
     """Return the search that `method` names or is."""
-    if isinstance(method, str) and method in METHODS:
-        return METHODS[method]()
     if isinstance(method, str):
+        if method in METHODS:
+            return METHODS[method]()
         raise SettingsError(
             f"`method` must be one of {', '.join(map(repr, METHODS))} or a Search; got {method!r}."
-            + suggest(method, METHODS)
+            + suggest(method, METHODS),
+            parameter="method",
         )
     if isinstance(method, type) or not callable(getattr(method, "run", None)):
         raise SettingsError(
-            f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}."
+            f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}.",
+            parameter="method",
         )
     search: Search = method
     return search

@@ -81,8 +81,9 @@ class Model:
     def fault(self, rows: Rows, i: int, output: float) -> ModelError:
         """Return the error for an output that is not a finite number."""
         return ModelError(
-            f"`model` returned {float(output)!r} for {self.describe(rows, i)}. "
-            "Exclude that region with space.require, or pass on_fault='skip'."
+            f"`model` returned {float(output)!r} for {self.describe(rows, i)}.",
+            parameter="on_fault",
+            advice="Exclude that region with space.require, or pass on_fault='skip'.",
         )
 
     def describe(self, rows: Rows, i: int, most: int = 20) -> str:
@@ -108,8 +109,9 @@ class Model:
             if not isinstance(value, numbers.Real | np.bool_):
                 raise ModelError(
                     f"`model` must return numbers; got {plain(value)!r} for "
-                    f"{self.describe(rows, i)}. For a classifier pass "
-                    f"bayescfx.probability(model, label)."
+                    f"{self.describe(rows, i)}.",
+                    parameter="model",
+                    advice="For a classifier pass bayescfx.probability(model, label).",
                 )
 
     def _check_probabilities(self, y: Array, rows: Rows) -> None:
