@@ -48,48 +48,22 @@ class CallSettings:
                 parameter="space",
                 advice="Use Space.from_data(X).",
             )
-        share, seconds, store, hear = (
-            given.tolerance,
-            given.timeout,
-            given.evaluations,
-            self.on_step,
-        )
-        whole = "a whole number of at least 1"
-        for name, good, words, advice in (
-            ("budget", _at_least_one(self.budget), whole, ""),
-            ("n", _at_least_one(self.n), whole, ""),
-            ("n_jobs", _at_least_one(self.n_jobs), whole, ""),
-            (
-                "tolerance",
-                isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0,
-                "at least 0 and less than 1",
-                "It is the share of the wanted change that may be missed.",
-            ),
-            (
-                "timeout",
-                seconds is None or (isinstance(seconds, numbers.Real) and float(seconds) >= 0.0),
-                "None or seconds >= 0",
-                "",
-            ),
-            (
-                "evaluations",
-                store is None or isinstance(store, Evaluations),
-                "None or Evaluations",
-                "For a file use Evaluations.open(path).",
-            ),
-            (
-                "on_step",
-                given.on_step is None or callable(given.on_step),
-                "None or a function of a Step",
-                "",
-            ),
-            ("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'", ""),
-        ):
-            if not good:
-                got = type(store).__name__ if name == "evaluations" else repr(getattr(self, name))
-                raise SettingsError(
-                    f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
-                )
+        for name in ("budget", "n", "n_jobs"):
+            value = getattr(given, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            self._check(name, whole and value >= 1, "a whole number of at least 1")
+        share, seconds, store = given.tolerance, given.timeout, given.evaluations
+        good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
+        advice = "It is the share of the wanted change that may be missed."
+        self._check("tolerance", good, "at least 0 and less than 1", advice)
+        good = seconds is None or (isinstance(seconds, numbers.Real) and float(seconds) >= 0.0)
+        self._check("timeout", good, "None or seconds >= 0")
+        good = store is None or isinstance(store, Evaluations)
+        advice = "For a file use Evaluations.open(path)."
+        self._check("evaluations", good, "None or Evaluations", advice)
+        good = given.on_step is None or callable(given.on_step)
+        self._check("on_step", good, "None or a function of a Step")
+        self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
         vars(self).update(
             budget=int(self.budget),
             n=int(self.n),
@@ -98,6 +72,14 @@ class CallSettings:
             search=_search(self.method),
             deadline=Deadline.after(self.timeout),
         )
+
+    def _check(self, name: str, good: bool, words: str, advice: str = "") -> None:
+        if not good:
+            value = getattr(self, name)
+            got = type(value).__name__ if name == "evaluations" else repr(value)
+            raise SettingsError(
+                f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
+            )
 
     def generators(self, n: int) -> list[np.random.Generator]:
         """Return one child generator per query: answers don't depend on how they are grouped."""
@@ -113,11 +95,6 @@ class CallSettings:
             return list(parent.spawn(n))
         except TypeError:  # a generator that was not made from a seed sequence
             return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
-
-
-def _at_least_one(value: Any) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and value >= 1
 
 
 def _search(method: Any) -> Search:
