@@ -72,6 +72,89 @@ def test_a_fault_of_the_model_is_an_error_that_carries_what_is_known(
     assert not pd.concat([before, model.rows]).duplicated().any()
 
 
+def best_so_far(error: BaseException) -> cfx.Explanations:
+    found = error.explanations  # type: ignore[attr-defined]  # attached to the model's error
+    assert isinstance(found, cfx.Explanations)
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_during_the_search_carries_the_best_so_far(method: str, kind: str) -> None:
+    model = Recorder(faulty(kind, 2))
+    with pytest.raises(FAULTS[kind][0]) as caught:
+        cfx.explain(model, ZERO, cube(), 40.0, method=method, budget=90, rng=0)
+    (answer,) = best_so_far(caught.value)
+    assert answer.stopped == "fault"
+    assert answer.status == "best_guess"
+    assert answer.n_evaluations == model.n
+    assert len(answer.trace) == len(answer.evaluations)
+    assert answer.best.output == answer.evaluations.outputs.max()
+    assert answer.probability_reachable is None
+    assert answer.verify(plane)
+    assert "this is the best guess (off by" in answer.verdict
+    assert "the model failed" in answer.verdict
+    again = cfx.Explanation.from_json(answer.to_json())
+    assert repr(again) == repr(answer)
+
+
+def test_a_target_reached_before_the_fault_is_reached() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        cfx.explain(faulty("error", 4), ZERO, cube(), cfx.at_least(0.51), budget=90, rng=0)
+    (answer,) = best_so_far(caught.value)
+    assert answer.reached
+    assert answer.verdict == "Reached; the search ended because the model failed."
+
+
+def test_a_fault_at_the_query_carries_no_answer() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        cfx.explain(faulty("error", 0), ZERO, cube(), 1.0, budget=9, rng=0)
+    assert not hasattr(caught.value, "explanations")
+    assert len(caught.value.evaluations) == 0  # type: ignore[attr-defined]  # attached
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_fault_among_many_questions_carries_an_answer_to_each(
+    n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 2)
+    queries = cloud()[cloud()[:, 2] > 0.3][:6]
+    last = queries[2:4, 2]  # the second block fails
+
+    def model(rows: Any) -> Any:
+        mine = np.isin(np.asarray(rows)[:, 2], last) & (np.asarray(rows)[:, 0] > 0.9)
+        return np.where(mine, np.nan, plane(rows))
+
+    space = cfx.Space.from_data(cloud()).fix("x2")
+    with pytest.raises(cfx.ModelError, match="returned nan") as caught:
+        cfx.explain_many(
+            model, queries, space, 40.0, method="random", budget=60, rng=0, n_jobs=n_jobs
+        )
+    many = best_so_far(caught.value)
+    assert [answer.query.tolist() for answer in many] == queries.tolist()
+    assert [answer.stopped for answer in many[:2]] == ["budget"] * 2
+    assert [answer.stopped for answer in many[2:4]] == ["fault"] * 2
+    assert {answer.stopped for answer in many[4:]} == {"fault" if n_jobs == 1 else "budget"}
+    known = caught.value.evaluations  # type: ignore[attr-defined]  # attached to any error
+    assert all(answer.evaluations is known for answer in many)
+    assert all(answer.verify(plane) for answer in many)
+
+
+def test_an_error_of_another_function_is_no_fault_of_the_model() -> None:
+    calls = [0]
+
+    def rule(rows: Any) -> Any:
+        calls[0] += 1
+        if calls[0] > 6:
+            raise ZeroDivisionError("oh")
+        return np.ones(len(rows), dtype=bool)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        cfx.explain(plane, ZERO, cube().require(rule), 40.0, budget=90, rng=0)
+    assert not hasattr(caught.value, "explanations")
+    assert isinstance(caught.value.evaluations, cfx.Evaluations)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["nan", "inf", "error"])
 def test_faults_can_be_skipped(method: str, kind: str) -> None:
