@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from bayescfx.errors import ArchiveError, CellError
+
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
 
@@ -57,7 +59,7 @@ def to_plain(value: object) -> Plain:
             return write(value)
     if value is pd.NA:
         return _tag("NA", None)
-    raise TypeError(
+    raise CellError(
         f"a cell must be a number, text, boolean, time stamp or missing value; got {value!r} of "
         f"type {type(value).__name__}. Convert it to one of these."
     )
@@ -77,7 +79,7 @@ def from_plain(plain: Plain) -> Any:
         return plain
     tag = plain.get("$")
     if not isinstance(tag, str) or (tag not in _READERS and tag not in _NUMPY):
-        raise ValueError(f"`plain` must carry a known tag in '$'; got {tag!r}.")
+        raise ArchiveError(f"`plain` must carry a known tag in '$'; got {tag!r}.")
     payload: Any = plain["v"]
     if tag in _READERS:
         return _READERS[tag](payload)
@@ -118,7 +120,7 @@ def _write_numpy(value: np.generic) -> Plain:
         return _tag(type(value).__name__, exact)
     if isinstance(value, (np.integer, np.str_)):
         return _tag(type(value).__name__, value.item())
-    raise TypeError(f"a cell must not be of type {type(value).__name__}; got {value!r}.")
+    raise CellError(f"a cell must not be of type {type(value).__name__}; got {value!r}.")
 
 
 def _write_timestamp(value: pd.Timestamp) -> Plain:

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +42,8 @@ class Told:
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
     """Return `content` as a JSON text that says what it is."""
+    from importlib.metadata import version  # slow to load, and needed here only
+
     head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 

@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
+import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import SpaceError
@@ -60,10 +59,14 @@ class Metric:
         straight = ~self.categorical & (self.period == 0) & ~missing
         if straight.any():
             unit = self.scale[straight]
-            total += cdist(X[:, straight] / unit, Y[:, straight] / unit, "cityblock")
+            total += scipy.spatial.distance.cdist(
+                X[:, straight] / unit, Y[:, straight] / unit, "cityblock"
+            )
         levels = self.categorical & ~missing
         if levels.any():
-            total += cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
+            total += (
+                scipy.spatial.distance.cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
+            )
         rest = np.flatnonzero(~straight & ~levels)
         for i, x in enumerate(X if len(rest) else ()):
             total[i] += self.parts(x, Y, rest).sum(axis=1)
@@ -199,7 +202,7 @@ class NearHere:
         if (self.rule.metric.period[self.moving] > 0).any():
             return None
         points = self._embed(self.data, self.offset)
-        return tuple(cKDTree(points[::every], leafsize=64) for every in (COARSE, 1))
+        return tuple(scipy.spatial.cKDTree(points[::every], leafsize=64) for every in (COARSE, 1))
 
     @cached_property
     def _levels(self) -> list[tuple[int, float]]:
