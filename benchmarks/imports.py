@@ -22,7 +22,6 @@ from benchmarks.reporting import aim, show_table
 SIDES = {
     "everything / pandas": ("import pandas; from bayescfx import *", "import pandas", True, 0.3),
     "explain / pandas": ("import pandas; from bayescfx import explain", "import pandas", True, 0.3),
-    "import bayescfx / nothing": ("import bayescfx", "pass", False, 1.5),
     "bayescfx --help / nothing": (
         "import sys; from bayescfx.cli import main; sys.argv = ['bayescfx', '--help']; main()",
         "pass",

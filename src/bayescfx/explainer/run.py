@@ -119,35 +119,37 @@ def _in_threads(blocks: Sequence[Turns], n_jobs: int) -> list[Future[Any]]:
 def _regions(settings: CallSettings, rows: Sequence[object]) -> list[Region]:
     """Return the region around each query; codes mean the same in all of them."""
     space, many = settings.space, settings.many
-    schema = space.schema
     regions: list[Region] = []
     said: list[tuple[int, str]] = []
-    i = 0
-    try:
-        for i, row in enumerate(rows):  # noqa: B007  # told in the note of an error
-            schema, _, _ = schema.covering(schema.cells(row, what="query"), "query")
-        for i, row in enumerate(rows):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                regions.append(space.around(row, schema=schema))
-            for warning in caught:
-                if issubclass(warning.category, SpaceWarning):
-                    said.append((i, str(warning.message)))
-                else:  # from a rule or a derived column
-                    warnings.warn_explicit(
-                        warning.message, warning.category, warning.filename, warning.lineno
-                    )
-    except BayesCFXError as error:
-        if many:
-            error.add_note(f"for the query at position {i}")
-        raise
+    for i, row in enumerate(rows):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                regions.append(space.around(row))
+            except BayesCFXError as error:
+                if many:
+                    error.add_note(f"for the query at position {i}")
+                raise
+        for told in caught:
+            if issubclass(told.category, SpaceWarning):
+                said.append((i, str(told.message)))
+            else:  # from a rule or a derived column
+                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
     others = len({i for i, _ in said}) - 1
     for i, text in said[: 1 if many else None]:  # of several queries, tell the first
         more = f" (and {others} more)" if others else ""
         where = f"for the query at position {i}{more}: " if many else ""
         # from the caller of `explain` or `explain_many`
         warnings.warn(where + text, SpaceWarning, stacklevel=4)
-    return regions
+    grown = [region for region in regions if region.schema is not space.schema]
+    if not grown or len(regions) == 1:
+        return regions
+    schema = space.schema  # one that covers all queries
+    for region in grown:
+        schema, _, _ = schema.covering(region.own.cells, "query")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [space.around(row, schema=schema) for row in rows]
 
 
 def _pose(
