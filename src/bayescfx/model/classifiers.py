@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ def probability(clf: object, label: object = None) -> Model:
     classes = _classes(clf)
     column = _column(classes, label)
     name = f"P({classes[column]!r}) by {name}"
-    return Model(_Column(clf, column, len(classes)), link="logit", name=name)
+    return Model(partial(_ask_column, clf, column, len(classes)), link="logit", name=name)
 
 
 def as_classifier(model: object) -> object:
@@ -61,22 +61,15 @@ def as_classifier(model: object) -> object:
     return model if seen is None else seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of a classifier's probabilities; a class, so that it can go to other processes."""
-
-    clf: Any
-    column: int
-    n_classes: int
-
-    def __call__(self, rows: Any) -> object:
-        table = np.asarray(self.clf.predict_proba(as_fitted(self.clf, rows)))
-        if table.shape != (len(rows), self.n_classes):
-            raise ModelError(
-                f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
-                f"({len(rows)}, {self.n_classes}), one column for each of `clf.classes_`."
-            )
-        return table[:, self.column]
+def _ask_column(clf: Any, column: int, n_classes: int, rows: Any) -> object:
+    """Return one column of a classifier's probabilities, shape ``(n,)``."""
+    table = np.asarray(clf.predict_proba(as_fitted(clf, rows)))
+    if table.shape != (len(rows), n_classes):
+        raise ModelError(
+            f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
+            f"({len(rows)}, {n_classes}), one column for each of `clf.classes_`."
+        )
+    return table[:, column]
 
 
 def _callable_probability(clf: object, label: object) -> Model:

@@ -11,6 +11,7 @@ import inspect
 import numbers
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -124,17 +125,6 @@ class Model:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator:
-    """A fitted estimator, which gets rows as it was fitted on them."""
-
-    estimator: Any
-
-    def __call__(self, rows: Rows) -> object:
-        """Return the outputs for the rows."""
-        return self.estimator.predict(as_fitted(self.estimator, rows))
-
-
 def as_model(model: object, schema: Schema | None = None) -> Model:
     """Return a user's model, a callable on rows or an object with ``predict``, as a `Model`.
 
@@ -158,13 +148,17 @@ def predict_of(model: object) -> Predict:
         return adapter[0](model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
-        return Estimator(model) if hasattr(model, "n_features_in_") else predict
+        return partial(_ask_fitted, model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(
         f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
         "model, or a function of rows."
     )
+
+
+def _ask_fitted(estimator: Any, rows: Rows) -> object:
+    return estimator.predict(as_fitted(estimator, rows))
 
 
 def _array(raw: object) -> NDArray[Any]:
