@@ -111,7 +111,7 @@ class Evaluator:
         self.known = Known(len(schema.names))
         self._layout: Layout | None = None
         evaluations.claim(tuple(schema.places), model.name)
-        if len(evaluations):
+        if evaluations.layout is not None:
             self._recall(schema)
 
     def _recall(self, schema: Schema) -> None:
@@ -157,12 +157,11 @@ class Evaluator:
             self._score(batch)
         scores = []
         for account, _, keys in asked:
-            found = list(map(self.known.index.get, keys))
-            if None in found:
-                y = np.array([np.nan if i is None else self.known.outputs[i] for i in found])
-                scores.append(Scores(y, "timeout" if account.spent < account.budget else "budget"))
-            else:
-                scores.append(Scores(self.known.outputs[np.array(found, dtype=np.intp)], None))
+            places = np.array([self.known.index.get(key, -1) for key in keys], dtype=np.intp)
+            found, y = places >= 0, np.full(len(keys), np.nan)
+            y[found] = self.known.outputs[places[found]]
+            why: Reason = "timeout" if account.left > 0 else "budget"
+            scores.append(Scores(y, None if found.all() else why))
         return scores
 
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
