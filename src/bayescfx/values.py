@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from bayescfx.errors import ArchiveError, CellError
+
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
 
@@ -39,7 +41,7 @@ def to_plain(value: object) -> Plain:
     for tag, (kind, write, _) in _FORMS.items():
         if isinstance(value, kind):
             return {"$": tag, "v": write(value)}
-    raise TypeError(
+    raise CellError(
         f"a cell must be a number, text, boolean, time stamp or missing value; got {value!r} of "
         f"type {type(value).__name__}. Convert it to one of these."
     )
@@ -56,7 +58,7 @@ def from_plain(plain: Plain) -> Any:
     if tag in _FORMS:
         return _FORMS[tag][2](payload)
     if tag not in _NUMPY:
-        raise ValueError(f"`plain` must carry a known tag in '$'; got {tag!r}.")
+        raise ArchiveError(f"`plain` must carry a known tag in '$'; got {tag!r}.")
     # times are written as a count and a unit
     return _NUMPY[tag](*payload) if isinstance(payload, list) else _NUMPY[tag](payload)
 
@@ -88,7 +90,7 @@ def _numpy_to_plain(value: np.generic) -> Plain:
     elif isinstance(value, np.floating):
         payload = payload if math.isfinite(payload) else str(value)
     elif not isinstance(value, (np.integer, np.str_)):
-        raise TypeError(f"a cell must not be of type {tag}; got {value!r}.")
+        raise CellError(f"a cell must not be of type {tag}; got {value!r}.")
     return {"$": tag, "v": payload}
 
 

@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
-from bayescfx.search.question import Ending, Question, Rounds, RoundSearch, Search
+from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop, Stopped
+from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
-
-Stopped: TypeAlias = Ending | Literal["budget", "timeout", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -98,10 +96,6 @@ class Turns:
                 self._one_by_one(self.search)
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
-        except Exception as error:
-            # What was evaluated until then is not lost.
-            vars(error).setdefault("evaluations", self.evaluator.evaluations)
-            raise
         return [self.endings.get(i, "interrupted") for i in range(len(self.questions))]
 
     def _one_by_one(self, search: Search) -> None:

@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
+import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import SpaceError
@@ -67,9 +66,13 @@ class Metric:
         straight, levels = self.straight & ~missing, self.categorical & ~missing
         if straight.any():
             unit = self.scale[straight]
-            total += cdist(X[:, straight] / unit, Y[:, straight] / unit, "cityblock")
+            total += scipy.spatial.distance.cdist(
+                X[:, straight] / unit, Y[:, straight] / unit, "cityblock"
+            )
         if levels.any():
-            total += cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
+            total += (
+                scipy.spatial.distance.cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
+            )
         rest = np.flatnonzero(~straight & ~levels)
         part = self.only(rest)
         for i, x in enumerate(X if len(rest) else ()):
@@ -175,7 +178,7 @@ class NearData(Rule):
         if (self.metric.period[self.moving] > 0).any():
             return None
         points = self._embed(self.data, self.offset)
-        return tuple(cKDTree(points[::every], leafsize=64) for every in (16, 1))
+        return tuple(scipy.spatial.cKDTree(points[::every], leafsize=64) for every in (16, 1))
 
     @cached_property
     def _levels(self) -> list[tuple[int, float]]:
