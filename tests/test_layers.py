@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bayescfx as cfx
+from bayescfx import errors
 
 SOURCE = Path(cfx.__file__).parent
 EXTRAS = ("matplotlib", "sklearn", "lightgbm", "tqdm", "quadprog", "httpx", "torch", "onnxruntime")
@@ -89,13 +91,83 @@ def test_every_module_says_what_it_is_about() -> None:
         assert ast.get_docstring(tree), path
 
 
-def test_importing_the_package_loads_no_extra() -> None:
-    code = f"import sys, bayescfx; print(sorted(set({EXTRAS!r}) & set(sys.modules)))"
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, list[str]] = {}
+    for path, tree in modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+# ── the public face ──
+
+
+def test_type_checkers_see_the_names_that_are_loaded_on_demand() -> None:
+    (block,) = (
+        node
+        for node in modules()["__init__.py"].body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    )
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            assert alias.asname == alias.name  # which says that it is exported
+            seen[alias.name] = node.module
+    assert sorted(seen) == cfx.__all__
+    for name, module in seen.items():
+        value = import_module(f"{module}.{name}") if name == "plots" else getattr(cfx, name)
+        assert value is getattr(import_module(str(module)), name)
+
+
+def test_only_public_names_are_shown() -> None:
+    assert [name for name in dir(cfx) if not name.startswith("__")] == cfx.__all__
+    with pytest.raises(AttributeError, match="module 'bayescfx' has no attribute 'explian'"):
+        getattr(cfx, "explian")  # noqa: B009  # a type checker would refuse the attribute
+
+
+def test_every_error_and_warning_that_a_user_can_meet_is_exported() -> None:
+    inner = {"OutOfTime"}  # searches catch it
+    found = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    }
+    assert found - inner <= set(cfx.__all__)
+    for name in found - {"BayesCFXWarning", "SpaceWarning", "SurrogateWarning"}:
+        assert issubclass(getattr(errors, name), cfx.BayesCFXError)
+
+
+def test_everything_exported_from_errors_is_raised_or_warned() -> None:
+    source = "".join(ast.unparse(tree) for path, tree in modules().items() if path != "errors.py")
+    bases = {"BayesCFXError"}
+    for name in {n for n in cfx.__all__ if n in vars(errors)} - bases:
+        assert re.search(rf"\b{name}\(|, {name}\b", source), name
+
+
+def loaded(code: str, *names: str) -> list[str]:
+    """Return which modules are loaded after some code, in a new process."""
+    code = f"{code}\nimport sys; print(*sorted(set({names!r}) & set(sys.modules)))"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
     )
-    assert run.stdout.strip() == "[]"
     assert run.stderr == ""
+    return run.stdout.split()
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    assert loaded("import bayescfx", "numpy", "pandas", "scipy", "bayescfx.explainer") == []
+    assert loaded("import bayescfx; bayescfx.BayesCFXError", "numpy", "pandas", "scipy") == []
+
+
+def test_importing_everything_loads_no_extra_and_none_of_the_slow_parts_of_scipy() -> None:
+    slow = [f"scipy.{part}" for part in ("optimize", "stats", "spatial", "integrate", "sparse")]
+    assert loaded("from bayescfx import *", *EXTRAS, *slow) == []
+
+
+def test_pictures_need_no_import_of_their_own() -> None:
+    assert loaded("import bayescfx; bayescfx.plots.save", "matplotlib") == []
 
 
 def test_importing_the_package_leaves_logging_and_warnings_alone() -> None:
@@ -103,7 +175,7 @@ def test_importing_the_package_leaves_logging_and_warnings_alone() -> None:
         "import logging, warnings\n"
         "import numpy, scipy.optimize, scipy.special, scipy.stats, pandas\n"
         "before = list(logging.getLogger().handlers), len(warnings.filters)\n"
-        "import bayescfx\n"
+        "from bayescfx import *\n"
         "assert before == (list(logging.getLogger().handlers), len(warnings.filters))\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

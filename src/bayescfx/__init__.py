@@ -9,93 +9,116 @@
 True
 """
 
-from bayescfx.acquisition.ei import (
-    ei_cfx,
-    ei_cfx_gradient,
-    log_ei_cfx,
-    log_ei_cfx_gradient,
-)
-from bayescfx.errors import (
-    BayesCFXError,
-    BayesCFXWarning,
-    BudgetWarning,
-    InfeasibleError,
-    ModelError,
-    QueryError,
-    SpaceError,
-    SpaceWarning,
-    SurrogateWarning,
-    TargetError,
-)
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer.front import explain, explain_many
-from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
-from bayescfx.model.classifiers import probability
-from bayescfx.potentials.family import AEP, SEP
-from bayescfx.potentials.targets import (
-    at_least,
-    at_most,
-    between,
-    change,
-    decrease,
-    increase,
-    reach,
-)
-from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
-from bayescfx.search.baselines import LBFGSB, RandomSearch
-from bayescfx.search.bayes import BayesCFX
-from bayescfx.search.gradient import ProjectedGradient
-from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.turns import Step
-from bayescfx.space.space import Space
-from bayescfx.surrogate.process import GaussianProcess
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`
+    from bayescfx import plots as plots
+    from bayescfx.acquisition.ei import ei_cfx as ei_cfx
+    from bayescfx.acquisition.ei import ei_cfx_gradient as ei_cfx_gradient
+    from bayescfx.acquisition.ei import log_ei_cfx as log_ei_cfx
+    from bayescfx.acquisition.ei import log_ei_cfx_gradient as log_ei_cfx_gradient
+    from bayescfx.errors import ArchiveError as ArchiveError
+    from bayescfx.errors import BayesCFXError as BayesCFXError
+    from bayescfx.errors import BayesCFXWarning as BayesCFXWarning
+    from bayescfx.errors import CellError as CellError
+    from bayescfx.errors import EvaluationsError as EvaluationsError
+    from bayescfx.errors import InfeasibleError as InfeasibleError
+    from bayescfx.errors import MissingExtraError as MissingExtraError
+    from bayescfx.errors import ModelError as ModelError
+    from bayescfx.errors import QueryError as QueryError
+    from bayescfx.errors import SettingsError as SettingsError
+    from bayescfx.errors import SpaceError as SpaceError
+    from bayescfx.errors import SpaceWarning as SpaceWarning
+    from bayescfx.errors import SurrogateWarning as SurrogateWarning
+    from bayescfx.errors import TargetError as TargetError
+    from bayescfx.evaluations import Evaluations as Evaluations
+    from bayescfx.explainer import explain as explain
+    from bayescfx.explainer import explain_many as explain_many
+    from bayescfx.features import Categorical as Categorical
+    from bayescfx.features import Integer as Integer
+    from bayescfx.features import Moment as Moment
+    from bayescfx.features import Ordinal as Ordinal
+    from bayescfx.features import Real as Real
+    from bayescfx.io.endpoint import Endpoint as Endpoint
+    from bayescfx.io.endpoint import EndpointError as EndpointError
+    from bayescfx.io.endpoint import Patience as Patience
+    from bayescfx.io.loaders import LoadError as LoadError
+    from bayescfx.io.loaders import Trust as Trust
+    from bayescfx.io.loaders import load_model as load_model
+    from bayescfx.model import probability as probability
+    from bayescfx.potentials.family import AEP as AEP
+    from bayescfx.potentials.family import SEP as SEP
+    from bayescfx.potentials.plateau import Plateau as Plateau
+    from bayescfx.potentials.targets import at_least as at_least
+    from bayescfx.potentials.targets import at_most as at_most
+    from bayescfx.potentials.targets import between as between
+    from bayescfx.potentials.targets import change as change
+    from bayescfx.potentials.targets import decrease as decrease
+    from bayescfx.potentials.targets import increase as increase
+    from bayescfx.potentials.targets import reach as reach
+    from bayescfx.progress import progress_bar as progress_bar
+    from bayescfx.result import Counterfactual as Counterfactual
+    from bayescfx.result import Explanation as Explanation
+    from bayescfx.result import Explanations as Explanations
+    from bayescfx.search.baselines import LBFGSB as LBFGSB
+    from bayescfx.search.baselines import RandomSearch as RandomSearch
+    from bayescfx.search.bayes import BayesCFX as BayesCFX
+    from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
+    from bayescfx.search.naive import NaiveBayes as NaiveBayes
+    from bayescfx.search.surrogate import SurrogateSettings as SurrogateSettings
+    from bayescfx.search.turns import Step as Step
+    from bayescfx.space.space import Space as Space
+    from bayescfx.surrogate.process import GaussianProcess as GaussianProcess
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AEP",
-    "LBFGSB",
-    "SEP",
-    "BayesCFX",
-    "BayesCFXError",
-    "BayesCFXWarning",
-    "BudgetWarning",
-    "Categorical",
-    "Counterfactual",
-    "Evaluations",
-    "Explanation",
-    "Explanations",
-    "GaussianProcess",
-    "InfeasibleError",
-    "Integer",
-    "ModelError",
-    "Moment",
-    "NaiveBayes",
-    "Ordinal",
-    "ProjectedGradient",
-    "QueryError",
-    "RandomSearch",
-    "Real",
-    "Space",
-    "SpaceError",
-    "SpaceWarning",
-    "Step",
-    "SurrogateWarning",
-    "TargetError",
-    "at_least",
-    "at_most",
-    "between",
-    "change",
-    "decrease",
-    "ei_cfx",
-    "ei_cfx_gradient",
-    "explain",
-    "explain_many",
-    "increase",
-    "log_ei_cfx",
-    "log_ei_cfx_gradient",
-    "probability",
-    "reach",
-]
+# Modules are loaded when one of their names is first asked for: importing the package costs
+# nothing, and a command that needs neither NumPy nor pandas loads neither.
+_HOMES = {
+    name: module
+    for module, names in {
+        "acquisition.ei": "ei_cfx ei_cfx_gradient log_ei_cfx log_ei_cfx_gradient",
+        "errors": (
+            "ArchiveError BayesCFXError BayesCFXWarning CellError EvaluationsError "
+            "InfeasibleError MissingExtraError ModelError QueryError SettingsError SpaceError "
+            "SpaceWarning SurrogateWarning TargetError"
+        ),
+        "evaluations": "Evaluations",
+        "explainer": "explain explain_many",
+        "features": "Categorical Integer Moment Ordinal Real",
+        "io.endpoint": "Endpoint EndpointError Patience",
+        "io.loaders": "LoadError Trust load_model",
+        "model": "probability",
+        "potentials.family": "AEP SEP",
+        "potentials.plateau": "Plateau",
+        "potentials.targets": "at_least at_most between change decrease increase reach",
+        "progress": "progress_bar",
+        "result": "Counterfactual Explanation Explanations",
+        "search.baselines": "LBFGSB RandomSearch",
+        "search.bayes": "BayesCFX",
+        "search.gradient": "ProjectedGradient",
+        "search.naive": "NaiveBayes",
+        "search.surrogate": "SurrogateSettings",
+        "search.turns": "Step",
+        "space.space": "Space",
+        "surrogate.process": "GaussianProcess",
+    }.items()
+    for name in names.split()
+}
+
+__all__ = sorted([*_HOMES, "plots"])
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "plots":
+            return import_module("bayescfx.plots")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'bayescfx' has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"bayescfx.{_HOMES[name]}"), name)
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return [*(name for name in globals() if name.startswith("__")), *__all__]

@@ -13,14 +13,7 @@ Indices: TypeAlias = NDArray[np.intp]
 
 
 def row_keys(X: Array) -> list[bytes]:
-    """Return one key per row of codes ``(n, d)``; equal exactly for equal rows, all nan being one.
-
-    Examples
-    --------
-    >>> a, b = row_keys(np.array([[0.0, np.nan], [-0.0, -np.nan]]))
-    >>> a == b
-    True
-    """
+    """Return one key per row of codes ``(n, d)``; equal for equal rows only, all nan being one."""
     canonical = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # -0.0 + 0.0 is 0.0
     canonical[np.isnan(canonical)] = np.nan
     width = canonical.shape[1] * canonical.itemsize

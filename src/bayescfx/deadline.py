@@ -10,15 +10,9 @@ from bayescfx.errors import OutOfTime
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of the monotonic clock after which work must stop.
+    """A moment of the monotonic clock after which work must stop."""
 
-    Parameters
-    ----------
-    at : float, default infinity
-        The moment, on the clock of :func:`time.monotonic`.
-    """
-
-    at: float = float("inf")
+    at: float = float("inf")  # on the clock of time.monotonic
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:

@@ -6,12 +6,30 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 class BayesCFXError(Exception):
-    """Base of every error raised by this library."""
+    """Base of every error raised by this library.
+
+    Attributes
+    ----------
+    parameter : str or None
+        The argument that is wrong, or would help: a program can name it in its own words.
+    advice : str
+        The end of the message that says what to do in Python; may be empty.
+    """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, advice: str = ""
+    ) -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.parameter = parameter
+        self.advice = advice
+
+
+class SettingsError(BayesCFXError, ValueError):
+    """An argument, or a setting of a search or a surrogate, is not usable."""
 
 
 class SpaceError(BayesCFXError, ValueError):
@@ -28,6 +46,18 @@ class TargetError(BayesCFXError, ValueError):
 
 class ModelError(BayesCFXError, ValueError):
     """The model returned something that is not one finite number per row."""
+
+
+class EvaluationsError(BayesCFXError, ValueError):
+    """Evaluations do not fit the model, the columns or the file format."""
+
+
+class ArchiveError(BayesCFXError, ValueError):
+    """A text is not an answer that this version can read."""
+
+
+class CellError(BayesCFXError, TypeError):
+    """A cell has no exact form in JSON."""
 
 
 class InfeasibleError(BayesCFXError, ValueError):
@@ -54,20 +84,14 @@ class SurrogateWarning(BayesCFXWarning):
     """The surrogate had to fall back to something weaker."""
 
 
-class BudgetWarning(BayesCFXWarning):
-    """The budget is too small for what was asked."""
-
-
 def suggest(name: object, known: Iterable[object]) -> str:
     """Return `` Did you mean 'x'?`` if a known name is close to `name`, in any case, else nothing.
 
-    Examples
-    --------
-    >>> suggest("hours", ["hour", "weekday"])
-    " Did you mean 'hour'?"
     >>> suggest("BMI", ["age", "bmi"])
     " Did you mean 'bmi'?"
     """
+    import difflib  # only for those who misspell: the help of the command line must be quick
+
     spelt = {str(k).casefold(): str(k) for k in known}
     close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
     return f" Did you mean {spelt[close[0]]!r}?" if close else ""

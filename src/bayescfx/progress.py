@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from types import TracebackType
 from typing import Any
 
 from bayescfx.errors import MissingExtraError
@@ -15,14 +14,8 @@ from bayescfx.search.turns import Step
 class ProgressBar:
     """Hears a `Step` after each model call, and shows how far the search is.
 
-    Close it when the search has ended, or use it as a context manager.
-
-    Parameters
-    ----------
-    tqdm : type
-        The bar: ``tqdm.auto.tqdm`` or one like it.
-    questions : int, default 1
-        How many queries are asked about.
+    Close it when the search has ended, or use it as a context manager. `tqdm` is
+    ``tqdm.auto.tqdm`` or one like it.
     """
 
     def __init__(self, tqdm: Any, questions: int = 1) -> None:
@@ -38,14 +31,13 @@ class ProgressBar:
         self._spent[step.question] = step.n_evaluations
         if step.reached:
             self._reached.add(step.question)
-        self._bar.set_postfix_str(self._state(step), refresh=False)
-        self._bar.update(sum(self._spent.values()) - self._bar.n)
-
-    def _state(self, step: Step) -> str:
+        state = f"best prediction {wording.number(step.output)}"
         if self._questions > 1:
-            return f"{len(self._reached)} of {self._questions} reached"
-        best = f"best prediction {wording.number(step.output)}"
-        return f"{best}, reached at cost {wording.number(step.cost, 3)}" if step.reached else best
+            state = f"{len(self._reached)} of {self._questions} reached"
+        elif step.reached:
+            state += f", reached at cost {wording.number(step.cost, 3)}"
+        self._bar.set_postfix_str(state, refresh=False)
+        self._bar.update(sum(self._spent.values()) - self._bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is; what was not spent is no longer expected."""
@@ -57,12 +49,7 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -1,52 +1,38 @@
-"""What a user's table looks like, and its rows as exact JSON and back.
+"""What a user's table looks like: its columns, and its rows as exact JSON and back.
 
 A :class:`Layout` is the form of a table without its rows: names and dtypes of the columns, or width
-and dtype of an array. With it, rows written as plain cells become the same rows again.
+and dtype of an array. With it, rows written as plain cells become the same rows again. A
+:class:`Column` takes cells in its own dtype only: what it can't hold exactly is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices
+from bayescfx.errors import QueryError
 from bayescfx.values import Plain, from_plain, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
+Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
+Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The form of a table: its columns and their dtypes.
+    """The form of a table: its columns and their dtypes."""
 
-    Parameters
-    ----------
-    names : tuple
-        Column names; ``x0``, ``x1``, … for an array.
-    dtypes : tuple
-        One dtype per column.
-    is_frame : bool
-        Whether the table is a DataFrame; otherwise it is an array of one dtype.
-
-    Examples
-    --------
-    >>> layout = Layout.of(pd.DataFrame({"age": [39], "job": ["clerk"]}))
-    >>> layout.names
-    ('age', 'job')
-    >>> layout.table([[41, "cook"]])
-       age   job
-    0   41  cook
-    """
-
-    names: tuple[Any, ...]
-    dtypes: tuple[Any, ...]
-    is_frame: bool
+    names: tuple[Any, ...]  # x0, x1, … for an array
+    dtypes: tuple[Any, ...]  # one per column
+    is_frame: bool  # else an array of one dtype
 
     @classmethod
     def of(cls, rows: Rows) -> Layout:
@@ -60,14 +46,14 @@ class Layout:
     def from_plain(cls, plain: Any) -> Layout:
         """Return the layout that :meth:`to_plain` wrote."""
         names = tuple(from_plain(name) for name in plain["names"])
-        return cls(names, tuple(_read_dtype(d) for d in plain["dtypes"]), plain["frame"])
+        return cls(names, tuple(dtype_from_plain(d) for d in plain["dtypes"]), plain["frame"])
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the layout in JSON's own types."""
         return {
             "frame": self.is_frame,
             "names": [to_plain(name) for name in self.names],
-            "dtypes": [_write_dtype(dtype) for dtype in self.dtypes],
+            "dtypes": [dtype_to_plain(dtype) for dtype in self.dtypes],
         }
 
     def merge(self, other: Layout) -> Layout:
@@ -84,34 +70,57 @@ class Layout:
                 table[i] = row
             return table
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
-        series = [_column(list(c), dtype) for c, dtype in zip(columns, self.dtypes, strict=True)]
+        series: list[pd.Series[Any]] = []
+        for column, dtype in zip(columns, self.dtypes, strict=True):
+            category = isinstance(dtype, pd.CategoricalDtype)
+            held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
+            series.append(pd.Series(held, dtype=dtype))
         frame = pd.concat(series, axis=1) if series else pd.DataFrame(index=range(len(cells)))
         frame.columns = pd.Index(list(self.names)) if series else frame.columns
         return frame
 
 
-def cells_of(rows: Rows) -> list[list[Any]]:
-    """Return the rows of a table as lists of cells.
+def dtype_to_plain(dtype: Any) -> Plain:
+    """Return a dtype in JSON's own types; categories in full."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = [to_plain(level) for level in dtype.categories.tolist()]
+        kind = dtype_to_plain(dtype.categories.dtype)
+        return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
+    return str(dtype)
 
-    Examples
-    --------
-    >>> cells_of(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-    [[1, 'x'], [2, 'y']]
-    """
+
+def dtype_from_plain(plain: Any) -> Any:
+    """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
+    if isinstance(plain, dict):
+        levels = [from_plain(v) for v in plain["levels" if "levels" in plain else "categories"]]
+        index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))
+        return pd.CategoricalDtype(index, ordered=plain["ordered"])
+    return pd.api.types.pandas_dtype(plain)
+
+
+def _common(a: Any, b: Any) -> Any:
+    """Return a dtype that holds the values of both."""
+    if a == b:
+        return a
+    if isinstance(a, pd.CategoricalDtype) and isinstance(b, pd.CategoricalDtype):
+        levels = a.categories.append(b.categories.difference(a.categories, sort=False))
+        return pd.CategoricalDtype(levels, ordered=bool(a.ordered and b.ordered))
+    return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
+
+
+# ── rows ──
+
+
+def cells_of(rows: Rows) -> list[list[Any]]:
+    """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):
         return [list(row) for row in rows.tolist()]
     columns = [rows.iloc[:, j].tolist() for j in range(rows.shape[1])]
-    return [list(row) for row in zip(*columns, strict=True)] if columns else [[]] * len(rows)
+    return list(map(list, zip(*columns, strict=True))) if columns else [[]] * len(rows)
 
 
 def row_of(rows: Rows, i: int) -> Row:
-    """Return one row as a Series (of an array: as an array) whose cells keep their types.
-
-    Examples
-    --------
-    >>> row_of(pd.DataFrame({"a": [1], "b": [0.5]}), 0).tolist()
-    [1, 0.5]
-    """
+    """Return one row as a Series (of an array: as an array) whose cells keep their types."""
     if not isinstance(rows, pd.DataFrame):
         line: NDArray[Any] = rows[i].copy()
         return line
@@ -149,47 +158,102 @@ def as_frame(rows: Rows) -> pd.DataFrame:
 
 
 def free_name(name: str, taken: Iterable[Any]) -> str:
-    """Return `name`, with ``_`` appended as often as it takes to be free.
-
-    Examples
-    --------
-    >>> free_name("cost", ["cost", "age"])
-    'cost_'
-    """
+    """Return `name`, with ``_`` appended as often as it takes to be free."""
     known = set(taken)
     while name in known:
         name += "_"
     return name
 
 
-def _column(cells: Any, dtype: Any) -> pd.Series[Any]:
-    if isinstance(dtype, pd.CategoricalDtype):
-        cells = pd.Categorical(cells, dtype=dtype)
-    column: pd.Series[Any] = pd.Series(cells, dtype=dtype)
-    return column
+# ── columns ──
 
 
-def _write_dtype(dtype: Any) -> Plain:
-    if isinstance(dtype, pd.CategoricalDtype):
-        levels = [to_plain(level) for level in dtype.categories.tolist()]
-        kind = _write_dtype(dtype.categories.dtype)
-        return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
-    return str(dtype)
+@dataclass(frozen=True)
+class Column:
+    """Name and dtype of one column of the user's table."""
+
+    name: Hashable
+    dtype: Dtype
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind of dtype; "O" for objects, text and categories."""
+        return str(getattr(self.dtype, "kind", "O"))
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of the numbers in the column, nullable ones included."""
+        inner: Any = getattr(self.dtype, "numpy_dtype", self.dtype)
+        found: np.dtype[Any] = np.dtype(inner)
+        return found
+
+    def strict(self, given: Any, what: str) -> Cells:
+        """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
+        if isinstance(given, pd.Series):
+            given = given.array if isinstance(given.dtype, ExtensionDtype) else given.to_numpy()
+        if given.dtype == self.dtype:
+            return given
+        if given.dtype == object and self.kind == "f":  # any kind of missing is nan
+            given = np.where(pd.isna(given), np.nan, given)
+        found = self._converted(given)
+        if found is None:
+            bad = next(v for v in given if self._converted(_object_cell(v)) is None)
+            shown = str(self.dtype)
+            if isinstance(self.dtype, pd.CategoricalDtype):
+                levels = self.dtype.categories
+                shown = ", ".join(repr(v) for v in levels[:5]) + ", …" * (len(levels) > 5)
+                shown = f"category ({shown})"
+            raise QueryError(
+                f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
+                f"{self.name!r} of dtype {shown}. Correct the cell."
+            )
+        return found
+
+    def _converted(self, given: Any) -> Cells | None:
+        """Return the cells in the column's dtype; None if one of them can't be held."""
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            cells = pd.Index(np.asarray(given, dtype=object), dtype=object, tupleize_cols=False)
+            codes = self.dtype.categories.astype(object).get_indexer(cells)
+            known = (codes >= 0) | np.asarray(pd.isna(given))
+            return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
+        try:
+            found = pd.Series(given).astype(self.dtype).array
+        except (TypeError, ValueError, OverflowError):
+            return None
+        if not _unchanged(given, found, self.kind):
+            return None
+        return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
+
+    def strict_one(self, value: Any, what: str) -> Cells:
+        """Return one cell as an array of length 1; see :meth:`strict`."""
+        if isinstance(self.dtype, np.dtype):
+            if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
+                return np.array([value], dtype=self.dtype)
+            if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
+                info = np.iinfo(self.dtype)
+                if info.min <= value <= info.max:
+                    return np.array([value], dtype=self.dtype)
+        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+            return pd.array([value], dtype=self.dtype)
+        return self.strict(_object_cell(value), what)
 
 
-def _read_dtype(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        levels = [from_plain(level) for level in plain["levels"]]
-        index = pd.Index(levels, dtype=_read_dtype(plain["dtype"]))
-        return pd.CategoricalDtype(index, ordered=plain["ordered"])
-    return pd.api.types.pandas_dtype(plain)
+def _object_cell(value: Any) -> NDArray[Any]:
+    cell = np.empty(1, dtype=object)
+    cell[0] = value
+    return cell
 
 
-def _common(a: Any, b: Any) -> Any:
-    """Return a dtype that holds the values of both."""
-    if a == b:
-        return a
-    if isinstance(a, pd.CategoricalDtype) and isinstance(b, pd.CategoricalDtype):
-        levels = a.categories.append(b.categories.difference(a.categories, sort=False))
-        return pd.CategoricalDtype(levels, ordered=bool(a.ordered and b.ordered))
-    return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
+def _unchanged(before: Any, after: Any, kind: str) -> bool:
+    """Return whether a conversion kept every cell; floats may round to a narrower float."""
+    gone = np.asarray(pd.isna(before))
+    if not np.array_equal(gone, np.asarray(pd.isna(after))):
+        return False
+    if kind in "mM":
+        return True
+    for a, b in zip(np.asarray(before, dtype=object)[~gone], after[~gone], strict=True):
+        text = isinstance(a, (str, bytes))
+        wrong = text if kind == "f" else a != b or text != isinstance(b, (str, bytes))
+        if wrong:
+            return False
+    return True

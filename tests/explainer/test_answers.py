@@ -13,7 +13,7 @@ from bayescfx.errors import InfeasibleError, TargetError
 from tests.oracles.spaces import Case, random_case
 
 
-class Recorder:
+class Bumpy:
     """A bumpy model of a table's codes that keeps every row it was asked about."""
 
     def __init__(self, case: Case, seed: int) -> None:
@@ -40,7 +40,7 @@ def check(seed: int) -> bool:
     """Ask a random question three ways; return whether it had a counterfactual to check."""
     case = random_case(seed)
     rng = np.random.default_rng(seed)
-    model = Recorder(case, seed)
+    model = Bumpy(case, seed)
     method = "bayes-cfx" if seed % 3 else str(rng.choice(["random", "lbfgsb", "bayes"]))
     budget, n = int(rng.integers(8, 26)), int(rng.integers(1, 5))
     target = cfx.increase(by=float(rng.choice([0.2, 1.0, 50.0])))

@@ -9,17 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.errors import SpaceError
-from bayescfx.features import (
-    Categorical,
-    Integer,
-    Moment,
-    Ordinal,
-    Real,
-    code_range,
-    code_step,
-    cover,
-    grid_codes,
-)
+from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
 
 
 def anything(value: Any) -> Any:
@@ -59,21 +49,21 @@ def test_an_impossible_feature_is_refused(make: Any, message: str) -> None:
 
 
 def test_grid_points_are_written_as_a_user_would() -> None:
-    assert grid_codes(Real(0, 1, step=0.1), np.arange(4.0), 0.0).tolist() == [0, 0.1, 0.2, 0.3]
+    assert Real(0, 1, step=0.1).grid(np.arange(4.0), 0.0).tolist() == [0, 0.1, 0.2, 0.3]
 
 
 def test_codes_of_times_count_units_from_the_lower_end() -> None:
     week = Moment("2016-01-01", "2016-01-08", unit="h")
-    assert code_range(week) == (0, 168)
+    assert week.code_range == (0, 168)
     assert week.code("2016-01-01 02:00") == 2
     assert week.time(2) == pd.Timestamp("2016-01-01 02:00")
-    assert code_step(week) == 1
+    assert week.code_step == 1
 
 
 def test_durations_are_moments_too() -> None:
     spell = Moment(pd.Timedelta("1D"), pd.Timedelta("3D"))
     assert spell.duration
-    assert code_range(spell) == (0, 2)
+    assert spell.code_range == (0, 2)
 
 
 def test_a_naive_time_is_read_in_the_zone_of_the_feature() -> None:
@@ -82,16 +72,16 @@ def test_a_naive_time_is_read_in_the_zone_of_the_feature() -> None:
 
 
 def test_ranges_grow_to_cover_values_and_keep_their_grid() -> None:
-    assert cover(Real(0, 1), pd.Series([2.5, np.nan])) == Real(0, 2.5)
-    assert cover(Integer(4, 10, step=3), pd.Series([0, 12])) == Integer(-2, 12, step=3)
-    assert cover(Real(0, 1, step=0.25), pd.Series([-0.3])) == Real(-0.5, 1, step=0.25)
-    grown = cover(Categorical(["a"]), pd.Series(["b", "a", None]))
+    assert Real(0, 1).covering(pd.Series([2.5, np.nan])) == Real(0, 2.5)
+    assert Integer(4, 10, step=3).covering(pd.Series([0, 12])) == Integer(-2, 12, step=3)
+    assert Real(0, 1, step=0.25).covering(pd.Series([-0.3])) == Real(-0.5, 1, step=0.25)
+    grown = Categorical(["a"]).covering(pd.Series(["b", "a", None]))
     assert grown == Categorical(["a", "b"])
 
 
 def test_times_grow_without_moving_their_origin() -> None:
     before = Moment("2016-01-10", "2016-01-20")
-    after = cover(before, pd.Series(pd.to_datetime(["2016-01-05"])))
+    after = before.covering(pd.Series(pd.to_datetime(["2016-01-05"])))
     assert isinstance(after, Moment)
     assert after.low == pd.Timestamp("2016-01-05")
     assert after.code("2016-01-12") == before.code("2016-01-12")
@@ -99,4 +89,4 @@ def test_times_grow_without_moving_their_origin() -> None:
 
 def test_an_unknown_level_of_an_ordinal_has_no_place() -> None:
     with pytest.raises(SpaceError, match="its place in the order is unknown"):
-        cover(Ordinal(["low", "high"]), pd.Series(["mid"]))
+        Ordinal(["low", "high"]).covering(pd.Series(["mid"]))

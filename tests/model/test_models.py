@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
 from bayescfx.model import as_model
-from bayescfx.model.adapters import adapted
+from bayescfx.model.adapters import ADAPTERS, adapter_of
 from bayescfx.model.columns import numeric_matrix, with_categories
 from tests.people import categories, people
 
@@ -374,7 +374,9 @@ def test_a_bare_callable_gets_frames_with_the_datas_dtypes() -> None:
     assert seen == {str(dtype) for dtype in X.dtypes}
 
 
-def test_adapters_are_found_for_classes_that_derive_from_theirs() -> None:
+def test_adapters_are_found_for_classes_that_derive_from_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Base:
         pass
 
@@ -382,8 +384,9 @@ def test_adapters_are_found_for_classes_that_derive_from_theirs() -> None:
         pass
 
     name = f"{Base.__module__}.{Base.__qualname__}"
-    assert adapted(Derived(), {name: "found"}) == "found"
-    assert adapted(object(), {name: "found"}) is None
+    monkeypatch.setitem(ADAPTERS, name, ADAPTERS["xgboost.core.Booster"])
+    assert adapter_of(Derived()) == ADAPTERS["xgboost.core.Booster"]
+    assert adapter_of(object()) is None
 
 
 def test_text_becomes_categories_and_other_columns_stay() -> None:

@@ -20,6 +20,7 @@ from bayescfx.potentials.targets import increase
 from bayescfx.potentials.wishes import Target
 from bayescfx.search.question import Question, Search, drive
 from bayescfx.space.space import Space
+from tests.conftest import Recorder
 
 WISH = increase(by=1.0)
 LEVELS = ["red", "green", "blue", "grey"]
@@ -124,22 +125,6 @@ def smooth_slope(rows: pd.DataFrame) -> Array:
 
 
 SMOOTH = Kind(AB, {"a": 1.0, "b": 10.0}, smooth, lambda r: r["a"] >= 0, increase(by=2.0))
-
-
-class Recorder:
-    """A model that keeps every row it was asked for."""
-
-    def __init__(self, model: Callable[[pd.DataFrame], Any]) -> None:
-        self.model = model
-        self.calls: list[pd.DataFrame] = []
-
-    def __call__(self, rows: pd.DataFrame) -> Any:
-        self.calls.append(rows.copy())
-        return self.model(rows)
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        return pd.concat(self.calls, ignore_index=True)
 
 
 def ask(

@@ -29,6 +29,7 @@ from bayescfx.search.starting import (
 from bayescfx.search.surrogate import SurrogateSettings, learn, relevant
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from tests.conftest import Recorder
 
 DATA = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 4)), columns=list("abcd"))
 MIDDLE = dict.fromkeys("abcd", 0.3)
@@ -41,22 +42,6 @@ def smooth(rows: pd.DataFrame) -> Any:
 def steps(rows: pd.DataFrame) -> Any:
     """Return a step function, as trees are."""
     return np.floor(4 * rows["a"]) + 0.5 * np.floor(3 * rows["b"]) - 0.25 * np.floor(5 * rows["c"])
-
-
-class Recorder:
-    """A model that keeps every batch it was asked for."""
-
-    def __init__(self, model: Callable[[pd.DataFrame], Any]) -> None:
-        self.model = model
-        self.calls: list[pd.DataFrame] = []
-
-    def __call__(self, rows: pd.DataFrame) -> Any:
-        self.calls.append(rows.copy())
-        return self.model(rows)
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        return pd.concat(self.calls, ignore_index=True)
 
 
 def ask(

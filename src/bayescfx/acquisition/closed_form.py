@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.potentials.levels import Edges
@@ -86,8 +86,8 @@ def _phi(x: Array) -> Array:
 def _mass(low: Array, high: Array) -> tuple[Array, Array]:
     """Return Phi(high) - Phi(low) from the tail that keeps its digits, and Phi + Phi."""
     flip = low > 0.0
-    upper = special.ndtr(np.where(flip, -low, high))
-    lower = special.ndtr(np.where(flip, -high, low))
+    upper = scipy.special.ndtr(np.where(flip, -low, high))
+    lower = scipy.special.ndtr(np.where(flip, -high, low))
     return upper - lower, upper + lower
 
 

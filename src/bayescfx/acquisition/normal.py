@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from bayescfx.acquisition.quadrature import (
     LOG_ROOT_TWO_PI,
@@ -142,10 +142,10 @@ def _classic(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
     high = np.maximum(u, -1.0)
     tail = _mills_rest(-low)
     log_phi = -0.5 * np.square(u) - 0.5 * np.log(2.0 * np.pi)
-    body = high * special.ndtr(high) + np.exp(-0.5 * high * high) / np.sqrt(2.0 * np.pi)
+    body = high * scipy.special.ndtr(high) + np.exp(-0.5 * high * high) / np.sqrt(2.0 * np.pi)
     value = np.where(u < -1.0, log_phi + np.log(tail), np.log(body)) + np.log(s)
-    mills = np.sqrt(0.5 * np.pi) * special.erfcx(-low / np.sqrt(2.0))
-    d_mean = np.where(u < -1.0, mills / tail, special.ndtr(high) / body) / s
+    mills = np.sqrt(0.5 * np.pi) * scipy.special.erfcx(-low / np.sqrt(2.0))
+    d_mean = np.where(u < -1.0, mills / tail, scipy.special.ndtr(high) / body) / s
     phi_high = np.exp(-0.5 * high * high) / np.sqrt(2.0 * np.pi)
     d_std = np.where(u < -1.0, 1.0 / tail, phi_high / body) / s
     positive = gain > 0.0
@@ -260,7 +260,7 @@ def log_normal_mass(low: Array, high: Array, mean: Array, std: Array) -> LogInte
 def _mills_rest(x: Array) -> Array:
     """Return ``1 - x * (1 - Phi(x)) / phi(x)`` for x >= 1, without cancellation."""
     near = np.minimum(x, 30.0)
-    direct = 1.0 - near * math.sqrt(0.5 * math.pi) * special.erfcx(near / math.sqrt(2.0))
+    direct = 1.0 - near * math.sqrt(0.5 * math.pi) * scipy.special.erfcx(near / math.sqrt(2.0))
     w = np.square(1.0 / np.maximum(x, 30.0))
     series = np.ones_like(w)
     for odd in (13.0, 11.0, 9.0, 7.0, 5.0, 3.0):

@@ -109,7 +109,8 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
         "wanted": [[_finite(low), _finite(high)] for low, high in answer.wanted],
         "counterfactuals": [
             {
-                "prediction": _finite(found.output),
+                "output": _finite(found.output),
+                "prediction": _finite(found.output),  # as "output" was called; for one version
                 "valid": found.valid,
                 "potential": _finite(found.potential),
                 "cost": _finite(found.cost),
@@ -194,7 +195,7 @@ def many_as_table(asked: Asked) -> pd.DataFrame:
     parts = []
     for i, answer in sorted(asked.answers.items()):
         frame = answer.to_frame()
-        meta = {"query": i, "status": answer.status, "output": answer.output}
+        meta = {"query": i, "status": answer.status, "query_output": answer.output}
         for k, (name, value) in enumerate(meta.items()):
             frame.insert(k, name if name not in frame.columns else f"{name}_", value)
         parts.append(frame)

@@ -21,7 +21,6 @@ from bayescfx.deadline import Deadline
 from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
-from bayescfx.features import Categorical, Ordinal
 from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded
 from bayescfx.io.loaders import Trust, load_model
@@ -62,7 +61,7 @@ class Subject:
         levels = {
             str(name): feature.levels
             for name, feature in self.space.features.items()
-            if isinstance(feature, Ordinal | Categorical) and name in cells
+            if feature.levelled and name in cells
         }
         check_levels(cells, levels)
         self.space.around(cells)

@@ -15,12 +15,10 @@ from bayescfx.cli.answers import check_out, dumps
 from bayescfx.cli.asking import load, read_data, space_of
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
-from bayescfx.features import Categorical, Feature, Moment, Ordinal, Real
+from bayescfx.features import Feature
 from bayescfx.io.loaded import Loaded
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
-from bayescfx.space.description import kind
-from bayescfx.space.saved import write_feature
 from bayescfx.space.space import Space
 
 _ROWS = 100  # rows for a look at the outputs
@@ -81,7 +79,11 @@ def _text(space: Space, table: pd.DataFrame, ignored: list[str]) -> list[str]:
         lines.append(f"missing cells: {', '.join(missing)}")
     if ignored:
         lines.append(f"not taken by the model: {', '.join(ignored)}")
-    whole = [str(n) for n, f in space.features.items() if isinstance(f, Real) and _whole(table, n)]
+    whole = [
+        str(n)
+        for n, f in space.features.items()
+        if f.numeric and not f.code_step and _whole(table, n)
+    ]
     if whole:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
     return lines
@@ -106,8 +108,7 @@ def _plain(space: Space, ignored: list[str], labels: Sequence[Any], outputs: Any
 
 def _as_options(feature: Feature) -> dict[str, Any]:
     """Return a feature with its kind as --kind takes it."""
-    content: Any = write_feature(feature)
-    return {**content, "kind": kind(feature)}
+    return {**feature.to_plain(), "kind": feature.kind}
 
 
 def as_toml(space: Space, settings: Settings) -> str:
@@ -129,11 +130,11 @@ def as_toml(space: Space, settings: Settings) -> str:
 
 
 def _feature(feature: Feature) -> list[str]:
-    if isinstance(feature, Moment):
-        return ['kind = "moment"']
-    lines = [f"kind = {_quoted(kind(feature))}"]
-    if isinstance(feature, Ordinal | Categorical):
+    lines = [f"kind = {_quoted(feature.kind)}"]
+    if feature.levelled:
         return [*lines, f"levels = {_value(list(feature.levels))}"]
+    if not feature.numeric:
+        return lines
     lines += [f"low = {_value(feature.low)}", f"high = {_value(feature.high)}"]
     return lines + ([f"step = {_value(feature.step)}"] if feature.step is not None else [])
 

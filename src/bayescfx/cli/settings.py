@@ -14,11 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bayescfx.errors import BayesCFXError, suggest
-
-
-class SettingsError(BayesCFXError, ValueError):
-    """An option or a settings file is not usable."""
+from bayescfx.errors import SettingsError as SettingsError
+from bayescfx.errors import suggest
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,9 @@ import pandas as pd
 
 from bayescfx.cli.settings import SettingsError
 from bayescfx.errors import SpaceError, suggest
-from bayescfx.features import Categorical, Feature, Moment, Ordinal
+from bayescfx.features import Feature
 from bayescfx.io.loaders import import_name
-from bayescfx.space.inference import KINDS
 from bayescfx.space.space import Space
-
-_MAKERS = {"ordinal": Ordinal, "categorical": Categorical}
 
 
 def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[str, Any]) -> Space:
@@ -73,10 +70,10 @@ def _kind(name: str, wish: Any, columns: Iterable[Any]) -> str | None:
     kind = wish if isinstance(wish, str) else wish.get("kind")
     if kind == "moment":
         return None
-    if kind is not None and kind not in KINDS:
+    if kind is not None and kind not in Feature.kinds:
         raise SettingsError(
-            f"the kind of {name!r} must be one of {', '.join(KINDS)}, moment; got {kind!r}."
-            f"{suggest(kind, KINDS)}"
+            f"the kind of {name!r} must be one of {', '.join(Feature.kinds)}; got {kind!r}."
+            f"{suggest(kind, Feature.kinds)}"
         )
     if kind is None and isinstance(wish, dict) and "levels" in wish:
         return "categorical"
@@ -84,16 +81,14 @@ def _kind(name: str, wish: Any, columns: Iterable[Any]) -> str | None:
 
 
 def _corrected(name: str, feature: Feature, rest: Mapping[str, Any]) -> Feature:
-    known = [f.name for f in fields(feature)]
+    known = [f.name for f in fields(feature)]  # type: ignore[arg-type]  # kinds are dataclasses
     for key in rest:
         if key not in known:
             raise SettingsError(
                 f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
                 f"{suggest(key, known)}"
             )
-    if isinstance(feature, Ordinal | Categorical):
-        return type(feature)(rest["levels"])
-    return replace(feature, **dict(rest))
+    return replace(feature, **dict(rest))  # type: ignore[type-var]  # kinds are dataclasses
 
 
 # ── verbs ──
@@ -186,15 +181,15 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
 
     Examples
     --------
-    >>> from bayescfx.features import Real
+    >>> from bayescfx.features import Categorical, Real
     >>> limits("bmi", Real(15, 40), ":32"), limits("job", Categorical(["a", "b"]), "a|b")
     ((None, 32), ['a', 'b'])
     """
-    if isinstance(feature, Ordinal | Categorical):
+    if feature.levelled:
         wanted = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
         return [_level(name, feature.levels, level) for level in wanted]
     if isinstance(wish, str):
-        low, high = _ends(name, wish, numbers=not isinstance(feature, Moment))
+        low, high = _ends(name, wish, numbers=feature.numeric)
         return low, high
     if not isinstance(wish, list | tuple) or len(wish) != 2:
         raise SettingsError(f"between for {name!r} must be [low, high]; got {wish!r}.")

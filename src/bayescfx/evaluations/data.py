@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.evaluations.store import EvaluationsError, File, check_columns
+from bayescfx.errors import EvaluationsError
+from bayescfx.evaluations.store import File, check_columns
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, row_of
 
 
@@ -84,30 +84,28 @@ class Evaluations:
             If the file is of another kind, format or model.
         """
         evaluations = cls(model=model)
-        file = File(Path(path))
+        evaluations._file = File(Path(path))
         try:
-            evaluations._read(file, model)
+            evaluations._read(evaluations._file)
         except BaseException:
-            file.close()
+            evaluations.close()
             raise
-        evaluations._file = file
         return evaluations
 
-    def _read(self, file: File, model: str | None) -> None:
-        layout, known = file.layout(), file.model()
-        if model is not None and known is not None and known != model:
+    def _read(self, file: File) -> None:
+        named, known = self._model, file.meta("model")
+        if named is not None and known is not None and known != named:
             raise EvaluationsError(
-                f"{str(file.path)!r} holds evaluations of model {known!r}; got model={model!r}. "
+                f"{str(file.path)!r} holds evaluations of model {known!r}; got model={named!r}. "
                 "Open another file."
             )
-        self._model = known if known is not None else model
-        if layout is not None:
-            self._layout = layout
+        self._model = named if known is None else known
+        self._layout = file.layout()
+        if self._layout is not None:
             cells, outputs = file.read()
-            if cells:
-                self._parts.append((layout.table(cells), outputs))
-        if model is not None and known is None:
-            file.write_model(model)
+            self._parts = [(self._layout.table(cells), outputs)] if cells else []
+        if named is not None and known is None:
+            file.write_model(named)
 
     def __len__(self) -> int:
         return sum(len(y) for _, y in list(self._parts))
@@ -179,22 +177,16 @@ class Evaluations:
                 f"`outputs` must be one number for each of the {len(rows)} rows; got shape "
                 f"{y.shape}. Pass what the model returned for them."
             )
-        layout = self._fit(Layout.of(rows) if layout is None else layout)
+        layout, known = Layout.of(rows) if layout is None else layout, self._layout
+        if known is not None and known is not layout:
+            layout = known if known == layout else _merged(known, layout)
         if self._file is not None:
-            self._file.append(rows, y, None if layout is self._layout else layout)
+            self._file.append(rows, y, None if layout is known else layout)
         self._layout = layout
         self._parts.append((rows, y))
 
     def claim(self, columns: tuple[Any, ...], model: str | None) -> None:
-        """Say for which columns and model these are used from now on; raise if for others before.
-
-        Parameters
-        ----------
-        columns : tuple
-            Names of the columns; ``x0``, ``x1``, … for an array.
-        model : str, optional
-            What the model is, if it can be told.
-        """
+        """Say for which columns and model these are used now; raise if for others before."""
         if self._layout is not None:
             check_columns(self._layout.names, columns)
         if model is None or self._named:
@@ -205,8 +197,10 @@ class Evaluations:
                 self._file.write_model(model)
         elif self._model != model:
             raise EvaluationsError(
-                f"`evaluations` holds outputs of {self._model}; got {model}. Use one store for "
-                "each model, or name it yourself with Evaluations.open(path, model=...)."
+                f"`evaluations` holds outputs of {self._model}; got {model}.",
+                parameter="evaluations",
+                advice="Use one store for each model, or name it yourself with "
+                "Evaluations.open(path, model=...).",
             )
 
     def close(self) -> None:
@@ -218,30 +212,23 @@ class Evaluations:
     def __enter__(self) -> Evaluations:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _fit(self, layout: Layout) -> Layout:
-        if self._layout is None or layout is self._layout:
-            return layout
-        if layout == self._layout:
-            return self._layout
-        if layout.is_frame != self._layout.is_frame:
-            kinds = ("an array", "a DataFrame")
-            raise EvaluationsError(
-                f"`evaluations` holds rows of {kinds[self._layout.is_frame]}; got "
-                f"{kinds[layout.is_frame]}. Use one store for each."
-            )
-        check_columns(self._layout.names, layout.names)
-        return self._layout.merge(layout)
 
     def _compact(self) -> None:
         """Put the parts together, so that asking again costs nothing."""
         if len(self._parts) > 1:
             rows, outputs = zip(*self._parts, strict=True)
             self._parts[:] = [(join(rows), np.concatenate(outputs))]
+
+
+def _merged(known: Layout, layout: Layout) -> Layout:
+    """Return a layout that holds the rows of both, or say why there is none."""
+    if layout.is_frame != known.is_frame:
+        kinds = ("an array", "a DataFrame")
+        raise EvaluationsError(
+            f"`evaluations` holds rows of {kinds[known.is_frame]}; got "
+            f"{kinds[layout.is_frame]}. Use one store for each."
+        )
+    check_columns(known.names, layout.names)
+    return known.merge(layout)

@@ -26,17 +26,23 @@ from bayescfx.tables import Layout, Rows, join, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
+#: Why a search ended.
+Stopped: TypeAlias = Literal[
+    "nothing nearer expected",
+    "budget",
+    "timeout",
+    "interrupted",
+    "fault",
+    "converged",
+    "exhausted",
+    "unreachable",
+]
 
 
 class Stop(Exception):
     """The budget or the time does not suffice for all the rows asked for.
 
-    Parameters
-    ----------
-    reason : {"budget", "timeout"}
-        Which of the two.
-    y : ndarray of shape (n,)
-        Outputs of the rows asked for; nan where there is none.
+    `reason` says which, and `y` has the outputs ``(n,)``, nan where there is none.
     """
 
     def __init__(self, reason: Reason, y: Array) -> None:
@@ -47,18 +53,10 @@ class Stop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The answer to one question's request.
+    """The answer to one question's request."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Outputs of the rows asked for; nan for a fault and for a row not scored any more.
-    stopped : {"budget", "timeout"}, optional
-        Why some rows were not scored.
-    """
-
-    y: Array
-    stopped: Reason | None
+    y: Array  # (n,), nan for a fault and for a row not scored any more
+    stopped: Reason | None  # why some rows were not scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +68,7 @@ class _Batch:
     rows: Rows
     owners: list[Account]
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
     def take(self, chosen: Indices) -> _Batch:
-        """Return some of the rows."""
         return _Batch(
             [self.keys[i] for i in chosen],
             self.X[chosen],
@@ -86,22 +80,11 @@ class _Batch:
 class Evaluator:
     """Answer requests for outputs from what is known or from the model.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    schema : Schema
-        The user's table: what `evaluations` holds already is known by its codes.
-    evaluations : Evaluations
-        Where everything scored is kept; rows that do not fit the schema are left alone.
-    deadline : Deadline, optional
-        No model call starts after it.
-    on_fault : {"raise", "skip"}, default "raise"
-        What to do with rows for which the model fails: raise, with ``.evaluations`` attached to
-        the error, or give them the output nan, and never ask for them again.
+    What `evaluations` holds already is known by its codes; rows that do not fit the schema are left
+    alone. No model call starts after the `deadline`. Where the model fails, `on_fault` says to
+    raise, with ``.evaluations`` attached to the error, or to skip: the row's output is nan, and it
+    is never asked for again.
 
-    Examples
-    --------
     >>> from bayescfx.features import Real
     >>> from bayescfx.space.space import Space
     >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
@@ -124,27 +107,27 @@ class Evaluator:
         self.evaluations = evaluations
         self.deadline = deadline
         self.on_fault: OnFault = on_fault
-        self.rows_sent = 0
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
         self._layout: Layout | None = None
-        evaluations.claim(tuple(column.name for column in schema.columns), model.name)
-        self._recall(schema)
+        evaluations.claim(tuple(schema.places), model.name)
+        if evaluations.layout is not None:
+            self._recall(schema)
 
     def _recall(self, schema: Schema) -> None:
         """Take over what earlier calls have learnt, as codes."""
         rows, outputs = self.evaluations.rows, self.evaluations.outputs
-        if rows is None:
-            return
+        assert rows is not None
         if self.on_fault == "raise":
             # A fault of an earlier call may be gone: only who skips faults takes them over.
             scored = np.flatnonzero(np.isfinite(outputs))
             rows, outputs = pick(rows, scored), outputs[scored]
         codes, fits = _codes(schema, rows)
         # The first output of a row is kept: a model that answers twice is asked once.
-        first = {key: i for i, key in reversed(list(enumerate(row_keys(codes))))}
+        keys = row_keys(codes)
+        first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
         kept = np.array(sorted(first.values()), dtype=np.intp)
-        self.known.extend(row_keys(codes[kept]), codes[kept], outputs[fits][kept])
+        self.known.extend([keys[i] for i in kept], codes[kept], outputs[fits][kept])
 
     @property
     def X(self) -> Array:
@@ -163,95 +146,82 @@ class Evaluator:
         return Account(self, region, budget)
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
-        """Score the rows of several questions in one model call.
+        """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
 
         A row that two questions ask for is paid by the first. A question without budget for all
         its new rows gets the first of them, and ``stopped`` says so.
-
-        Parameters
-        ----------
-        requests : sequence of (Account, ndarray of shape (n, d))
-            Who asks, and for which codes.
-
-        Returns
-        -------
-        list of Scores
-            One per request, in order.
         """
         asked = [(account, X, row_keys(X)) for account, X in requests]
         # Once is enough unless a batch failed and its owner could not pay for a second look.
         while not self.deadline.passed and (batch := self._unknown(asked)) is not None:
             self._score(batch)
-        return [account.receive(keys) for account, _, keys in asked]
+        scores = []
+        for account, _, keys in asked:
+            places = np.array([self.known.index.get(key, -1) for key in keys], dtype=np.intp)
+            found, y = places >= 0, np.full(len(keys), np.nan)
+            y[found] = self.known.outputs[places[found]]
+            why: Reason = "timeout" if account.left > 0 else "budget"
+            scores.append(Scores(y, None if found.all() else why))
+        return scores
 
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
         new: dict[bytes, Account] = {}
-        parts: list[tuple[Account, Array]] = []
+        parts, tables = [], []
         for account, X, keys in asked:
             chosen: list[int] = []
+            left = account.left
             for i, key in enumerate(keys):
-                if len(chosen) == account.left:
+                if len(chosen) == left:
                     break
-                if key not in new and self.known.find(key) is None:
+                if key not in new and key not in self.known.index:
                     new[key] = account
                     chosen.append(i)
             if chosen:
-                parts.append((account, X[chosen]))
+                parts.append(X[chosen])
+                tables.append(account.region.rows(X[chosen]))
         if not parts:
             return None
-        rows = join([account.region.rows(X) for account, X in parts])
-        return _Batch(list(new), np.concatenate([X for _, X in parts]), rows, list(new.values()))
+        return _Batch(list(new), np.concatenate(parts), join(tables), list(new.values()))
 
     def _score(self, batch: _Batch) -> None:
-        """Send a batch to the model, and deal with faults."""
+        """Send a batch to the model, keep what it says, and deal with faults."""
+        for owner in batch.owners:
+            owner.spent += 1
         try:
-            y = self._ask(batch)
+            y = self.model.scores(batch.rows)
         except Exception as error:
             if self.on_fault == "raise":
                 vars(error)["evaluations"] = self.evaluations
                 raise
-            self._score_singly(batch)
+            self._skip(batch, error)
             return
         finite = np.isfinite(y)
-        if self.on_fault == "skip" or finite.all():
+        if finite.all():
             self._record(batch, y)
-            return
-        self._record(batch.take(np.flatnonzero(finite)), y[finite])
-        bad = int(np.argmin(finite))
-        fault = self.model.fault(batch.rows, bad, y[bad])
-        vars(fault)["evaluations"] = self.evaluations
-        raise fault
+        elif self.on_fault == "skip":
+            for i in np.flatnonzero(~finite).tolist():
+                self.faults.append(str(self.model.fault(batch.rows, i, y[i])))
+            self._record(batch, np.where(finite, y, np.nan))
+        else:
+            if finite.any():
+                self._record(batch.take(np.flatnonzero(finite)), y[finite])
+            bad = int(np.argmin(finite))
+            fault = self.model.fault(batch.rows, bad, y[bad])
+            vars(fault)["evaluations"] = self.evaluations
+            raise fault
 
-    def _score_singly(self, batch: _Batch) -> None:
+    def _skip(self, batch: _Batch, error: Exception) -> None:
         """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
+        if len(batch.keys) == 1:
+            self.faults.append(f"{type(error).__name__}: {error}")
+            self._record(batch, np.array([np.nan]))
+            return
         for i, owner in enumerate(batch.owners):
             if owner.left > 0 and not self.deadline.passed:
-                one = batch.take(np.array([i]))
-                self._record(one, self._ask(one))
-
-    def _ask(self, batch: _Batch) -> Array:
-        """Return the model's outputs; where faults are skipped, those of faulty rows are nan."""
-        self.rows_sent += len(batch)
-        for owner in batch.owners:
-            owner.spent += 1
-        skip = self.on_fault == "skip"
-        try:
-            y = self.model.scores(batch.rows)
-        except Exception as error:
-            if not skip or len(batch) > 1:
-                raise
-            self.faults.append(f"{type(error).__name__}: {error}")
-            return np.array([np.nan])
-        if skip:
-            for i in np.flatnonzero(~np.isfinite(y)):
-                self.faults.append(str(self.model.fault(batch.rows, int(i), y[i])))
-                y[i] = np.nan
-        return y
+                self._score(batch.take(np.array([i])))
 
     def _record(self, batch: _Batch, y: Array) -> None:
-        if len(batch) == 0:
-            return
         if self._layout is None:
             self._layout = Layout.of(batch.rows)
         self.evaluations.append(batch.rows, y, layout=self._layout)
@@ -261,34 +231,15 @@ class Evaluator:
 
 
 class Account:
-    """One question's share of an :class:`Evaluator`.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        What is known, and the model.
-    region : Region
-        Where this question may look.
-    budget : int
-        How many single rows it may send to the model.
-
-    Attributes
-    ----------
-    spent : int
-        Rows sent to the model so far.
-    paid : list of int
-        Positions, in ``evaluator.known``, of the rows scored for this question, in order.
-    after : callable, optional
-        Called after each model call of `evaluate`.
-    """
+    """One question's share of an `Evaluator`: where it may look, and how many rows it may send."""
 
     def __init__(self, evaluator: Evaluator, region: Region, budget: int) -> None:
         self.evaluator = evaluator
         self.region = region
         self.budget = budget
-        self.spent = 0
-        self.paid: list[int] = []
-        self.after: Callable[[], object] | None = None
+        self.spent = 0  # rows sent to the model so far
+        self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
+        self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
         self._inside: Mask = np.empty(0, dtype=np.bool_)
 
     @property
@@ -297,22 +248,9 @@ class Account:
         return self.budget - self.spent
 
     def evaluate(self, X: Array) -> Array:
-        """Return the outputs of codes; rows known already cost nothing.
+        """Return the outputs ``(n,)`` of codes ``(n, d)``; rows known already cost nothing.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Codes.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Outputs; nan for a fault that was skipped.
-
-        Raises
-        ------
-        Stop
-            If budget or time does not suffice for all rows; those scored are kept.
+        Raises `Stop` if budget or time does not suffice for all rows; those scored are kept.
         """
         spent = self.spent
         (scores,) = self.evaluator.evaluate_many([(self, X)])
@@ -321,15 +259,6 @@ class Account:
         if scores.stopped is not None:
             raise Stop(scores.stopped, scores.y)
         return scores.y
-
-    def receive(self, keys: Sequence[bytes]) -> Scores:
-        """Return what is known of the rows asked for."""
-        known = self.evaluator.known
-        found = [known.find(key) for key in keys]
-        y = np.array([np.nan if i is None else known.outputs[i] for i in found])
-        if None not in found:
-            return Scores(y, None)
-        return Scores(y, "timeout" if self.left > 0 else "budget")
 
     def inside(self) -> Mask:
         """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""

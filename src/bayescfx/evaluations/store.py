@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.errors import BayesCFXError
+from bayescfx.errors import EvaluationsError
 from bayescfx.tables import Layout, Rows, cells_of
 from bayescfx.values import from_plain, to_plain
 
 _FORMAT = 1
 _APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
-
-
-class EvaluationsError(BayesCFXError, ValueError):
-    """Evaluations do not fit the model, the columns or the file format."""
 
 
 def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
@@ -33,7 +29,7 @@ def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
 
 
 def _listed(names: tuple[Any, ...], most: int = 12) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
+    shown = ", ".join(map(str, names[:most]))
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
@@ -80,24 +76,24 @@ class File:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         with self._db:
-            self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-            )
-            self._db.execute(
+            for line in (
+                f"PRAGMA application_id = {_APPLICATION}",
+                f"PRAGMA user_version = {_FORMAT}",
+                "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
                 "CREATE TABLE IF NOT EXISTS evaluations "
-                "(id INTEGER PRIMARY KEY, cells TEXT NOT NULL, output REAL)"
-            )
+                "(id INTEGER PRIMARY KEY, cells TEXT NOT NULL, output REAL)",
+            ):
+                self._db.execute(line)
 
     def layout(self) -> Layout | None:
         """Return columns and dtypes of the rows, if there were any."""
-        text = self._meta("layout")
-        return None if text is None else Layout.from_plain(json.loads(text))
+        text = self.meta("layout")
+        return Layout.from_plain(json.loads(text)) if text else None
 
-    def model(self) -> str | None:
-        """Return what the model is, if known."""
-        return self._meta("model")
+    def meta(self, key: str) -> str | None:
+        """Return what is noted about the rows: their "layout" or their "model"."""
+        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
 
     def read(self) -> tuple[list[list[Any]], Array]:
         """Return all cells, ``n`` lists, and outputs ``(n,)``."""
@@ -126,17 +122,12 @@ class File:
     def _write_layout(self, layout: Layout) -> None:
         # Another process may have been first: nothing of its layout is lost.
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('layout', '')")
-        text = self._meta("layout")
-        if text:
-            known = Layout.from_plain(json.loads(text))
+        known = self.layout()
+        if known is not None:
             check_columns(known.names, layout.names)
             layout = known.merge(layout)
         text = json.dumps(layout.to_plain(), allow_nan=False)
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
-
-    def _meta(self, key: str) -> str | None:
-        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if found is None else str(found[0])
 
     def close(self) -> None:
         """Close the connection."""

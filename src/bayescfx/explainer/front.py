@@ -1,42 +1,23 @@
-"""The front door: `explain` one query, `explain_many`.
-
-Inputs are converted once, strictly, here: the model to rows -> numbers, the query to codes, the
-space to a region, the target to a potential once f(query) is known. The search then spends the
-budget, and what was evaluated becomes the answer.
-"""
+"""The front door: `explain` one query, `explain_many`."""
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.errors import (
-    BayesCFXError,
-    BayesCFXWarning,
-    QueryError,
-    SpaceWarning,
-    TargetError,
-)
+from bayescfx.errors import QueryError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
-from bayescfx.explainer.run import Asked, Run, in_order
-from bayescfx.explainer.task import Seed, Task, check_count, spawn
-from bayescfx.progress import progress_bar
+from bayescfx.explainer.run import answer_all
+from bayescfx.explainer.settings import CallSettings, Seed
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Search
-from bayescfx.search.turns import Listener, Step
-from bayescfx.space.region import Region
+from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
-
-_BLOCK = 64  # queries that share what they learn; fixed, so that answers don't depend on `n_jobs`
 
 
 def explain(
@@ -89,7 +70,8 @@ def explain(
         Hears a `Step` after each model call. If it raises, the search ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
         What to do with rows for which the model fails: raise an error that carries
-        ``.evaluations``, or treat them as not allowed.
+        ``.evaluations`` and, once f(query) is known, the best so far in ``.explanations``; or
+        treat them as not allowed.
     progress : bool, default False
         Whether to show a bar, in a notebook or a terminal; needs tqdm.
 
@@ -106,10 +88,9 @@ def explain(
     >>> answer.reached
     True
     """
-    task = Task.of(
-        model,
-        space,
-        method,
+    settings = CallSettings(
+        space=space,
+        method=method,
         budget=budget,
         n=n,
         tolerance=tolerance,
@@ -118,14 +99,10 @@ def explain(
         rng=rng,
         on_step=on_step,
         on_fault=on_fault,
+        progress=progress,
         many=False,
     )
-    (child,) = spawn(rng, 1)
-    region = _regions(space, [query], many=False)[0]
-    with _watched(task, progress, 1) as watched:
-        (answer,) = Run(watched, [Asked(region, target, child, 0)]).answers()
-    _tell(task)
-    return answer
+    return answer_all(settings, model, [query], [target])[0]
 
 
 def explain_many(
@@ -199,11 +176,9 @@ def explain_many(
     >>> [answer.reached for answer in many]
     [True, True, True]
     """
-    check_count("n_jobs", n_jobs)
-    task = Task.of(
-        model,
-        space,
-        method,
+    settings = CallSettings(
+        space=space,
+        method=method,
         budget=budget,
         n=n,
         tolerance=tolerance,
@@ -212,23 +187,11 @@ def explain_many(
         rng=rng,
         on_step=on_step,
         on_fault=on_fault,
-        many=True,
+        progress=progress,
+        n_jobs=n_jobs,
     )
     rows = _rows(queries)
-    children, targets = spawn(rng, len(rows)), _targets(target, len(rows))
-    if not rows:
-        return Explanations([])
-    asked = [
-        Asked(region, targets[i], children[i], i)
-        for i, region in enumerate(_regions(space, rows, many=True))
-    ]
-    # Every block starts from what is known now, so that none depends on when another ends; and
-    # every query and target is looked at before any search begins.
-    with _watched(task, progress, len(rows)) as watched:
-        runs = [Run(watched, asked[i : i + _BLOCK]) for i in range(0, len(asked), _BLOCK)]
-        answers = in_order(runs, watched, n_jobs)
-    _tell(task)
-    return Explanations(answers)
+    return answer_all(settings, model, rows, _targets(target, len(rows)))
 
 
 def _rows(queries: object) -> list[object]:
@@ -257,76 +220,3 @@ def _targets(target: object, n: int) -> list[object]:
             )
         return list(target)
     return [target] * n
-
-
-def _regions(space: Space, rows: Sequence[object], *, many: bool) -> list[Region]:
-    """Return the region around each query; codes mean the same in all of them."""
-    schema = space.schema
-    for i, row in enumerate(rows):
-        with _about(i, many):
-            schema, _, _ = schema.covering(schema.cells(row, what="query"), "query")
-    regions: list[Region] = []
-    said: list[tuple[int, str]] = []
-    for i, row in enumerate(rows):
-        with _about(i, many), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            regions.append(space.around(row, schema=schema))
-        for warning in caught:
-            if issubclass(warning.category, SpaceWarning):
-                said.append((i, str(warning.message)))
-            else:  # from a rule or a derived column
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
-    _say_once(said, many)
-    return regions
-
-
-def _say_once(said: Sequence[tuple[int, str]], many: bool) -> None:
-    """Warn of what the queries made necessary; of several, tell the first."""
-    for i, text in said[: 1 if many else None]:
-        others = len({j for j, _ in said}) - 1
-        more = f" (and {others} more)" if others else ""
-        # from the caller of `explain` or `explain_many`
-        where = f"for the query at position {i}{more}: " if many else ""
-        warnings.warn(where + text, SpaceWarning, stacklevel=4)
-
-
-@contextmanager
-def _about(i: int, many: bool) -> Iterator[None]:
-    """Say in an error which of several queries it is about."""
-    try:
-        yield
-    except BayesCFXError as error:
-        if many:
-            error.add_note(f"for the query at position {i}")
-        raise
-
-
-@contextmanager
-def _watched(task: Task, progress: bool, questions: int) -> Iterator[Task]:
-    """Give the task one listener for the user's and for the bar; threads are heard in turn."""
-    if not progress and task.listener is None:
-        yield task
-        return
-    lock = threading.Lock()
-    with progress_bar(questions) if progress else nullcontext() as bar:
-        listeners = [hear for hear in (bar, task.listener) if hear is not None]
-
-        def hear_all(step: Step) -> None:
-            with lock:
-                for hear in listeners:
-                    hear(step)
-
-        yield replace(task, listener=hear_all)
-
-
-def _tell(task: Task) -> None:
-    """Warn if the listener failed."""
-    if task.halt.error is not None:
-        warnings.warn(
-            f"`on_step` raised {task.halt.error!r}, which ended the search. "
-            "Raise StopIteration to end it quietly.",
-            BayesCFXWarning,
-            stacklevel=3,
-        )

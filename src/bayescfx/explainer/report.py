@@ -3,56 +3,125 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.evaluations.evaluator import Account, Stopped
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.potentials.wishes import Target
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
+from bayescfx.search.selection import distinct
+from bayescfx.search.threads import one_thread
+from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Layout, Row, as_frame, cells_of, row_of
+from bayescfx.tables import Layout, Row, Rows, cells_of, row_of
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A query with its wish and f(query); without a question if it has what is wanted already."""
+
+    label: int  # position among all queries of the call
+    account: Account
+    target: Target
+    output: float
+    question: Question | None
+
+
+def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation:
+    """Return the answer to a query whose search has ended."""
+    account, question, output = posed.account, posed.question, posed.output
+    region = account.region
+    query, layout = query_row(region)
+    status: Status = "best_guess"
+    verdict = None
+    if question is None:  # the query has what is wanted already: it is its own answer
+        allowed = bool(region.contains(region.query[None])[0])
+        status, ending = "reached" if allowed else "best_guess", "nothing nearer expected"
+        found: tuple[Counterfactual, ...] = (Counterfactual(query, output, 1.0, {}, 0.0, allowed),)
+        reachable = (output, output)
+        trace = np.ones(account.spent)
+    else:
+        X, y = question.X, question.y
+        if len(y):
+            reachable = (float(y.min()), float(y.max()))
+            chosen = distinct(question, settings.n)
+            X, y = X[chosen], y[chosen]
+        else:  # nothing allowed was scored, and the query itself breaks a rule
+            reachable = (np.nan, np.nan)
+            X, y = region.query[None], np.array([output])
+        if question.reached:
+            status = "reached"
+        elif ending in ("unreachable", "exhausted"):
+            status = "unreachable"
+        found = counterfactuals(question, X, y)
+        verdict = _verdict(question, ending)
+        scores = question.score(account.evaluator.known.outputs[account.paid])
+        trace = np.maximum.accumulate(scores)
+    method, rng = settings.method, settings.rng
+    return Explanation(
+        query=query,
+        output=output,
+        target=posed.target,
+        wanted=posed.target.wanted(output),
+        accepted=posed.target.acceptance(output, settings.tolerance),
+        status=status,
+        counterfactuals=found,
+        stopped=ending,
+        reachable=reachable,
+        trace=trace,
+        evaluations=account.evaluator.evaluations,
+        n_evaluations=account.spent,
+        space=settings.space,
+        layout=layout,
+        tolerance=settings.tolerance,
+        probability_reachable=None if verdict is None else verdict.probability,
+        binding=() if verdict is None else verdict.binding,
+        method=method if isinstance(method, str) else type(method).__name__,
+        seed=int(rng) if isinstance(rng, int | np.integer) else None,
+    )
+
+
+def _verdict(question: Question, ending: Stopped) -> Verdict | None:
+    """Return what the surrogate says of a miss, if it knows enough and there is time."""
+    known, free = len(question.y), len(question.region.free)
+    late = ending in ("timeout", "interrupted", "fault") or question.deadline.passed
+    if question.reached or late or not known:
+        return None
+    with one_thread():
+        if ending == "exhausted":  # every point was evaluated
+            return replace(judge(question), probability=0.0)
+        # A dozen rows, or a few and two per free feature, before it is worth telling.
+        return judge(question) if known >= min(12, 3 + 2 * free) else None
 
 
 def counterfactuals(question: Question, X: Array, y: Array) -> tuple[Counterfactual, ...]:
-    """Return scored codes as counterfactuals, in the same order.
-
-    Parameters
-    ----------
-    question : Question
-        The question.
-    X : ndarray of shape (n, d)
-        Codes that were scored.
-    y : ndarray of shape (n,)
-        The model's outputs for them.
-
-    Returns
-    -------
-    tuple of Counterfactual
-        One per row.
-    """
+    """Return scored codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals, in this order."""
     region = question.region
-    rows = region.rows(X)
-    before = levels(region.schema, as_frame(region.rows(region.query[None])))[0]
-    after = levels(region.schema, as_frame(rows))
+    rows = region.rows(np.vstack([region.query, X]))
+    before, *after = _by_feature(region.schema, rows)
     moved, cost = region.changes(X), region.distance(X)
     potential, valid = question.score(y), question.accepted(y)
-    return tuple(
-        Counterfactual(
-            row=row_of(rows, i),
-            output=float(y[i]),
-            potential=float(potential[i]),
-            changes={
-                name: (before[name], after[i][name])
-                for name, changed in zip(region.names, moved[i], strict=True)
-                if changed
-            },
-            cost=float(cost[i]),
-            valid=bool(valid[i]),
+    found = []
+    for i, cells in enumerate(after):
+        changed = [name for name, m in zip(region.names, moved[i], strict=True) if m]
+        found.append(
+            Counterfactual(
+                row=row_of(rows, i + 1),
+                output=float(y[i]),
+                potential=float(potential[i]),
+                changes={name: (before[name], cells[name]) for name in changed},
+                cost=float(cost[i]),
+                valid=bool(valid[i]),
+            )
         )
-        for i in range(len(X))
-    )
+    return tuple(found)
 
 
 def query_row(region: Region) -> tuple[Row, Layout]:
@@ -61,12 +130,12 @@ def query_row(region: Region) -> tuple[Row, Layout]:
     return row_of(rows, 0), Layout.of(rows)
 
 
-def levels(schema: Schema, frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """Return rows as dictionaries by feature; a one-hot group has its column's name as value."""
+def _by_feature(schema: Schema, rows: Rows) -> list[dict[Hashable, Any]]:
+    """Return the cells of rows by feature; a one-hot group has its column's name as value."""
     found: list[dict[Hashable, Any]] = []
-    for cells in cells_of(frame):
-        row = {column.name: cell for column, cell in zip(schema.columns, cells, strict=True)}
+    for cells in cells_of(rows):
+        row = dict(zip(schema.places, cells, strict=True))
         for name, members in schema.groups.items():
             row[name] = next((member for member in members if row[member] == 1), None)
-        found.append({name: row[name] for name in schema.names})
+        found.append(row)
     return found

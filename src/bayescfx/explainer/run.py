@@ -1,261 +1,221 @@
-"""From f(query) to the answers: questions that share one evaluator."""
+"""From queries to answers: convert once, ask f(query), search, report."""
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from bayescfx.errors import ModelError, TargetError
+from bayescfx.errors import BayesCFXError, BayesCFXWarning, ModelError, SpaceWarning, TargetError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator, Stop
-from bayescfx.explainer.report import counterfactuals, query_row
-from bayescfx.explainer.task import Task
+from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
+from bayescfx.explainer.report import Posed, report
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.model.model import as_model
 from bayescfx.potentials.family import contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.potentials.wishes import Target
-from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.explanation import Explanation, Status
+from bayescfx.progress import progress_bar
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Question
-from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
-from bayescfx.search.turns import Stopped, Turns
-from bayescfx.search.verdict import Verdict, judge
+from bayescfx.search.turns import Halt, Step, Turns
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows
 
-_LOOK = 4  # rows evaluated first to see the range of outputs that a user's own potential meets
-_EVIDENCE = 12  # allowed rows known before the surrogate's verdict is worth telling ...
-_FEW, _PER_FEATURE = 3, 2  # ... or so many, and so many more per free feature, if that is fewer
+BLOCK = 64  # queries that share what they learn; fixed, so that answers don't depend on `n_jobs`
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One query with its wish; `label` is its position among all queries of the call."""
+def answer_all(
+    settings: CallSettings, model: object, rows: Sequence[object], targets: Sequence[object]
+) -> Explanations:
+    """Return one answer per query, in order.
 
-    region: Region
-    target: object
-    rng: np.random.Generator
-    label: int
-
-
-@dataclass(frozen=True)
-class _Met:
-    """A query that has what is wanted already."""
-
-    target: Target
-    output: float
-
-
-class Run:
-    """Questions that share one evaluator: f(query) and targets first, then search and report.
-
-    Parameters
-    ----------
-    task : Task
-        What they have in common.
-    asked : sequence of Asked
-        The queries.
-
-    Raises
-    ------
-    ModelError
-        If the model fails on a query.
-    TargetError
-        If a target makes no sense for its query.
+    If the model fails during the search, its error carries the best so far: ``.explanations``, one
+    per query, and ``.evaluations``.
     """
+    f = as_model(model, settings.space.schema)
+    rngs = settings.generators(len(rows))
+    regions = _regions(settings, rows)
+    store = Evaluations() if settings.evaluations is None else settings.evaluations
+    halt, lock = Halt(), threading.Lock()
+    blocks: list[tuple[list[Posed], Turns]] = []
+    answers: list[Explanation] = []
+    fault: Exception | None = None
+    with progress_bar(len(rows)) if settings.progress and rows else nullcontext() as bar:
+        listeners = [hear for hear in (bar, settings.on_step) if hear is not None]
 
-    def __init__(self, task: Task, asked: Sequence[Asked]) -> None:
-        self.task = task
-        self.asked = asked
-        self.evaluator = Evaluator(
-            task.model, asked[0].region.schema, task.store, on_fault=task.on_fault
-        )
-        self.accounts = [self.evaluator.account(one.region, task.budget) for one in asked]
-        # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
-        outputs = self._outputs()
-        self.questions = [self._question(i, output) for i, output in enumerate(outputs)]
-        self.evaluator.deadline = task.deadline
+        def hear_all(step: Step) -> None:
+            with lock:  # threads are heard in turn
+                for hear in listeners:
+                    hear(step)
 
-    def _outputs(self) -> list[float]:
-        """Return f(query) for each, in one model call."""
-        queries = [one.region.query[None] for one in self.asked]
-        scores = self.evaluator.evaluate_many(list(zip(self.accounts, queries, strict=True)))
-        outputs = [float(score.y[0]) for score in scores]
-        for one, output in zip(self.asked, outputs, strict=True):
-            if np.isnan(output):
-                raise self._failed(one)
-        return outputs
-
-    def _failed(self, one: Asked) -> ModelError:
-        """Return the error for a query without an output, where faults are skipped."""
-        row = self.task.model.describe(one.region.rows(one.region.query[None]), 0)
-        error = ModelError(
-            f"`model` must have an output for the query{self._which(one)}; it fails for {row}. "
-            "Correct the query or the model."
-        )
-        for fault in self.evaluator.faults:
-            error.add_note(fault)
-        vars(error)["evaluations"] = self.evaluator.evaluations
-        return error
-
-    def _which(self, one: Asked) -> str:
-        return f" at position {one.label}" if self.task.many else ""
-
-    def _question(self, i: int, output: float) -> Question | _Met:
-        """Return the question that query `i` poses."""
-        task, one = self.task, self.asked[i]
-        try:
-            target = self._target(i, output)
+        # Every block starts from what is known now, so that none depends on when another ends; and
+        # every query and target is looked at before any search begins.
+        for first in range(0, len(rows), BLOCK):
+            evaluator = Evaluator(f, regions[0].schema, store, on_fault=settings.on_fault)
+            part = slice(first, first + BLOCK)
+            posed = _pose(settings, evaluator, first, regions[part], targets[part], rngs[part])
+            questions = {p.label: p.question for p in posed if p.question is not None}
+            hear = hear_all if listeners else None
+            turns = Turns(
+                settings.search, list(questions.values()), evaluator, hear, list(questions), halt
+            )
+            blocks.append((posed, turns))
+        threads = settings.n_jobs > 1 and len(blocks) > 1
+        futures = _in_threads([turns for _, turns in blocks], settings.n_jobs) if threads else []
+        for k, (posed, turns) in enumerate(blocks):
             try:
-                return Question(
-                    self.accounts[i], output, target, one.rng, task.deadline, task.n, task.tolerance
-                )
-            except TargetError:
-                met = contains(target.acceptance(output, task.tolerance), [output])[0]
-                if task.many and met:
-                    return _Met(target, output)
-                raise
-        except TargetError as error:
-            if task.many:
-                error.add_note(f"for the query{self._which(one)}")
-            raise
-
-    def _target(self, i: int, output: float) -> Target:
-        """Return the wish as a target; a user's own potential is checked on outputs first."""
-        one, account = self.asked[i], self.accounts[i]
-        if isinstance(one.target, Target):
-            return one.target
-        seen = [output]
-        if hasattr(one.target, "value") and hasattr(one.target, "slope"):
-            rows = background_rows(one.region, _LOOK, one.rng)
-            if account.left > len(rows):
-                try:
-                    seen.extend(account.evaluate(rows))
-                except Stop as stop:  # skipping faults took the rest of the budget
-                    seen.extend(stop.y)
-        return as_target(one.target, np.array(seen)[~np.isnan(seen)])
-
-    def answers(self) -> list[Explanation]:
-        """Search, and report."""
-        task = self.task
-        posed = {i: q for i, q in enumerate(self.questions) if isinstance(q, Question)}
-        turns = Turns(
-            task.search,
-            list(posed.values()),
-            self.evaluator,
-            task.listener,
-            [self.asked[i].label for i in posed],
-            task.halt,
+                if fault is None:
+                    futures[k].result() if threads else turns.run()
+            except Exception as error:
+                mine = hasattr(error, "evaluations")  # the model's own
+                vars(error)["evaluations"] = store
+                if not mine:
+                    raise
+                fault = error
+            rest: Stopped = "interrupted" if fault is None else "fault"
+            ended = {label: turns.endings.get(i, rest) for i, label in enumerate(turns.labels)}
+            answers += [report(settings, p, ended.get(p.label, rest)) for p in posed]
+    if fault is not None:
+        vars(fault)["explanations"] = Explanations(answers)
+        raise fault
+    if halt.error is not None:
+        warnings.warn(
+            f"`on_step` raised {halt.error!r}, which ended the search. "
+            "Raise StopIteration to end it quietly.",
+            BayesCFXWarning,
+            stacklevel=3,
         )
-        endings = dict(zip(posed, turns.run(), strict=True))
-        return [
-            self._report(i, question, endings[i])
-            if isinstance(question, Question)
-            else self._met(i, question)
-            for i, question in enumerate(self.questions)
-        ]
-
-    def _report(self, i: int, question: Question, ending: Stopped) -> Explanation:
-        """Return the answer to a question whose search has ended."""
-        account = self.accounts[i]
-        X, y = question.X, question.y
-        reachable = (float(y.min()), float(y.max())) if len(y) else (np.nan, np.nan)
-        if len(y):
-            chosen = distinct(question, self.task.n)
-            X, y = X[chosen], y[chosen]
-        else:  # nothing allowed was scored, and the query itself breaks a rule
-            X, y = question.region.query[None], np.array([question.output])
-        status: Status = "best_guess"
-        if question.reached:
-            status = "reached"
-        elif ending in ("unreachable", "exhausted"):
-            status = "unreachable"
-        verdict = self._verdict(question, ending)
-        score = question.score(self.evaluator.known.outputs[account.paid])
-        return Explanation(
-            **self._common(i, question.target, question.output),
-            status=status,
-            counterfactuals=counterfactuals(question, X, y),
-            stopped=ending,
-            reachable=reachable,
-            trace=np.maximum.accumulate(score),
-            probability_reachable=None if verdict is None else verdict.probability,
-            binding=() if verdict is None else verdict.binding,
-        )
-
-    def _verdict(self, question: Question, ending: Stopped) -> Verdict | None:
-        """Return what the surrogate says of a miss, if it knows enough and there is time."""
-        known, free = len(question.y), len(question.region.free)
-        late = ending in ("timeout", "interrupted") or self.task.deadline.passed
-        if question.reached or late or not known:
-            return None
-        with one_thread():
-            if ending == "exhausted":  # every point was evaluated
-                return replace(judge(question), probability=0.0)
-            enough = min(_EVIDENCE, _FEW + _PER_FEATURE * free)
-            return judge(question) if known >= enough else None
-
-    def _met(self, i: int, met: _Met) -> Explanation:
-        """Return the answer to a query that has what is wanted already: itself."""
-        region, output = self.asked[i].region, met.output
-        allowed = bool(region.contains(region.query[None])[0])
-        query, _ = query_row(region)
-        return Explanation(
-            **self._common(i, met.target, output),
-            status="reached" if allowed else "best_guess",
-            counterfactuals=(Counterfactual(query, output, 1.0, {}, 0.0, allowed),),
-            stopped="nothing nearer expected",
-            reachable=(output, output),
-            trace=np.ones(self.accounts[i].spent),
-        )
-
-    def _common(self, i: int, target: Target, output: float) -> dict[str, Any]:
-        """Return what every answer says of its question."""
-        task = self.task
-        query, layout = query_row(self.asked[i].region)
-        return {
-            "query": query,
-            "layout": layout,
-            "output": output,
-            "target": target,
-            "wanted": target.wanted(output),
-            "accepted": target.acceptance(output, task.tolerance),
-            "evaluations": self.evaluator.evaluations,
-            "n_evaluations": self.accounts[i].spent,
-            "space": task.space,
-            "tolerance": task.tolerance,
-            "method": task.name,
-            "seed": task.seed,
-        }
+    return Explanations(answers)
 
 
-def in_order(runs: Sequence[Run], task: Task, n_jobs: int) -> list[Explanation]:
-    """Return the answers of all runs; what they evaluate is stored in the order of the runs."""
-    if n_jobs == 1 or len(runs) == 1:
-        return [answer for run in runs for answer in run.answers()]
-    for run in runs:
-        run.evaluator.evaluations = Evaluations()
+def _in_threads(blocks: Sequence[Turns], n_jobs: int) -> list[Future[Any]]:
+    """Search all blocks; what they evaluate is stored in the order of the blocks."""
+    store = blocks[0].evaluator.evaluations
+    for turns in blocks:
+        turns.evaluator.evaluations = Evaluations()
     # The limit is taken once for all: threads that set and restore it cross each other.
     with one_thread(), ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(run.answers) for run in runs]
+        futures = [pool.submit(turns.run) for turns in blocks]
         try:
             wait(futures)
         except KeyboardInterrupt:
-            task.halt.called = True
+            blocks[0].halt.called = True
             wait(futures)
-    for run in runs:
-        learnt = run.evaluator.evaluations
+    for turns in blocks:
+        learnt, turns.evaluator.evaluations = turns.evaluator.evaluations, store
         if learnt.rows is not None:
-            task.store.append(learnt.rows, learnt.outputs)
-    for future in futures:
-        error = future.exception()
-        if error is not None:
-            vars(error)["evaluations"] = task.store
-            raise error
-    return [
-        replace(answer, evaluations=task.store) for future in futures for answer in future.result()
-    ]
+            store.append(learnt.rows, learnt.outputs)
+    return futures
+
+
+def _regions(settings: CallSettings, rows: Sequence[object]) -> list[Region]:
+    """Return the region around each query; codes mean the same in all of them."""
+    space, many = settings.space, settings.many
+    regions: list[Region] = []
+    said: list[tuple[int, str]] = []
+    for i, row in enumerate(rows):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                regions.append(space.around(row))
+            except BayesCFXError as error:
+                if many:
+                    error.add_note(f"for the query at position {i}")
+                raise
+        for told in caught:
+            if issubclass(told.category, SpaceWarning):
+                said.append((i, str(told.message)))
+            else:  # from a rule or a derived column
+                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    others = len({i for i, _ in said}) - 1
+    for i, text in said[: 1 if many else None]:  # of several queries, tell the first
+        more = f" (and {others} more)" if others else ""
+        where = f"for the query at position {i}{more}: " if many else ""
+        # from the caller of `explain` or `explain_many`
+        warnings.warn(where + text, SpaceWarning, stacklevel=4)
+    grown = [region for region in regions if region.schema is not space.schema]
+    if not grown or len(regions) == 1:
+        return regions
+    schema = space.schema  # one that covers all queries
+    for region in grown:
+        schema, _, _ = schema.covering(region.own.cells, "query")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [space.around(row, schema=schema) for row in rows]
+
+
+def _pose(
+    settings: CallSettings,
+    evaluator: Evaluator,
+    first: int,
+    regions: Sequence[Region],
+    targets: Sequence[object],
+    rngs: Sequence[np.random.Generator],
+) -> list[Posed]:
+    """Ask for f(query) of each query, in one model call, and return the questions they pose."""
+    accounts = [evaluator.account(region, settings.budget) for region in regions]
+    # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
+    scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
+    outputs = [float(score.y[0]) for score in scores]
+    if np.isnan(outputs).any():
+        i = int(np.argmax(np.isnan(outputs)))
+        raise _no_output(settings, accounts[i], first + i)
+    posed = []
+    for i, (account, wish, rng) in enumerate(zip(accounts, targets, rngs, strict=True)):
+        output = outputs[i]
+        try:
+            target = _target(wish, output, account, rng)
+            try:
+                question = Question(
+                    account, output, target, rng, settings.deadline, settings.n, settings.tolerance
+                )
+            except TargetError:
+                met = contains(target.acceptance(output, settings.tolerance), [output])[0]
+                if not (settings.many and met):
+                    raise
+                question = None
+        except TargetError as error:
+            if settings.many:
+                error.add_note(f"for the query at position {first + i}")
+            raise
+        posed.append(Posed(first + i, account, target, output, question))
+    evaluator.deadline = settings.deadline
+    return posed
+
+
+def _no_output(settings: CallSettings, account: Account, label: int) -> ModelError:
+    """Return the error for a query without an output, where faults are skipped."""
+    evaluator, region = account.evaluator, account.region
+    which = f" at position {label}" if settings.many else ""
+    row = evaluator.model.describe(region.rows(region.query[None]), 0)
+    error = ModelError(
+        f"`model` must have an output for the query{which}; it fails for {row}. "
+        "Correct the query or the model."
+    )
+    for fault in evaluator.faults:
+        error.add_note(fault)
+    vars(error)["evaluations"] = evaluator.evaluations
+    return error
+
+
+def _target(wish: Any, output: float, account: Account, rng: np.random.Generator) -> Target:
+    """Return the wish as a target; a user's own potential is checked on a few outputs first."""
+    if isinstance(wish, Target):
+        return wish
+    seen = [output]
+    if hasattr(wish, "value") and hasattr(wish, "slope"):
+        rows = background_rows(account.region, 4, rng)
+        if account.left > len(rows):
+            try:
+                seen.extend(account.evaluate(rows))
+            except Stop as stop:  # skipping faults took the rest of the budget
+                seen.extend(stop.y)
+    return as_target(wish, np.array(seen)[~np.isnan(seen)])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
+from bayescfx.features.feature import Feature
+from bayescfx.tables import Cells, Dtype
 
 Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
@@ -24,11 +28,9 @@ UNIT_MICROSECONDS: dict[str, int] = {
     "ms": 1_000,
 }
 
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")  # what may follow a date
 
-
-@dataclass(frozen=True, slots=True)
-class Moment:
+@dataclass(frozen=True)
+class Moment(Feature):
     """A point in time (or a duration) that moves in whole units from where the query stands.
 
     Parameters
@@ -42,14 +44,17 @@ class Moment:
 
     Examples
     --------
-    >>> Moment("2016-01-01", "2016-01-31").span
-    30.0
+    >>> Moment("2016-01-01", "2016-01-31").code_range
+    (0.0, 30.0)
     """
 
     low: Any
     high: Any
     unit: Unit = "D"
     origin: Any = field(default=None, repr=False)  # where codes count from; the first `low`
+
+    floating = True
+    natural = "mM"
 
     def __post_init__(self) -> None:
         if self.unit not in UNIT_MICROSECONDS:
@@ -72,36 +77,21 @@ class Moment:
         return isinstance(self.low, pd.Timedelta)
 
     @property
-    def span(self) -> float:
-        """Units between the limits."""
-        return self.high_code - self.low_code
-
-    @property
-    def low_code(self) -> float:
-        """Code of the lower limit."""
-        return self.code(self.low)
-
-    @property
-    def high_code(self) -> float:
-        """Code of the upper limit."""
-        return self.code(self.high)
-
-    @property
     def microseconds(self) -> int:
         """Microseconds in one unit."""
         return UNIT_MICROSECONDS[self.unit]
 
     @property
-    def origin_microseconds(self) -> int:
-        """The origin, in microseconds since 1970 (or as a duration)."""
-        return _microseconds(self.origin)
+    def code_range(self) -> tuple[float, float]:
+        """Codes of the limits."""
+        return self.code(self.low), self.code(self.high)
 
-    def code(self, value: Any) -> float:
+    def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one point in time."""
         moment = _time("value", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
             moment = moment.tz_localize(self.origin.tzinfo)
-        return (_microseconds(moment) - self.origin_microseconds) / self.microseconds
+        return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
 
     def time(self, code: float) -> Any:
         """Return the point in time that a code stands for; infinities stay numbers."""
@@ -109,14 +99,113 @@ class Moment:
             return code
         return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
 
+    def shift(self, value: Any, name: Hashable = "value") -> float:
+        """Return a duration, or a number of units, in units."""
+        if isinstance(value, (int, float, np.number)):
+            return super().shift(value, name)
+        try:
+            return float(pd.Timedelta(value) / pd.Timedelta(self.microseconds, "us"))
+        except (ValueError, TypeError) as error:
+            raise SpaceError(
+                f"`move` for {name!r} must be durations or numbers; got {value!r}."
+            ) from error
+
+    def grid(self, k: Array, anchor: float) -> Array:
+        """Return ``anchor + k`` to the microsecond."""
+        return np.asarray(np.rint((anchor + k) * self.microseconds) / self.microseconds)
+
+    def covering(self, values: pd.Series[Any]) -> Moment:
+        """Grow the limits; the origin stays."""
+        return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
+
+    def encode(self, cells: Cells) -> Array:
+        """Return units since the origin, shape (n,)."""
+        missing = np.asarray(pd.isna(cells))
+        if self.duration:
+            counts = np.asarray(cells).astype("timedelta64[us]").astype(np.int64)
+        else:
+            # a zoned array holds UTC inside
+            naive = pd.DatetimeIndex(cells)
+            naive = naive.tz_convert("UTC").tz_localize(None) if naive.tz is not None else naive
+            counts = naive.to_numpy().astype("datetime64[us]").astype(np.int64)
+        codes = (np.where(missing, 0, counts) - _microseconds(self.origin)) / self.microseconds
+        return np.where(missing, np.nan, codes)
+
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the times, in the column's zone and resolution."""
+        missing = np.isnan(codes)
+        counts = np.rint(np.where(missing, 0.0, codes) * self.microseconds).astype(np.int64)
+        counts = counts + _microseconds(self.origin)
+        times: Any = counts.astype("timedelta64[us]" if self.duration else "datetime64[us]")
+        times[missing] = "NaT"
+        if isinstance(dtype, np.dtype):
+            return times.astype(dtype)
+        zoned = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(getattr(dtype, "tz", None))
+        return pd.Series(zoned).astype(dtype).array
+
+    @property
+    def dtype(self) -> Dtype:
+        """What pandas makes of the limits."""
+        return pd.Series([self.low, self.high]).dtype
+
+    def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless the column holds times."""
+        if cells.dtype.kind not in "mM":
+            raise SpaceError(
+                f"column {name!r} must be of a time dtype to be Moment; got {cells.dtype}."
+            )
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
+        """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
+        known = cells.dropna()
+        if known.empty or cells.dtype.kind not in "mM":  # `check` tells of other dtypes
+            zero = pd.Timedelta(0) if cells.dtype.kind == "m" else pd.Timestamp(0)
+            return cls(zero, zero)
+        low, high = known.min(), known.max()
+        some = known.iloc[np.linspace(0, len(known) - 1, min(len(known), 100_000)).astype(np.intp)]
+        offsets = ((some - low) / pd.Timedelta(1, "us")).to_numpy(np.float64)
+        units: tuple[Unit, ...] = ("D", "h", "min", "s")
+        whole = [not np.mod(offsets, UNIT_MICROSECONDS[unit]).any() for unit in units]
+        shared = whole.index(True) if any(whole) else 3
+        span = (high - low) / pd.Timedelta(1, "us")
+        few = [u for u in units[: shared + 1] if span / UNIT_MICROSECONDS[u] <= 10_000]
+        return cls(low, high, unit=few[-1] if few else "D")
+
+    def measure(self, name: Hashable, text: str) -> str:
+        """Return the unit: times of different units can't be compared."""
+        return self.unit
+
+    def numbers(self, codes: Array) -> Array:
+        """Return units since 1970."""
+        counts = np.rint(codes * self.microseconds) + _microseconds(self.origin)
+        return np.asarray(counts / self.microseconds)
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        """The origin, in units since 1970, and 1."""
+        return _microseconds(self.origin) / self.microseconds, 1.0
+
+    @property
+    def words(self) -> str:
+        """Range and unit."""
+        return f"{' … '.join(self.say(*self.code_range))} by {self.unit}"
+
+    def say(self, *codes: float) -> list[str]:
+        """Return points in time, all to the day, the minute or finer; an open end as the origin."""
+        ends = [self.time(code) if math.isfinite(code) else self.origin for code in codes]
+        return [str(end) for end in ends] if self.duration else times(*ends)
+
+    def label(self, code: float) -> str:
+        """Return the day, or the minute of small units."""
+        moment = self.time(code)
+        if self.duration or self.unit in ("min", "s", "ms"):
+            return str(moment)
+        return str(moment.strftime("%Y-%m-%d" if self.unit in ("W", "D") else "%Y-%m-%d %H:%M"))
+
 
 def times(*values: Any) -> list[str]:
     """Return points in time for reading: all to the day, the minute or finer, as needed.
-
-    Parameters
-    ----------
-    *values : timestamp
-        Anything :class:`pandas.Timestamp` understands.
 
     Examples
     --------
@@ -125,7 +214,7 @@ def times(*values: Any) -> list[str]:
     """
     stamps = [pd.Timestamp(value) for value in values]
     plain = [stamp.tz_localize(None) for stamp in stamps]
-    for clock in _CLOCKS:
+    for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f"):
         texts = [stamp.strftime(f"%Y-%m-%d{clock}") for stamp in stamps]
         if all(pd.Timestamp(text) == stamp for text, stamp in zip(texts, plain, strict=True)):
             zones = [stamp.strftime("%z") if clock else "" for stamp in stamps]

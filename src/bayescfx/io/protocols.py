@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
 from bayescfx.model.columns import is_text, numeric_matrix, same_name
-
-Rows: TypeAlias = pd.DataFrame | NDArray[Any]
+from bayescfx.tables import Rows
 
 
 def cells(column: pd.Series[Any]) -> list[Any]:

@@ -1,7 +1,7 @@
 """Models of other libraries whose ``predict`` does not simply take rows.
 
 They are found by the full name of their class, so that nothing is imported for those who do not
-use them. Each is a small frozen class, which can go to other processes if the model can.
+use them. What they become can go to other processes if the model can.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,35 +22,19 @@ from bayescfx.model.onnx import Onnx, onnx_classifier
 Predict: TypeAlias = Callable[[Any], object]
 
 
-def adapted(model: object, table: dict[str, Any]) -> Any:
-    """Return what `table` has for the model's class or one it derives from, or None."""
-    for kind in type(model).__mro__:
-        found = table.get(f"{kind.__module__}.{kind.__qualname__}")
-        if found is not None:
-            return found
-    return None
-
-
 # ── gradient boosting ──
 
 
-@dataclass(frozen=True, slots=True)
-class XGBoost:
-    """XGBoost's native model, which takes no rows but its own matrix."""
+def xgboost_model(booster: Any) -> Predict:
+    """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
+    return partial(_ask_xgboost, booster, tuple(xgboost_categorical(booster)))
 
-    booster: Any
-    categorical: tuple[str, ...]
 
-    @classmethod
-    def of(cls, booster: Any) -> XGBoost:
-        """Return the model as a function of rows."""
-        return cls(booster, tuple(xgboost_categorical(booster)))
-
-    def __call__(self, rows: Any) -> object:
-        """Return the outputs for the rows."""
-        xgboost = importlib.import_module("xgboost")
-        table = with_categories(rows, self.categorical)
-        return self.booster.predict(xgboost.DMatrix(table, enable_categorical=True))
+def _ask_xgboost(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
+    xgboost = importlib.import_module("xgboost")
+    return booster.predict(
+        xgboost.DMatrix(with_categories(rows, categorical), enable_categorical=True)
+    )
 
 
 def xgboost_categorical(booster: Any) -> list[str]:
@@ -60,23 +45,14 @@ def xgboost_categorical(booster: Any) -> list[str]:
     return [name for name, kind in zip(names, kinds, strict=True) if kind == "c"]
 
 
-@dataclass(frozen=True, slots=True)
-class LightGBM:
-    """LightGBM's native model, which takes categories where it was trained on them."""
+def lightgbm_model(booster: Any) -> Predict:
+    """Return LightGBM's native model, which takes categories where it was trained on them."""
+    return partial(_ask_lightgbm, booster, tuple(lightgbm_categorical(booster)))
 
-    booster: Any
-    categorical: tuple[str, ...]
 
-    @classmethod
-    def of(cls, booster: Any) -> LightGBM:
-        """Return the model as a function of rows."""
-        return cls(booster, tuple(lightgbm_categorical(booster)))
-
-    def __call__(self, rows: Any) -> object:
-        """Return the outputs for the rows."""
-        if not self.booster.pandas_categorical:
-            return self.booster.predict(rows)
-        return self.booster.predict(with_categories(rows, self.categorical))
+def _ask_lightgbm(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
+    known = booster.pandas_categorical
+    return booster.predict(with_categories(rows, categorical) if known else rows)
 
 
 def lightgbm_categorical(booster: Any) -> list[str]:
@@ -88,7 +64,7 @@ def lightgbm_categorical(booster: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class NumberedClasses:
     """A model whose outputs are probabilities, as a classifier with numbered classes."""
 
     predict: Predict
@@ -102,74 +78,69 @@ class Scores:
     def predict_proba(self, rows: Any) -> NDArray[Any]:
         """Return one probability per row and class."""
         scores = np.asarray(self.predict(rows), dtype=np.float64)
-        if scores.ndim == 1:
-            return np.stack([1 - scores, scores], axis=1)
-        return scores
+        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
-def lightgbm_classifier(booster: Any) -> Scores | None:
+def lightgbm_classifier(booster: Any) -> NumberedClasses | None:
     """Return a LightGBM model as a classifier if its objective is one."""
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
     if objective in ("binary", "cross_entropy"):
-        return Scores(LightGBM.of(booster), 2)
+        return NumberedClasses(lightgbm_model(booster), 2)
     if objective in ("multiclass", "multiclassova"):
-        return Scores(LightGBM.of(booster), booster.num_model_per_iteration())
+        return NumberedClasses(lightgbm_model(booster), booster.num_model_per_iteration())
     return None
 
 
-def xgboost_classifier(booster: Any) -> Scores | None:
+def xgboost_classifier(booster: Any) -> NumberedClasses | None:
     """Return an XGBoost model as a classifier if its objective is one."""
     learner = json.loads(booster.save_config())["learner"]
     objective = learner["objective"]["name"]
     if objective == "binary:logistic":
-        return Scores(XGBoost.of(booster), 2)
+        return NumberedClasses(xgboost_model(booster), 2)
     if objective == "multi:softprob":
-        return Scores(XGBoost.of(booster), int(learner["learner_model_param"]["num_class"]))
+        n_classes = int(learner["learner_model_param"]["num_class"])
+        return NumberedClasses(xgboost_model(booster), n_classes)
     return None
 
 
 # ── PyTorch ──
 
 
-@dataclass(frozen=True, slots=True)
-class Torch:
-    """A PyTorch module: rows as one tensor, without gradients and as in evaluation."""
-
-    module: Any
-
-    def __call__(self, rows: Any) -> object:
-        """Return the outputs for the rows."""
-        torch = importlib.import_module("torch")
-        training = [part for part in self.module.modules() if part.training]
-        self.module.eval()
-        try:
-            with torch.inference_mode():
-                return self.module(self._tensor(torch, rows)).cpu().numpy()
-        finally:
-            for part in training:
-                part.training = True
-
-    def _tensor(self, torch: Any, rows: Any) -> Any:
-        weights = next((p for p in self.module.parameters() if p.is_floating_point()), None)
-        dtype = torch.float32 if weights is None else weights.dtype
-        numbers = numeric_matrix(rows, "a PyTorch module")
-        device = None if weights is None else weights.device
-        return torch.as_tensor(numbers).to(dtype=dtype, device=device)
+def torch_model(module: Any) -> Predict:
+    """Return a PyTorch module on rows: as one tensor, without gradients and as in evaluation."""
+    return partial(_ask_torch, module)
 
 
-_SESSION = "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession"
+def _ask_torch(module: Any, rows: Any) -> object:
+    torch = importlib.import_module("torch")
+    weights = next((p for p in module.parameters() if p.is_floating_point()), None)
+    dtype = torch.float32 if weights is None else weights.dtype
+    device = None if weights is None else weights.device
+    tensor = torch.as_tensor(numeric_matrix(rows, "a PyTorch module"))
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        with torch.inference_mode():
+            return module(tensor.to(dtype=dtype, device=device)).cpu().numpy()
+    finally:
+        for part in training:
+            part.training = True
 
-#: How rows get to models that do not take them as they are, by the full name of the class.
-ADAPTERS: dict[str, Callable[[Any], Predict]] = {
-    "xgboost.core.Booster": XGBoost.of,
-    "lightgbm.basic.Booster": LightGBM.of,
-    "torch.nn.modules.module.Module": Torch,
-    _SESSION: Onnx,
+
+#: By the full name of a class: how rows get to a model that does not take them as they are, and
+#: how it is seen as a classifier, None if it is none.
+ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = {
+    "xgboost.core.Booster": (xgboost_model, xgboost_classifier),
+    "lightgbm.basic.Booster": (lightgbm_model, lightgbm_classifier),
+    "torch.nn.modules.module.Module": (torch_model, lambda _: None),
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": (Onnx, onnx_classifier),
 }
 
-#: How models without ``predict_proba`` are seen as classifiers; None where they are none.
-CLASSIFIERS: dict[str, Callable[[Any], object]] = {
-    "xgboost.core.Booster": xgboost_classifier,
-    "lightgbm.basic.Booster": lightgbm_classifier,
-    _SESSION: onnx_classifier,
-}
+
+def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
+    """Return what `ADAPTERS` has for the model's class or one it derives from."""
+    for kind in type(model).__mro__:
+        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if found is not None:
+            return found
+    return None

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bayescfx.errors import ModelError, suggest
-from bayescfx.model.adapters import CLASSIFIERS, adapted
+from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
-
-_SHOWN = 20
 
 
 def probability(clf: object, label: object = None) -> Model:
@@ -54,32 +51,25 @@ def probability(clf: object, label: object = None) -> Model:
     classes = _classes(clf)
     column = _column(classes, label)
     name = f"P({classes[column]!r}) by {name}"
-    return Model(_Column(clf, column, len(classes)), link="logit", name=name)
+    return Model(partial(_ask_column, clf, column, len(classes)), link="logit", name=name)
 
 
 def as_classifier(model: object) -> object:
     """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
-    adapt: Callable[[object], object] | None = adapted(model, CLASSIFIERS)
-    seen = None if adapt is None else adapt(model)
+    adapter = adapter_of(model)
+    seen = None if adapter is None else adapter[1](model)
     return model if seen is None else seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of a classifier's probabilities; a class, so that it can go to other processes."""
-
-    clf: Any
-    column: int
-    n_classes: int
-
-    def __call__(self, rows: Any) -> object:
-        table = np.asarray(self.clf.predict_proba(as_fitted(self.clf, rows)))
-        if table.shape != (len(rows), self.n_classes):
-            raise ModelError(
-                f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
-                f"({len(rows)}, {self.n_classes}), one column for each of `clf.classes_`."
-            )
-        return table[:, self.column]
+def _ask_column(clf: Any, column: int, n_classes: int, rows: Any) -> object:
+    """Return one column of a classifier's probabilities, shape ``(n,)``."""
+    table = np.asarray(clf.predict_proba(as_fitted(clf, rows)))
+    if table.shape != (len(rows), n_classes):
+        raise ModelError(
+            f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
+            f"({len(rows)}, {n_classes}), one column for each of `clf.classes_`."
+        )
+    return table[:, column]
 
 
 def _callable_probability(clf: object, label: object) -> Model:
@@ -131,6 +121,5 @@ def _column(classes: list[object], label: object) -> int:
     )
 
 
-def _listed(values: list[object]) -> str:
-    shown = ", ".join(repr(v) for v in values[:_SHOWN])
-    return shown + (", …" if len(values) > _SHOWN else "")
+def _listed(values: list[object], most: int = 20) -> str:
+    return ", ".join(map(repr, values[:most])) + (", …" if len(values) > most else "")

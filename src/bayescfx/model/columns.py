@@ -22,12 +22,6 @@ def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
     """Return rows whose text columns, and those named, are pandas categories.
 
     Tree libraries take categories and no text, and know the levels they were trained on.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [30], "job": ["cook"]})
-    >>> str(with_categories(frame)["job"].dtype)
-    'category'
     """
     if not isinstance(rows, pd.DataFrame):
         return rows
@@ -42,20 +36,6 @@ def as_fitted(estimator: Any, rows: Any) -> Any:
 
     Estimators take the other form too, but warn at every call, and a pipeline that chooses
     columns by name refuses an array.
-
-    Parameters
-    ----------
-    estimator : object
-        Fitted, with the attributes of scikit-learn's estimators.
-    rows : DataFrame or array
-        What the space is made of.
-
-    Examples
-    --------
-    >>> class Fitted:
-    ...     n_features_in_, feature_names_in_ = 2, ["age", "bmi"]
-    >>> as_fitted(Fitted(), np.array([[30.0, 21.5]])).columns.tolist()
-    ['age', 'bmi']
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
     if isinstance(rows, np.ndarray):
@@ -68,31 +48,18 @@ def as_fitted(estimator: Any, rows: Any) -> Any:
 
 
 def same_name(name: object) -> str:
-    """Return a name as libraries write it that allow only letters, digits and ``_``.
-
-    Examples
-    --------
-    >>> same_name("hours-per-week")
-    'hours_per_week'
-    """
+    """Return a name as libraries write it that allow only letters, digits and ``_``."""
     return re.sub(r"\W", "_", str(name))
 
 
 def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:
-    """Return rows as one matrix of numbers.
-
-    Raises
-    ------
-    ModelError
-        If a column holds something else.
-    """
-    if isinstance(rows, pd.DataFrame):
-        for name in rows.columns:
-            column = rows[name]
-            if not pd.api.types.is_numeric_dtype(column):
-                raise ModelError(
-                    f"{who} must get numbers; got column {name!r} of dtype {column.dtype}. Pass a "
-                    "function that encodes it and calls the model."
-                )
-        return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    return np.array(rows, dtype=np.float64)
+    """Return rows as one matrix of numbers; raise a ModelError that names a column with others."""
+    if not isinstance(rows, pd.DataFrame):
+        return np.array(rows, dtype=np.float64)
+    for name, dtype in rows.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(dtype):
+            raise ModelError(
+                f"{who} must get numbers; got column {name!r} of dtype {dtype}. Pass a "
+                "function that encodes it and calls the model."
+            )
+    return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,51 +20,31 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
-from bayescfx.model.adapters import ADAPTERS, Predict, adapted
+from bayescfx.model.adapters import Predict, adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.space.schema import Schema
+from bayescfx.tables import Rows
 
-Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Link: TypeAlias = Literal["logit"]
-
-_SHOWN_CELLS = 20
-_SHOWN_ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """The model f as a checked function of rows; made by :func:`as_model`.
 
-    Parameters
-    ----------
-    predict : callable
-        Rows to numbers: ``(n,)``, ``(n, 1)``, a list or a Series.
-    link : {"logit"}, optional
-        The scale on which a surrogate sees the outputs; ``None`` is their own.
-    name : str, optional
-        What the model is, if it can be told: evaluations in a file are not mixed up by mistake.
-    names : tuple, optional
-        Column names for messages about rows of an array.
-
-    Examples
-    --------
     >>> Model(lambda X: X[:, 0] * 2)(np.array([[1.0], [3.0]]))
     array([2., 6.])
     """
 
-    predict: Predict
-    link: Link | None = None
-    name: str | None = None
-    names: tuple[Hashable, ...] | None = None
+    predict: Predict  # rows to numbers: (n,), (n, 1), a list or a Series
+    link: Link | None = None  # the scale on which a surrogate sees the outputs; None: their own
+    name: str | None = None  # what the model is, so that evaluations in a file are not mixed up
+    names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
 
     def __call__(self, rows: Rows) -> Array:
-        """Return f of each row, shape ``(n,)``; raise if any output is not finite.
+        """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite.
 
-        Raises
-        ------
-        ModelError
-            If the model returns something else than one finite number per row. What the model
-            itself raises passes through, with a note that names the rows.
+        What the model itself raises passes through, with a note that names the rows.
         """
         y = self.scores(rows)
         bad = np.flatnonzero(~np.isfinite(y))
@@ -74,14 +55,26 @@ class Model:
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:
-            # A copy, since a model may write to what it gets.
-            raw = self.predict(rows.copy())
+            raw = self.predict(rows.copy())  # a copy, since a model may write to what it gets
         except Exception as error:
             error.add_note(self._note(rows))
             raise
-        y = self._one_per_row(_array(raw), len(rows))
-        numeric = y if y.dtype.kind in "biuf" else self._numbers(y, rows)
-        scores = numeric.astype(np.float64)
+        y = _array(raw)
+        if y.shape == (len(rows), 1):
+            y = y[:, 0]
+        if y.shape != (len(rows),):
+            advice = (
+                "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+                if y.ndim == 2 and len(y) == len(rows)
+                else "It gets all rows at once and returns one number for each."
+            )
+            raise ModelError(
+                f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},). "
+                f"{advice}"
+            )
+        if y.dtype.kind not in "biuf":
+            self._check_numbers(y, rows)
+        scores = y.astype(np.float64)
         if self.link == "logit":
             self._check_probabilities(scores, rows)
         return scores
@@ -89,54 +82,38 @@ class Model:
     def fault(self, rows: Rows, i: int, output: float) -> ModelError:
         """Return the error for an output that is not a finite number."""
         return ModelError(
-            f"`model` returned {float(output)!r} for {self.describe(rows, i)}. "
-            "Exclude that region with space.require, or pass on_fault='skip'."
+            f"`model` returned {float(output)!r} for {self.describe(rows, i)}.",
+            parameter="on_fault",
+            advice="Exclude that region with space.require, or pass on_fault='skip'.",
         )
 
-    def describe(self, rows: Rows, i: int) -> str:
-        """Return row `i` as the text of a dictionary of its values."""
-        cells: Mapping[Any, Any]
+    def describe(self, rows: Rows, i: int, most: int = 20) -> str:
+        """Return row `i` as the text of a dictionary of its values, `most` of them."""
         if isinstance(rows, pd.DataFrame):
-            cells = {name: rows[name].iloc[i] for name in rows.columns[: _SHOWN_CELLS + 1]}
+            cells = {name: rows[name].iloc[i] for name in rows.columns[: most + 1]}
         else:
-            names = self.names if self.names is not None else range(rows.shape[1])
+            names: Any = range(rows.shape[1]) if self.names is None else self.names
             cells = dict(zip(names, rows[i], strict=True))
         shown = [f"{name!r}: {plain(cell)!r}" for name, cell in cells.items()]
-        rest = ", …" if len(shown) > _SHOWN_CELLS else ""
-        return "{" + ", ".join(shown[:_SHOWN_CELLS]) + rest + "}"
+        return "{" + ", ".join(shown[:most]) + (", …" if len(shown) > most else "") + "}"
 
-    def _note(self, rows: Rows) -> str:
+    def _note(self, rows: Rows, most: int = 3) -> str:
         n = len(rows)
-        shown = ", ".join(self.describe(rows, i) for i in range(min(n, _SHOWN_ROWS)))
+        shown = ", ".join(self.describe(rows, i) for i in range(min(n, most)))
         if n == 1:
             return f"while evaluating row {shown}"
-        return f"while evaluating {n} rows: {shown}{', …' if n > _SHOWN_ROWS else ''}"
+        return f"while evaluating {n} rows: {shown}{', …' if n > most else ''}"
 
-    def _one_per_row(self, raw: NDArray[Any], n: int) -> NDArray[Any]:
-        if raw.shape == (n,):
-            return raw
-        if raw.shape == (n, 1):
-            return raw[:, 0]
-        advice = (
-            "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
-            if raw.ndim == 2 and raw.shape[0] == n
-            else "It gets all rows at once and returns one number for each."
-        )
-        raise ModelError(
-            f"`model` returned shape {raw.shape} for {n} rows; expected ({n},). {advice}"
-        )
-
-    def _numbers(self, raw: NDArray[Any], rows: Rows) -> Array:
-        """Return an object array as numbers, or say which row has none."""
+    def _check_numbers(self, raw: NDArray[Any], rows: Rows) -> None:
         for i, value in enumerate(raw):
             # Text is refused although NumPy would parse "1.0": it is a label, not an output.
             if not isinstance(value, numbers.Real | np.bool_):
                 raise ModelError(
                     f"`model` must return numbers; got {plain(value)!r} for "
-                    f"{self.describe(rows, i)}. For a classifier pass "
-                    f"bayescfx.probability(model, label)."
+                    f"{self.describe(rows, i)}.",
+                    parameter="model",
+                    advice="For a classifier pass bayescfx.probability(model, label).",
                 )
-        return raw.astype(np.float64)
 
     def _check_probabilities(self, y: Array, rows: Rows) -> None:
         outside = np.flatnonzero((y < 0) | (y > 1))
@@ -148,46 +125,15 @@ class Model:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator:
-    """A fitted estimator, which gets rows as it was fitted on them."""
-
-    estimator: Any
-
-    def __call__(self, rows: Rows) -> object:
-        """Return the outputs for the rows."""
-        return self.estimator.predict(as_fitted(self.estimator, rows))
-
-
 def as_model(model: object, schema: Schema | None = None) -> Model:
-    """Return a user's model as a checked :class:`Model`.
+    """Return a user's model, a callable on rows or an object with ``predict``, as a `Model`.
 
-    Parameters
-    ----------
-    model : object
-        A callable on rows, or an object with ``predict`` (which is preferred if it is both). What
-        it gets is what the space was made from: a frame or an array.
-    schema : Schema, optional
-        Gives names to the columns of an array in messages.
-
-    Returns
-    -------
-    Model
-        A function of rows.
-
-    Raises
-    ------
-    ModelError
-        If `model` is neither.
-
-    Examples
-    --------
-    >>> as_model(lambda X: [sum(row) for row in X])(np.array([[1.0, 2.0]]))
-    array([3.])
+    ``predict`` is preferred if it is both. What it gets is what the space was made from: a frame
+    or an array. `schema` gives names to the columns of an array in messages.
     """
-    names = None if schema is None else tuple(column.name for column in schema.columns)
+    names = None if schema is None else tuple(schema.places)
     if isinstance(model, Model):
-        return replace(model, names=names) if names is not None else model
+        return model if names is None else replace(model, names=names)
     if inspect.isclass(model):
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
@@ -197,12 +143,12 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
 def predict_of(model: object) -> Predict:
     """Return the function that a user's model is."""
-    adapt: Callable[[object], Predict] | None = adapted(model, ADAPTERS)
-    if adapt is not None:
-        return adapt(model)
+    adapter = adapter_of(model)
+    if adapter is not None:
+        return adapter[0](model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
-        return Estimator(model) if hasattr(model, "n_features_in_") else predict
+        return partial(_ask_fitted, model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(
@@ -211,21 +157,24 @@ def predict_of(model: object) -> Predict:
     )
 
 
+def _ask_fitted(estimator: Any, rows: Rows) -> object:
+    return estimator.predict(as_fitted(estimator, rows))
+
+
 def _array(raw: object) -> NDArray[Any]:
     """Return what a model returned as an array of whatever type and shape it has."""
     if isinstance(raw, pd.Series | pd.DataFrame):
         kinds = [raw.dtype] if isinstance(raw, pd.Series) else list(raw.dtypes)
-        if all(pd.api.types.is_numeric_dtype(kind) for kind in kinds):
+        if all(map(pd.api.types.is_numeric_dtype, kinds)):
             return raw.to_numpy(dtype=np.float64, na_value=np.nan)
         return raw.to_numpy(dtype=object)
     try:
-        table = np.asarray(raw)
+        return np.asarray(raw)
     except Exception as error:
         raise ModelError(
             f"`model` must return an array of numbers; got {kind_of(raw)}: {error}. "
             "Convert what it returns, e.g. with numpy.asarray."
         ) from error
-    return table
 
 
 def name_of(model: object) -> str | None:

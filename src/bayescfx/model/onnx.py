@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,18 +25,10 @@ _ONNX_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Onnx:
-    """An ONNX Runtime session: one matrix as input, or one input per column.
+    """An ONNX Runtime session: one matrix as input, or one input per column."""
 
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        The model.
-    output : str, optional
-        Which output to take; the first by default.
-    """
-
-    session: Any
-    output: str | None = None
+    session: Any  # an onnxruntime.InferenceSession
+    output: str | None = None  # which output to take; the first by default
 
     def __call__(self, rows: Any) -> object:
         """Return the outputs for the rows."""
@@ -48,23 +39,25 @@ class Onnx:
         """Return what the session takes."""
         inputs = self.session.get_inputs()
         if not onnx_by_column(self.session):
-            kind = _onnx_type(inputs[0])
-            if kind is object:
-                return {inputs[0].name: np.asarray(rows, dtype=object)}
-            return {inputs[0].name: numeric_matrix(rows, "this ONNX model").astype(kind)}
+            (matrix,) = inputs
+            if _dtype(matrix) is object:
+                return {matrix.name: np.asarray(rows, dtype=object)}
+            numbers = numeric_matrix(rows, "this ONNX model")
+            return {matrix.name: numbers.astype(_dtype(matrix))}
+        wanted = ", ".join(given.name for given in inputs)
         if not isinstance(rows, pd.DataFrame):
             raise ModelError(
-                f"this ONNX model must get a table with the columns {_inputs(inputs)}; got an "
+                f"this ONNX model must get a table with the columns {wanted}; got an "
                 "array. Make the space from a DataFrame."
             )
         columns = {same_name(name): rows[name] for name in rows.columns}
-        missing = [i.name for i in inputs if same_name(i.name) not in columns]
+        missing = [given.name for given in inputs if same_name(given.name) not in columns]
         if missing:
             raise ModelError(
-                f"this ONNX model must get the columns {_inputs(inputs)}; missing: "
+                f"this ONNX model must get the columns {wanted}; missing: "
                 f"{', '.join(missing)}. Name the columns of the data like the model's inputs."
             )
-        return {i.name: _onnx_column(i, columns[same_name(i.name)]) for i in inputs}
+        return {given.name: _column(given, columns[same_name(given.name)]) for given in inputs}
 
 
 def onnx_by_column(session: Any) -> bool:
@@ -73,9 +66,9 @@ def onnx_by_column(session: Any) -> bool:
     return len(inputs) > 1 or len(inputs[0].shape) == 1
 
 
-def _onnx_column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
+def _column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
     try:
-        cells = column.to_numpy(dtype=_onnx_type(given), na_value=np.nan)
+        cells = column.to_numpy(dtype=_dtype(given), na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"this ONNX model must get {given.type} for {column.name!r}; got dtype "
@@ -84,17 +77,13 @@ def _onnx_column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
     return cells if len(given.shape) == 1 else cells.reshape(-1, 1)
 
 
-def _onnx_type(given: Any) -> Any:
+def _dtype(given: Any) -> Any:
     if given.type not in _ONNX_TYPES:
         raise ModelError(
             f"this ONNX model must take numbers or text; its input {given.name!r} takes "
             f"{given.type}. Pass a function that calls it."
         )
     return _ONNX_TYPES[given.type]
-
-
-def _inputs(inputs: Sequence[Any]) -> str:
-    return ", ".join(given.name for given in inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +105,7 @@ class OnnxClassifier:
 def onnx_classifier(session: Any) -> OnnxClassifier | None:
     """Return an ONNX session as a classifier if it gives labels and probabilities.
 
-    The labels of a matrix of probabilities are not told by the session, and are read from the
-    file by who has it; here they are numbered.
+    A session does not tell the labels of a matrix of probabilities: here they are numbered.
     """
     outputs = session.get_outputs()
     if len(outputs) != 2:
@@ -135,7 +123,7 @@ def _map_labels(session: Any) -> tuple[Any, ...]:
     feed = {}
     for given in session.get_inputs():
         shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
-        kind = _onnx_type(given)
+        kind = _dtype(given)
         feed[given.name] = np.full(shape, "", object) if kind is object else np.zeros(shape, kind)
     try:
         line = session.run([session.get_outputs()[1].name], feed)[0][0]

@@ -210,7 +210,7 @@ def _many(answers: Explanations, most: int = 20) -> Iterable[str]:
     yield f"<h1>{escape(wording.count(len(answers), 'answer'))}, {reached} reached</h1>"
     frame = answers.summary()
     if len(frame):
-        frame = frame[["status", "output", "wanted", "prediction", "changes", "n_evaluations"]]
+        frame = frame[["status", "output", "wanted", "best_output", "changes", "n_evaluations"]]
         head = ["query", *(str(name).replace("n_evaluations", "rows") for name in frame.columns)]
         lines = [
             [str(i), *(wording.cell(c).replace("best_guess", "best guess") for c in row)]

@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
@@ -50,7 +50,7 @@ class Logit:
 
     def forward(self, y: ArrayLike) -> Array:
         """Return the log-odds of each probability, clipped."""
-        return np.asarray(special.logit(np.clip(y, self.clip, 1.0 - self.clip)))
+        return np.asarray(scipy.special.logit(np.clip(y, self.clip, 1.0 - self.clip)))
 
     def inverse(self, u: ArrayLike) -> Array:
         """Return the probability of each log-odds."""
@@ -68,7 +68,7 @@ class Logit:
 
     def interval(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
-        ends = (float(special.logit(min(max(y, 0.0), 1.0))) for y in (low, high))
+        ends = (float(scipy.special.logit(min(max(y, 0.0), 1.0))) for y in (low, high))
         return (next(ends), next(ends))
 
 
@@ -120,7 +120,7 @@ class Linked:
         inner = self.potential.knots()
         inner = inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)]
         return np.concatenate(
-            ([-math.inf], np.union1d(special.logit(inner), _LOGISTIC), [math.inf])
+            ([-math.inf], np.union1d(scipy.special.logit(inner), _LOGISTIC), [math.inf])
         )
 
     def _mapped(self, intervals: Intervals) -> Intervals:
@@ -190,7 +190,7 @@ def _ep_set(potential: AEP, level: Array) -> tuple[Array, Array]:
 
 
 def _logit(y: Array) -> Array:
-    return np.asarray(special.logit(np.clip(y, 0.0, 1.0)))
+    return np.asarray(scipy.special.logit(np.clip(y, 0.0, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

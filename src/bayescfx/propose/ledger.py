@@ -11,7 +11,6 @@ from bayescfx.arrays import Array, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.space.region import Region
-from bayescfx.space.rules import TextRule
 
 
 class Acquisition(Protocol):
@@ -102,24 +101,12 @@ class Ledger:
             X = region.complete(X)
             value, partial = self.acquisition.gradient(X)
             gradient = partial + self._through_derived(X, partial)
-        if self.curved:
+        if region.curved:
             # Coordinates a hair beside the query's value are put back on it.
             hair = 1e-8 * (1.0 + np.abs(region.query))
             kept = region.contains(np.where(np.abs(X - region.query) <= hair, region.query, X))
             value = np.where(kept, value, -np.inf)
         return np.where(np.isnan(value), -np.inf, value), gradient
-
-    @cached_property
-    def curved(self) -> bool:
-        """Whether rules other than linear ones restrict the continuous features."""
-        region = self.region
-        if region.derived or region.blocks or region.near is not None:
-            return True
-        return any(
-            not isinstance(rule, TextRule)
-            or len(rule.halfspaces(region.schema.features)) < len(rule.comparisons)
-            for rule in region.rules
-        )
 
     def _through_derived(self, X: Array, partial: Array) -> Array:
         """Return slopes that reach the function through derived columns, by differences."""

@@ -10,63 +10,24 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.errors import BayesCFXError, TargetError
+from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.potentials.wishes import Target
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, cells_of, row_of
 from bayescfx.values import Plain, from_plain, to_plain
 
+if TYPE_CHECKING:
+    from bayescfx.result.explanation import Explanation
+
 FORMAT = 1
-_ARTICLE = {"explanation": "an explanation", "explanations": "explanations"}
-
-
-class ArchiveError(BayesCFXError, ValueError):
-    """A text is not an answer that this version can read."""
-
-
-def dumps(kind: str, content: Mapping[str, Plain]) -> str:
-    """Return `content` as a JSON text that says what it is."""
-    head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
-    return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
-
-
-def loads(kind: str, text: str) -> dict[str, Any]:
-    """Return the content that :func:`dumps` wrote.
-
-    Raises
-    ------
-    ArchiveError
-        If the text is no JSON, or of another kind or format.
-
-    Examples
-    --------
-    >>> loads("explanation", dumps("explanation", {"output": 1.5}))["output"]
-    1.5
-    """
-    try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise ArchiveError(
-            f"`text` must be JSON; got {error}. Pass what to_json returned."
-        ) from error
-    if not isinstance(content, dict) or content.get("kind") != kind:
-        found = content.get("kind") if isinstance(content, dict) else type(content).__name__
-        raise ArchiveError(
-            f"`text` must hold {_ARTICLE[kind]}; got {found!r}. Pass what to_json returned."
-        )
-    if content.get("format") != FORMAT:
-        raise ArchiveError(
-            f"`text` must have format {FORMAT}; got {content.get('format')!r}, written by bayescfx "
-            f"{content.get('version')}. Read it with that version."
-        )
-    return content
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,36 +40,102 @@ class Told:
         return self.text
 
 
-def write_target(target: Target | Told) -> Plain:
-    """Return a target in JSON's own types; of a user's own potential, its text.
+def dumps(kind: str, content: Mapping[str, Plain]) -> str:
+    """Return `content` as a JSON text that says what it is."""
+    from importlib.metadata import version  # slow to load, and needed here only
 
-    Examples
-    --------
-    >>> from bayescfx.potentials.targets import reach
-    >>> read_target(write_target(reach(150)))
-    Reach(value=150.0)
-    """
-    if not isinstance(target, Told):
-        try:
-            return target.to_dict()
-        except TargetError:
-            pass
-    return {"kind": "told", "text": repr(target)}
+    head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
+    return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 
-def read_target(plain: Any) -> Target | Told:
-    """Return the target that :func:`write_target` wrote."""
-    return Told(plain["text"]) if plain["kind"] == "told" else target_from_dict(plain)
+def loads(kind: str, text: str) -> dict[str, Any]:
+    """Return the content that :func:`dumps` wrote; an ArchiveError if it is something else."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise ArchiveError(
+            f"`text` must be JSON; got {error}. Pass what to_json returned."
+        ) from error
+    found = content.get("kind") if isinstance(content, dict) else type(content).__name__
+    if not isinstance(content, dict) or found != kind:
+        article = "an " if kind == "explanation" else ""
+        raise ArchiveError(
+            f"`text` must hold {article}{kind}; got {found!r}. Pass what to_json returned."
+        )
+    if content.get("format") != FORMAT:
+        raise ArchiveError(
+            f"`text` must have format {FORMAT}; got {content.get('format')!r}, written by bayescfx "
+            f"{content.get('version')}. Read it with that version."
+        )
+    return content
 
 
-def write_row(row: Row, layout: Layout) -> Plain:
-    """Return a row as a list of plain cells."""
-    return [to_plain(cell) for cell in cells_of(layout.table([list(row)]))[0]]
+# ── answers ──
+
+#: Fields of an answer and of its counterfactuals that are cells, numbers or words.
+_PLAIN = (
+    "output",
+    "tolerance",
+    "status",
+    "stopped",
+    "probability_reachable",
+    "n_evaluations",
+    "method",
+    "seed",
+)
+_PLAIN_EACH = ("output", "potential", "cost", "valid")
 
 
-def read_row(plain: Any, layout: Layout) -> Row:
-    """Return the row that :func:`write_row` wrote."""
-    return row_of(layout.table([[from_plain(cell) for cell in plain]]), 0)
+def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
+    """Return an answer in JSON's own types, with whatever stands for its evaluations."""
+    layout = answer.layout
+    return {
+        **{name: to_plain(getattr(answer, name)) for name in _PLAIN},
+        "layout": layout.to_plain(),
+        "query": _write_row(answer.query, layout),
+        "target": _write_target(answer.target),
+        "wanted": _write_intervals(answer.wanted),
+        "accepted": _write_intervals(answer.accepted),
+        "counterfactuals": [
+            {
+                **{name: to_plain(getattr(found, name)) for name in _PLAIN_EACH},
+                "row": _write_row(found.row, layout),
+                "changes": to_plain([[name, *pair] for name, pair in found.changes.items()]),
+            }
+            for found in answer.counterfactuals
+        ],
+        "reachable": to_plain(list(answer.reachable)),
+        "binding": to_plain(list(answer.binding)),
+        "trace": to_plain(answer.trace.tolist()),
+        "space": answer.space.to_dict(),
+        "evaluations": evaluations,
+    }
+
+
+def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
+    """Return the fields of the answer that :func:`write` wrote."""
+    layout = Layout.from_plain(content["layout"])
+    return {
+        **{name: from_plain(content[name]) for name in _PLAIN},
+        "layout": layout,
+        "query": _read_row(content["query"], layout),
+        "target": _read_target(content["target"]),
+        "wanted": _read_intervals(content["wanted"]),
+        "accepted": _read_intervals(content["accepted"]),
+        "counterfactuals": tuple(
+            Counterfactual(
+                **{name: from_plain(found[name]) for name in _PLAIN_EACH},
+                row=_read_row(found["row"], layout),
+                changes={name: (a, b) for name, a, b in from_plain(found["changes"])},
+            )
+            for found in content["counterfactuals"]
+        ),
+        "reachable": tuple(from_plain(content["reachable"])),
+        "binding": tuple(content["binding"]),
+        "trace": np.array(from_plain(content["trace"]), dtype=np.float64),
+        "space": Space.from_dict(content["space"]),
+        "evaluations": evaluations,
+    }
 
 
 def write_evaluations(evaluations: Evaluations) -> Plain:
@@ -118,8 +145,8 @@ def write_evaluations(evaluations: Evaluations) -> Plain:
     return {
         "layout": evaluations.layout.to_plain(),
         "model": evaluations.model,
-        "rows": [[to_plain(cell) for cell in row] for row in cells_of(evaluations.rows)],
-        "outputs": [None if math.isnan(y) else float(y) for y in evaluations.outputs],
+        "rows": to_plain(cells_of(evaluations.rows)),
+        "outputs": [None if math.isnan(y) else y for y in evaluations.outputs.tolist()],
     }
 
 
@@ -128,24 +155,36 @@ def read_evaluations(plain: Any) -> Evaluations:
     if plain is None:
         return Evaluations()
     layout = Layout.from_plain(plain["layout"])
-    rows = layout.table([[from_plain(cell) for cell in row] for row in plain["rows"]])
     outputs = np.array([np.nan if y is None else y for y in plain["outputs"]], dtype=np.float64)
-    evaluations = Evaluations(rows, outputs)
+    evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
     evaluations.claim(layout.names, plain["model"])
     return evaluations
 
 
-def write_intervals(intervals: Intervals) -> Plain:
-    """Return intervals as plain values, infinite ends included."""
-    return [[to_plain(float(low)), to_plain(float(high))] for low, high in intervals]
+def _write_target(target: Target | Told) -> Plain:
+    if not isinstance(target, Told):
+        try:
+            return target.to_dict()
+        except TargetError:  # of a user's own potential the text is left
+            pass
+    return {"kind": "told", "text": repr(target)}
 
 
-def read_intervals(plain: Any) -> Intervals:
-    """Return the intervals that :func:`write_intervals` wrote.
+def _read_target(plain: Any) -> Target | Told:
+    return Told(plain["text"]) if plain["kind"] == "told" else target_from_dict(plain)
 
-    Examples
-    --------
-    >>> read_intervals(write_intervals(((0.5, math.inf),)))
-    ((0.5, inf),)
-    """
-    return tuple((from_plain(low), from_plain(high)) for low, high in plain)
+
+def _write_row(row: Row, layout: Layout) -> Plain:
+    return to_plain(cells_of(layout.table([list(row)]))[0])
+
+
+def _read_row(plain: Any, layout: Layout) -> Row:
+    return row_of(layout.table([from_plain(plain)]), 0)
+
+
+def _write_intervals(intervals: Intervals) -> Plain:
+    return to_plain([[float(low), float(high)] for low, high in intervals])
+
+
+def _read_intervals(plain: Any) -> Intervals:
+    return tuple((low, high) for low, high in from_plain(plain))

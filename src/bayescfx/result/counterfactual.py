@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bayescfx.result import archive, wording
-from bayescfx.tables import Layout, Row
-from bayescfx.values import Plain, from_plain, to_plain
+from bayescfx.result import wording
+from bayescfx.tables import Row
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,35 +47,6 @@ class Counterfactual:
     def n_changes(self) -> int:
         """How many features were moved."""
         return len(self.changes)
-
-    def to_plain(self, layout: Layout) -> Plain:
-        """Return the counterfactual in JSON's own types."""
-        return {
-            "row": archive.write_row(self.row, layout),
-            "output": to_plain(self.output),
-            "potential": to_plain(self.potential),
-            "changes": [
-                [to_plain(name), to_plain(before), to_plain(after)]
-                for name, (before, after) in self.changes.items()
-            ],
-            "cost": to_plain(self.cost),
-            "valid": self.valid,
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Any, layout: Layout) -> Counterfactual:
-        """Return the counterfactual that :meth:`to_plain` wrote."""
-        return cls(
-            row=archive.read_row(plain["row"], layout),
-            output=from_plain(plain["output"]),
-            potential=from_plain(plain["potential"]),
-            changes={
-                from_plain(name): (from_plain(before), from_plain(after))
-                for name, before, after in plain["changes"]
-            },
-            cost=from_plain(plain["cost"]),
-            valid=plain["valid"],
-        )
 
     def __repr__(self) -> str:
         word = "valid" if self.valid else "not valid"

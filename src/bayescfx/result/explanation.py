@@ -6,40 +6,27 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SpaceError, SpaceWarning
+from bayescfx.errors import SettingsError, SpaceError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.model.model import as_model
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.wishes import Shift, Target
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.archive import Told
 from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.verification import Claim, violations
-from bayescfx.space.region import Region
+from bayescfx.result.verification import violations
 from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
-from bayescfx.values import Plain, from_plain, same_cell, to_plain
+from bayescfx.values import same_cell
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
-Stopped: TypeAlias = Literal[
-    "nothing nearer expected",
-    "budget",
-    "timeout",
-    "interrupted",
-    "converged",
-    "exhausted",
-    "unreachable",
-]
-
-N_META = 5  # columns that `to_frame` adds
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +52,8 @@ class Explanation:
         Distinct, best first; at least one.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"converged"``, ``"exhausted"`` or ``"unreachable"``.
+        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"`` or
+        ``"unreachable"``.
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     trace : ndarray of shape (n_evaluations,)
@@ -112,7 +100,7 @@ class Explanation:
 
     def __post_init__(self) -> None:
         if not self.counterfactuals:
-            raise ValueError(
+            raise SettingsError(
                 "`counterfactuals` must hold at least one row; got none. Pass the best guess."
             )
 
@@ -143,7 +131,7 @@ class Explanation:
         Returns
         -------
         DataFrame
-            The columns, then ``prediction``, ``valid``, ``potential``, ``cost`` and ``n_changes``
+            The columns, then ``output``, ``valid``, ``potential``, ``cost`` and ``n_changes``
             (with ``_`` appended where a column of that name exists).
         """
         frame = as_frame(self.rows)
@@ -152,7 +140,7 @@ class Explanation:
             frame = self._changed_cells(frame)
         answers = self.counterfactuals
         meta: dict[str, list[float] | list[bool] | list[int]] = {
-            "prediction": [c.output for c in answers],
+            "output": [c.output for c in answers],
             "valid": [c.valid for c in answers],
             "potential": [c.potential for c in answers],
             "cost": [c.cost for c in answers],
@@ -178,33 +166,8 @@ class Explanation:
         Cells come back exactly, whatever their type. Rules that are functions can't be written;
         their names are.
         """
-        return archive.dumps(
-            "explanation", self.to_dict(archive.write_evaluations(self.evaluations))
-        )
-
-    def to_dict(self, evaluations: Plain) -> dict[str, Plain]:
-        """Return the answer in JSON's own types, with whatever stands for its evaluations."""
-        return {
-            "layout": self.layout.to_plain(),
-            "query": archive.write_row(self.query, self.layout),
-            "output": to_plain(self.output),
-            "target": archive.write_target(self.target),
-            "wanted": archive.write_intervals(self.wanted),
-            "accepted": archive.write_intervals(self.accepted),
-            "tolerance": self.tolerance,
-            "status": self.status,
-            "stopped": self.stopped,
-            "counterfactuals": [c.to_plain(self.layout) for c in self.counterfactuals],
-            "reachable": [to_plain(float(y)) for y in self.reachable],
-            "probability_reachable": self.probability_reachable,
-            "binding": list(self.binding),
-            "trace": [to_plain(float(p)) for p in self.trace],
-            "n_evaluations": self.n_evaluations,
-            "method": self.method,
-            "seed": self.seed,
-            "space": self.space.to_dict(),
-            "evaluations": evaluations,
-        }
+        evaluations = archive.write_evaluations(self.evaluations)
+        return archive.dumps("explanation", archive.write(self, evaluations))
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
@@ -221,36 +184,7 @@ class Explanation:
             If the text is something else, or of a format that this version does not know.
         """
         content = archive.loads("explanation", text)
-        return cls.from_dict(content, archive.read_evaluations(content["evaluations"]))
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
-        """Return the answer that :meth:`to_dict` wrote."""
-        layout = Layout.from_plain(content["layout"])
-        low, high = (from_plain(y) for y in content["reachable"])
-        return cls(
-            query=archive.read_row(content["query"], layout),
-            output=from_plain(content["output"]),
-            target=archive.read_target(content["target"]),
-            wanted=archive.read_intervals(content["wanted"]),
-            accepted=archive.read_intervals(content["accepted"]),
-            status=content["status"],
-            counterfactuals=tuple(
-                Counterfactual.from_plain(c, layout) for c in content["counterfactuals"]
-            ),
-            stopped=content["stopped"],
-            reachable=(low, high),
-            trace=np.array([from_plain(p) for p in content["trace"]], dtype=np.float64),
-            evaluations=evaluations,
-            n_evaluations=content["n_evaluations"],
-            space=Space.from_dict(content["space"]),
-            layout=layout,
-            tolerance=content["tolerance"],
-            probability_reachable=content["probability_reachable"],
-            binding=tuple(content["binding"]),
-            method=content["method"],
-            seed=content["seed"],
-        )
+        return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
 
     def verify(self, model: object, space: Space | None = None) -> bool:
         """Tell whether everything the answer claims is true; one call of the model.
@@ -275,26 +209,6 @@ class Explanation:
 
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
         """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
-        region = self._region(space)
-        answers = self.counterfactuals
-        claim = Claim(
-            query=self.layout.table([list(self.query)]),
-            output=self.output,
-            rows=self.rows,
-            outputs=np.array([c.output for c in answers]),
-            valid=np.array([c.valid for c in answers]),
-            changes=tuple(tuple(c.changes) for c in answers),
-            reached=self.reached,
-        )
-        return violations(as_model(model, region.schema), region, self._accepted(), claim)
-
-    def _accepted(self) -> Intervals:
-        """Return the accepted outputs, from the target itself where it is one of ours."""
-        if isinstance(self.target, Told):
-            return self.accepted
-        return self.target.acceptance(self.output, self.tolerance)
-
-    def _region(self, space: Space | None) -> Region:
         space = self.space if space is None else space
         if space.unrestored:
             raise SpaceError(
@@ -304,19 +218,21 @@ class Explanation:
         with warnings.catch_warnings():
             # What there is to say about this query was said when the question was asked.
             warnings.simplefilter("ignore", SpaceWarning)
-            return space.around(self.layout.table([list(self.query)]))
+            region = space.around(self.layout.table([list(self.query)]))
+        accepted = self.accepted
+        if not isinstance(self.target, Told):
+            accepted = self.target.acceptance(self.output, self.tolerance)
+        return violations(self, as_model(model, region.schema), region, accepted)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
-        best = self.best
-        sentence = wording.sentence(best.changes, self.output, best.output, self.wanted)
         said = f"{self.target.describe()}; " if isinstance(self.target, Shift) else ""
         now = f"({said}now {wording.number(self.output)})"
         lines = [
             f"Wanted: prediction {wording.wish(self.wanted)} {now}",
-            f"{'Answer' if self.reached else 'Best guess'}: {sentence}",
+            f"{'Answer' if self.reached else 'Best guess'}: {wording.sentence(self)}",
         ]
         for k, other in enumerate(self.counterfactuals[1:], start=2):
             tail = "" if other.valid else " (not valid)"
@@ -329,37 +245,19 @@ class Explanation:
     @property
     def verdict(self) -> str:
         """How the search ended, in words."""
-        return wording.verdict(
-            self.status,
-            stopped=self.stopped,
-            miss=wording.gap(self.best.output, self.accepted),
-            reachable=self.reachable,
-            probability=self.probability_reachable,
-            binding=self.binding,
-        )
+        return wording.verdict(self)
 
     def _repr_html_(self) -> str:
-        names = list(dict.fromkeys(name for c in self.counterfactuals for name in c.changes))
-        before = {name: c.changes[name][0] for c in self.counterfactuals for name in c.changes}
-        head = ["", "query", *(f"answer {k + 1}" for k in range(len(self.counterfactuals)))]
+        answers = self.counterfactuals
+        before = {name: pair[0] for c in answers for name, pair in c.changes.items()}
         lines = [
-            [
-                str(name),
-                wording.cell(before[name]),
-                *(
-                    wording.cell(c.changes[name][1]) if name in c.changes else "-"
-                    for c in self.counterfactuals
-                ),
-            ]
-            for name in names
+            [str(name), wording.cell(old)]
+            + [wording.cell(c.changes[name][1]) if name in c.changes else "-" for c in answers]
+            for name, old in before.items()
         ]
-        outputs = [wording.number(c.output) for c in self.counterfactuals]
-        marks = ["yes" if c.valid else "no" for c in self.counterfactuals]
+        outputs = [wording.number(c.output) for c in answers]
         lines.append(["prediction", wording.number(self.output), *outputs])
-        lines.append(["valid", "", *marks])
-        text = self._lines()
-        return markup.page(
-            *(markup.paragraph(line) for line in text[:2]),
-            markup.table(head, lines),
-            *(markup.paragraph(line) for line in text[-2:]),
-        )
+        lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
+        head = ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))]
+        text = [markup.paragraph(line) for line in self._lines()]
+        return markup.page(*text[:2], markup.table(head, lines), *text[-2:])

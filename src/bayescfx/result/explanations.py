@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.result import archive, markup, wording
-from bayescfx.result.explanation import N_META, Explanation
+from bayescfx.result.explanation import Explanation
 from bayescfx.tables import free_name
 from bayescfx.values import Plain
-
-_SHOWN = 10
 
 
 class Explanations(Sequence[Explanation]):
@@ -52,19 +50,22 @@ class Explanations(Sequence[Explanation]):
         whole = pd.concat(frames, ignore_index=True)
         if changes_only:
             # Answers change different columns: those go first, cells nobody changed are "-".
-            meta = list(frames[0].columns[-N_META:])
+            meta = list(frames[0].columns[-5:])  # what each frame adds to the row
             cells = whole.drop(columns=meta).astype(object)
             whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
         whole.insert(0, free_name("query", whole.columns), np.repeat(np.arange(len(self)), lengths))
         return whole
 
     def summary(self) -> pd.DataFrame:
-        """Return one line per query: how it ended and what the best answer is."""
+        """Return one line per query: how it ended and what the best answer is.
+
+        ``output`` is the query's own, as in :class:`Explanation`; ``best_output`` is the answer's.
+        """
         return pd.DataFrame(
             {
                 "status": [a.status for a in self],
                 "output": [a.output for a in self],
-                "prediction": [a.best.output for a in self],
+                "best_output": [a.best.output for a in self],
                 "wanted": [wording.wish(a.wanted) for a in self],
                 "potential": [a.best.potential for a in self],
                 "cost": [a.best.cost for a in self],
@@ -80,7 +81,7 @@ class Explanations(Sequence[Explanation]):
         stores = list({id(answer.evaluations): answer.evaluations for answer in self}.values())
         place = {id(store): k for k, store in enumerate(stores)}
         content: dict[str, Plain] = {
-            "answers": [answer.to_dict(place[id(answer.evaluations)]) for answer in self],
+            "answers": [archive.write(a, place[id(a.evaluations)]) for a in self],
             "evaluations": [archive.write_evaluations(store) for store in stores],
         }
         return archive.dumps("explanations", content)
@@ -96,37 +97,36 @@ class Explanations(Sequence[Explanation]):
         """
         content = archive.loads("explanations", text)
         stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-        return cls([Explanation.from_dict(a, stores[a["evaluations"]]) for a in content["answers"]])
+        return cls(
+            [Explanation(**archive.read(a, stores[a["evaluations"]])) for a in content["answers"]]
+        )
 
     def __repr__(self) -> str:
-        reached = sum(a.reached for a in self)
+        most = 10
         rows = sum(a.n_evaluations for a in self)
-        head = (
-            f"{wording.count(len(self), 'answer')}, {reached} reached, "
-            f"{wording.count(rows, 'row')} of the model used"
-        )
-        shown = [
-            f"  {i}. {wording.sentence(a.best.changes, a.output, a.best.output, a.wanted)}"
-            f"{'' if a.reached else ' (' + a.status.replace('_', ' ') + ')'}"
-            for i, a in enumerate(self._answers[:_SHOWN])
-        ]
-        more = [f"  … and {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
-        return "\n".join([head, *shown, *more])
+        lines = [f"{self._count()}, {wording.count(rows, 'row')} of the model used"]
+        for i, a in enumerate(self._answers[:most]):
+            missed = "" if a.reached else f" ({a.status.replace('_', ' ')})"
+            lines.append(f"  {i}. {wording.sentence(a)}{missed}")
+        return "\n".join(lines + [f"  … and {len(self) - most} more"] * (len(self) > most))
+
+    def _count(self) -> str:
+        return f"{wording.count(len(self), 'answer')}, {sum(a.reached for a in self)} reached"
 
     def _repr_html_(self) -> str:
         lines = [
             [
                 str(i),
-                answer.status.replace("_", " "),
-                wording.number(answer.output),
-                wording.wish(answer.wanted),
-                wording.number(answer.best.output),
-                str(answer.n_evaluations),
-                wording.moves(answer.best.changes),
+                a.status.replace("_", " "),
+                wording.number(a.output),
+                wording.wish(a.wanted),
+                wording.number(a.best.output),
+                str(a.n_evaluations),
+                wording.moves(a.best.changes),
             ]
-            for i, answer in enumerate(self)
+            for i, a in enumerate(self)
         ]
-        reached = sum(a.reached for a in self)
-        title = f"{wording.count(len(self), 'answer')}, {reached} reached"
-        head = ["query", "status", "output", "wanted", "prediction", "rows", "changes"]
-        return markup.page(markup.paragraph(title), markup.table(head, lines, last_left=True))
+        head = ["query", "status", "output", "wanted", "best output", "rows", "changes"]
+        return markup.page(
+            markup.paragraph(self._count()), markup.table(head, lines, last_left=True)
+        )

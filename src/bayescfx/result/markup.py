@@ -14,43 +14,19 @@ _STYLE = (
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of plain text.
-
-    Examples
-    --------
-    >>> paragraph("a < b")
-    '<p>a &lt; b</p>'
-    """
+    """Return a paragraph of plain text."""
     return f"<p>{escape(text)}</p>"
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
-    """Return a table whose first column names its lines.
-
-    Parameters
-    ----------
-    head : sequence of str
-        Titles of the columns.
-    lines : sequence of sequence of str
-        One line each, as long as `head`.
-    last_left : bool, default False
-        The last column is text, from left to right.
-
-    Examples
-    --------
-    >>> "&lt;i&gt;" in table(["", "now"], [["<i>", "1"]])
-    True
-    """
-    titles = "".join(f'<th scope="col">{escape(t)}</th>' for t in head)
-    body = "".join(_line(line) for line in lines)
+    """Return a table whose first column names its lines; the last may be text, left-aligned."""
+    titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
+    body = ""
+    for name, *cells in lines:
+        rest = "".join(f"<td>{escape(text)}</td>" for text in cells)
+        body += f'<tr><th scope="row">{escape(name)}</th>{rest}</tr>'
     kind = ' class="last-left"' if last_left else ""
     return f"<table{kind}><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _line(cells: Sequence[str]) -> str:
-    name = f'<th scope="row">{escape(cells[0])}</th>'
-    rest = "".join(f"<td>{escape(text)}</td>" for text in cells[1:])
-    return f"<tr>{name}{rest}</tr>"
 
 
 def page(*parts: str) -> str:

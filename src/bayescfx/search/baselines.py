@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array
+from bayescfx.errors import SettingsError
 from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
@@ -161,10 +162,10 @@ def check_whole(name: str, value: int, least: int) -> None:
     """Raise unless a setting is a whole number of at least `least`."""
     given: object = value
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
+        raise SettingsError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
 
 
 def check_positive(name: str, value: float) -> None:
     """Raise unless a setting is a positive finite number."""
     if not (np.isfinite(value) and value > 0.0):
-        raise ValueError(f"`{name}` must be a positive number; got {value!r}.")
+        raise SettingsError(f"`{name}` must be a positive number; got {value!r}.")

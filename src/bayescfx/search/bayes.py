@@ -17,6 +17,7 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.arrays import Array, not_among
+from bayescfx.errors import SettingsError
 from bayescfx.propose.proposal import Acquisition, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.draws import fresh_rows
@@ -62,9 +63,9 @@ class BayesCFX:
 
     def __post_init__(self) -> None:
         if self.batch < 1:
-            raise ValueError(f"`batch` must be at least 1; got {self.batch!r}.")
+            raise SettingsError(f"`batch` must be at least 1; got {self.batch!r}.")
         if self.starts is not None and self.starts < 0:
-            raise ValueError(f"`starts` must be None or at least 0; got {self.starts!r}.")
+            raise SettingsError(f"`starts` must be None or at least 0; got {self.starts!r}.")
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""

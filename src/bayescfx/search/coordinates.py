@@ -39,7 +39,7 @@ class Coordinates:
         self.width = len(line) + 2 * len(self.cyclic) + len(self.categorical)
         # Which inputs are compared for equality.
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
-        self._periods = np.array([region.axes[j].period for j in self.cyclic])
+        self._periods = region.period[self.cyclic]
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
         # The coordinates at equally spaced codes, and how much they rise from cell to cell.
         self._table = np.empty((len(line), CELLS + 1))

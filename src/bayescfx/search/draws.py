@@ -20,7 +20,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
 
     def new(rows: Array) -> Iterator[Array]:
         for row, key in zip(rows, row_keys(rows), strict=True):
-            if key not in seen and known.find(key) is None:
+            if key not in seen and key not in known.index:
                 seen.add(key)
                 yield row
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.features import Categorical, Moment, Ordinal, code_range
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.proposal import propose
 from bayescfx.search.objectives import Posterior
@@ -93,18 +92,9 @@ def _steps(region: Region, X: Array, features: Indices, codes: Array) -> tuple[A
 
 def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
     """Yield the region without one of its rules, for each."""
-    for i, rule in enumerate(region.rules):
-        rest = (*region.rules[:i], *region.rules[i + 1 :])
-        yield f"rule '{rule.label}'", replace(region, rules=rest)
-    for i, block in enumerate(region.blocks):
-        named = " and ".join(repr(region.names[j]) for j in block)
-        rest_blocks = (*region.blocks[:i], *region.blocks[i + 1 :])
-        yield f"moving {named} together", replace(region, blocks=rest_blocks)
-    for i, (j, _) in enumerate(region.bounds):
-        rest_bounds = (*region.bounds[:i], *region.bounds[i + 1 :])
-        yield f"limit on {region.names[j]!r}", replace(region, bounds=rest_bounds)
-    if region.near is not None:
-        yield f"rule '{region.near.label}'", replace(region, near=None)
+    for rule in region.rules:
+        if rule.words.limit:
+            yield rule.words.limit, region.without(rule)
 
 
 def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
@@ -146,8 +136,8 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps of feature `j` beyond either of its ends, or to levels that others have tried."""
     axis, feature = region.axes[j], region.schema.features[region.names[j]]
-    first, last = code_range(feature)
-    if axis.unordered or axis.period:
+    first, last = feature.code_range
+    if not feature.ordered:
         every = np.arange(first, last + 1.0, axis.step or 1.0)
         assert axis.choices is not None  # levels and cyclic integers are always listed
         other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
@@ -157,7 +147,7 @@ def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps
         return
     amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), axis.step)
     for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
-        if not (isinstance(feature, Ordinal) and limit == end):  # else there are no more levels
+        if not (feature.levelled and limit == end):  # else there are no more levels
             wider = _wider(axis, side, limit, amount)
             yield _beyond(region, _with_axis(region, j, wider), j, side, tops, limit, amount)
 
@@ -222,10 +212,10 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
     """Return a limit in words, and whether anybody set it: nobody set the end of a feature."""
     name = region.names[j]
     feature = region.schema.features[name]
-    if isinstance(feature, Ordinal):
+    if feature.levelled:
         return _levels_words(region, j), True
-    value = str(feature.time(end)) if isinstance(feature, Moment) else f"{end:.6g}"
-    if end != code_range(feature)[side > 0]:
+    [value] = feature.say(end)
+    if end != feature.code_range[side > 0]:
         return f"limit on {name!r} ({'at most' if side > 0 else 'at least'} {value})", True
     data = region.data[:, j]
     of_data = len(data) and end == (np.nanmax(data) if side > 0 else np.nanmin(data))
@@ -236,10 +226,6 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
 def _levels_words(region: Region, j: int) -> str:
     feature = region.schema.features[region.names[j]]
     choices = region.choices[j]
-    codes = [] if choices is None else [int(code) for code in choices]
-    if isinstance(feature, Categorical | Ordinal):
-        shown = [repr(feature.levels[code]) for code in codes]
-    else:
-        shown = [str(code) for code in codes]
-    more = ", …" if len(shown) > 5 else ""
-    return f"limit on {region.names[j]!r} (only {', '.join(shown[:5])}{more})"
+    codes = [] if choices is None else choices.tolist()
+    more = ", …" if len(codes) > 5 else ""
+    return f"limit on {region.names[j]!r} (only {', '.join(feature.say(*codes[:5]))}{more})"

@@ -11,7 +11,6 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import ModelError
-from bayescfx.features import Integer, Real
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
@@ -91,7 +90,7 @@ class Slopes:
         else:
             slope = np.asarray(found, dtype=float)
             every, kinds = [c.name for c in region.schema.columns], region.schema.features
-            numeric = [c for c in every if isinstance(kinds.get(c), Real | Integer)]
+            numeric = [c for c in every if c in kinds and kinds[c].numeric]
             given = [c for c in (every, numeric) if slope.shape == (len(X), len(c))]
             if not given:
                 raise ModelError(

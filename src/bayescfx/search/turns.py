@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop
-from bayescfx.search.question import Ending, LoneSearch, Question, Rounds, RoundSearch, Search
+from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
+from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
-
-Stopped: TypeAlias = Ending | Literal["budget", "timeout", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,10 @@ class Turns:
     listener: Listener | None  # hears of each question and round; all searches end if it raises
     labels: Sequence[int]  # which query each question belongs to
     halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
-    endings: dict[int, Stopped] = field(default_factory=dict)
+    endings: dict[int, Stopped] = field(default_factory=dict)  # by position, of those that ended
 
-    def run(self) -> list[Stopped]:
-        """Return why each search ended."""
-        self.endings = dict.fromkeys(range(len(self.questions)), "interrupted")
+    def run(self) -> None:
+        """Run every search to its end, or until somebody wants no more."""
         rounds: list[Rounds] = []
         try:
             if not isinstance(self.search, RoundSearch):
@@ -99,14 +96,9 @@ class Turns:
                         self._hear(i)
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
-        except Exception as error:
-            # What was evaluated until then is not lost.
-            vars(error).setdefault("evaluations", self.evaluator.evaluations)
-            raise
         finally:
             for generator in rounds:
                 generator.close()
-        return list(self.endings.values())
 
     def _next(self, i: int, rounds: Rounds, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when it has ended."""

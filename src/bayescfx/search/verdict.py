@@ -9,7 +9,7 @@ hardly be sampled: what was not found there may still be there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,6 @@ from bayescfx.search.objectives import confidence_bound
 from bayescfx.search.question import Question, misses
 from bayescfx.search.surrogate import Surrogate, surrogate_of
 from bayescfx.space.region import Region
-from bayescfx.space.rules import FunctionRule
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 
 OPTIMISM = 2.0  # how many deviations are hoped for
@@ -60,10 +59,10 @@ def hidden(region: Region, rng: np.random.Generator) -> bool:
     Allowed rows of such a region are found by walking from one to the next. Rules given as text
     don't count: rows are projected onto them.
     """
-    texts = tuple(rule for rule in region.rules if not isinstance(rule, FunctionRule))
-    if len(texts) == len(region.rules):
+    opaque = [rule for rule in region.rules if rule.opaque]
+    if not opaque:
         return False
-    open_ = replace(region, rules=texts)
+    open_ = region.without(*opaque)
     drawn = (sample(open_, _DRAWS, rng), background_rows(open_, _DRAWS, rng))
     return max(float(region.contains(X).mean()) for X in drawn if len(X)) < WORTHWHILE
 

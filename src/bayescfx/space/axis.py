@@ -7,147 +7,112 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
+from bayescfx.features import Feature
 
-MOST_CHOICES = 10_000
+MOST_CHOICES = 10_000  # grids with more points are not listed
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The allowed codes of one feature, seen from the query's code.
+    """The allowed codes of one feature, seen from the query's code, which is always allowed."""
 
-    Parameters
-    ----------
-    query : float
-        The query's code; always allowed.
-    low, high : float
-        Limits of the other allowed codes; empty if ``low > high``.
-    choices : ndarray, optional
-        All allowed codes, sorted, the query's included, if there are finitely many.
-    step, anchor : float
-        Grid of the other codes; step 0 means continuous.
-    decimals : int, optional
-        Decimals grid points are rounded to.
-    unit : float
-        Grid points are whole multiples of ``1 / unit`` (microseconds for times); 0: no rounding.
-    narrow : numpy float type, optional
-        Codes must be exact in this narrower type; `low` and `high` already are.
-    unordered : bool
-        Levels without order.
-    period : float
-        Length of the circle of a cyclic feature; 0 for others.
-    movable : bool
-        Whether the feature may move at all.
-    """
-
+    feature: Feature
     query: float
-    low: float
+    low: float  # limits of the other allowed codes; none if low > high
     high: float
-    choices: Array | None = None
-    step: float = 0.0
-    anchor: float = 0.0
-    decimals: int | None = None
-    unit: float = 0.0
-    narrow: type[np.floating[Any]] | None = None
-    unordered: bool = False
-    period: float = 0.0
+    choices: Array | None = None  # all allowed codes, sorted, the query's included, if listed
+    narrow: type[np.floating[Any]] | None = None  # codes must be exact in this narrower type
     movable: bool = True
+
+    @property
+    def step(self) -> float:
+        """Grid step; 0 where continuous."""
+        return self.feature.code_step
+
+    @property
+    def anchor(self) -> float:
+        """The code from which steps count."""
+        return self.query if self.feature.floating else self.feature.code_range[0]
 
     @property
     def free(self) -> bool:
         """Whether any code but the query's is allowed."""
         if not self.movable or np.isnan(self.query):
             return False
+        return self.low <= self.high if self.choices is None else len(self.choices) > 1
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest allowed code, the query's included."""
+        if not self.free:
+            return self.query, self.query
         if self.choices is not None:
-            return len(self.choices) > 1
-        return self.low <= self.high
+            return self.choices[0], self.choices[-1]
+        return min(self.low, self.query), max(self.high, self.query)
 
     @property
-    def continuous(self) -> bool:
-        """Whether clipping is the nearest allowed code."""
-        plain = self.choices is None and not self.step and self.narrow is None
-        return plain and self.low <= self.query <= self.high
+    def listed(self) -> Array | None:
+        """All allowed codes, if there are at most 10,000."""
+        if not self.free:
+            return np.array([self.query])
+        few = self.choices is not None and len(self.choices) <= MOST_CHOICES
+        return self.choices if few else None
 
     @property
-    def regular(self) -> bool:
-        """Whether rounding to whole steps and clipping is the nearest allowed code."""
-        whole = self.step > 0 and float(self.step).is_integer() and float(self.anchor).is_integer()
-        if not whole or self.period or self.narrow is not None or self.decimals or self.unit:
-            return False
-        if self.choices is None or not self.low <= self.query <= self.high:
-            return False
-        return len(self.choices) == round((self.high - self.low) / self.step) + 1
+    def snapping(self) -> str:
+        """How to find the nearest allowed code: "clip" it, "round" and clip it, or "look"."""
+        if not self.free:
+            return "clip"
+        if self.narrow is not None or not self.low <= self.query <= self.high:
+            return "look"
+        if self.choices is None:
+            return "look" if self.step else "clip"
+        if not self.feature.even or self.feature.period:
+            return "look"
+        every = round((self.high - self.low) / self.step) + 1
+        return "round" if len(self.choices) == every else "look"
 
     def snap(self, x: Array) -> Array:
         """Return the nearest allowed code for each of `x`, shape (n,)."""
-        if self.choices is not None:
-            return self._nearest_choice(x)
-        inside = self._on_grid(np.clip(x, self.low, self.high))
-        if self.low <= self.query <= self.high and not self.step:
-            return inside
-        return np.where(np.abs(x - self.query) <= np.abs(x - inside), self.query, inside)
-
-    def _nearest_choice(self, x: Array) -> Array:
         choices = self.choices
-        assert choices is not None
-        if self.period:  # the nearest on the circle
-            start = choices[0]
-            turned = start + np.mod(x - start, self.period)
-            around = np.append(choices, start + self.period)
-            found = around[_nearest(around, turned)]
-            return np.where(found == start + self.period, start, found)
-        return choices[_nearest(choices, x)]
+        if choices is None:
+            inside = self._on_grid(np.clip(x, self.low, self.high))
+            if self.low <= self.query <= self.high and not self.step:
+                return inside
+            return np.where(np.abs(x - self.query) <= np.abs(x - inside), self.query, inside)
+        period = self.feature.period
+        if period:  # on a circle the first code comes once more after the last
+            x = choices[0] + np.mod(x - choices[0], period)
+            choices = np.append(choices, choices[0] + period)
+        if len(choices) == 1:
+            return np.full(len(x), choices[0])
+        right = np.searchsorted(choices, x).clip(1, len(choices) - 1)
+        right -= x - choices[right - 1] <= choices[right] - x
+        return choices[np.where(right == len(choices) - 1, 0, right) if period else right]
 
     def _on_grid(self, x: Array) -> Array:
         if self.step:
-            x = self.anchor + np.rint((x - self.anchor) / self.step) * self.step
-            if self.decimals is not None:
-                x = np.round(x, self.decimals)
-            if self.unit:
-                x = np.rint(x * self.unit) / self.unit
+            x = self.feature.grid(np.rint((x - self.anchor) / self.step), self.anchor)
         if self.narrow is not None:
             with np.errstate(over="ignore"):
                 x = x.astype(self.narrow).astype(np.float64)
         return np.clip(x, self.low, self.high)
 
-    def others(self) -> Array:
-        """Return the allowed codes other than the query's; finite features only."""
-        assert self.choices is not None
-        others: Array = self.choices[self.choices != self.query]
-        return others
-
     def draw(self, n: int, rng: np.random.Generator, side: int = 0, *, moved: bool) -> Array:
-        """Return `n` uniform draws.
-
-        Parameters
-        ----------
-        side : {-1, 0, 1}
-            Only below, anywhere, only above the query.
-        moved : bool
-            Whether the query's own code is left out.
-        """
+        """Return `n` uniform draws, on one side of the query or with its own code left out."""
         if self.choices is not None:
-            pool = self.others() if moved else self.choices
+            pool = self.choices[self.choices != self.query] if moved else self.choices
             if side:
                 pool = pool[(pool - self.query) * side > 0]
             return pool[rng.integers(len(pool), size=n)]
         low = max(self.low, self.query) if side > 0 else self.low
         high = min(self.high, self.query) if side < 0 else self.high
-        drawn = self._on_grid(rng.uniform(low, high, size=n))
-        return drawn
+        return self._on_grid(rng.uniform(low, high, size=n))
 
     def room(self, side: int) -> bool:
         """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
         if self.choices is not None:
             return bool(((self.choices - self.query) * side > 0).any())
-        return self.low <= self.high and (
-            self.high > self.query if side > 0 else self.low < self.query
-        )
-
-
-def _nearest(sorted_codes: Array, x: Array) -> Indices:
-    right = np.searchsorted(sorted_codes, x).clip(1, max(1, len(sorted_codes) - 1))
-    if len(sorted_codes) == 1:
-        return np.zeros(len(x), dtype=np.intp)
-    nearer_left = x - sorted_codes[right - 1] <= sorted_codes[right] - x
-    return np.asarray(right - nearer_left)
+        beyond = self.high > self.query if side > 0 else self.low < self.query
+        return beyond and self.low <= self.high

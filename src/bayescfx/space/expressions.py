@@ -54,13 +54,7 @@ class Comparison:
         return {self.names[node.id] for node in found if isinstance(node, ast.Name)}
 
     def holds(self, values: Callable[[Hashable], Array]) -> Mask:
-        """Return where the comparison holds.
-
-        Parameters
-        ----------
-        values : callable
-            Feature name to its raw values, shape (n,).
-        """
+        """Return where the comparison holds; `values` are a feature's raw values, shape (n,)."""
         with np.errstate(all="ignore"):  # 1/0 is inf or nan, and nan satisfies nothing
             left = _value(self.left, self.names, values)
             right = _value(self.right, self.names, values)
@@ -92,18 +86,7 @@ class Comparison:
 
 
 def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, ...]:
-    """Return the comparisons that `text` states.
-
-    Parameters
-    ----------
-    text : str
-        Comparisons with ``<= >= < > ==``, chained or joined by ``and``.
-    features : tuple of names
-
-    Raises
-    ------
-    SpaceError
-        If the text is no such rule, or names an unknown feature.
+    """Return the comparisons that `text` states, chained or joined by ``and``.
 
     Examples
     --------

@@ -2,56 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature
-from bayescfx.space.terms import Terms
+from bayescfx.space.schema import one_hot
+
+if TYPE_CHECKING:
+    from bayescfx.space.space import Space
 
 
-def regroup(terms: Terms, name: Hashable, members: tuple[Hashable, ...]) -> dict[str, Any]:
-    """Return schema, scale and background with `members` merged into the feature `name`.
+def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
+    """Return the space in which one-hot columns are one feature with the columns as levels.
 
-    The feature takes the place of its first column; its levels are the column names. Background
-    rows that have not exactly one 1 are left out.
+    Group columns before saying anything else about them.
+
+    Parameters
+    ----------
+    name : hashable
+        Name of the new feature.
+    columns : iterable of column names
     """
-    _check(terms, name, members)
-    schema, scale, background = terms.schema, terms.scale, terms.background
+    members = tuple(space.name(column) for column in columns)
+    _check(space, name, members)
+    schema, background = space.schema, space.background
+    places = [schema.positions[column] for column in members]
     features: dict[Hashable, Feature] = {}
-    kept = []
-    for j, (feature_name, feature) in enumerate(schema.features.items()):
-        if feature_name == next(iter(c for c in schema.names if c in members)):
+    kept = []  # the feature takes the place of its first column
+    for j, (own_name, feature) in enumerate(schema.features.items()):
+        if j == min(places):
             features[name] = Categorical(members)
-            kept.append(j)
-        elif feature_name not in members:
-            features[feature_name] = feature
-            kept.append(j)
+        elif j not in places:
+            features[own_name] = feature
+        else:
+            continue
+        kept.append(j)
     merged = replace(schema, features=features, groups={**schema.groups, name: members})
-    # the columns' own codes are 0 and 1, booleans included
-    block = background[:, [schema.positions[column] for column in members]]
-    good = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
+    block = background[:, places]  # the columns' own codes are 0 and 1, booleans included
+    good = one_hot(block)  # other rows are left out
     if len(background) and not good.any():
         raise SpaceError(f"no row of the data has exactly one 1 in the group {name!r}.")
     at = merged.positions[name]
-    rows = background[good][:, kept]
-    rows[:, at] = block[good].argmax(axis=1)
-    new_scale = scale[kept]
-    new_scale[at] = 1.0
-    return {"schema": merged, "scale": np.asarray(new_scale), "background": rows}
+    rows, scale = background[good][:, kept], space.scale[kept]
+    rows[:, at], scale[at] = block[good].argmax(axis=1), 1.0
+    return space.changed(schema=merged, scale=np.asarray(scale), background=rows)
 
 
-def _check(terms: Terms, name: Hashable, members: tuple[Hashable, ...]) -> None:
+def _check(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:
     if len(members) < 2 or len(set(members)) < len(members):
         raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
-    if name in terms.schema.names and name not in members:
+    if name in space.schema.names and name not in members:
         raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
-    if terms.rules or terms.derived or terms.blocks or terms.near or terms.limits:
+    if any(rule.most_changes is None for rule in space.rules):
         raise SpaceError("`group` must come first. Group columns before stating any rule.")
-    for column in members:
-        codec = terms.schema.codecs.get(column)
-        if codec is None or codec.column.kind not in "biuf":
-            raise SpaceError(f"{column!r} must be a column of 0 and 1 to be in a group.")
+    columns = {column.name: column for column in space.schema.columns}
+    for member in members:
+        if member in space.schema.groups or columns[member].kind not in "biuf":
+            raise SpaceError(f"{member!r} must be a column of 0 and 1 to be in a group.")

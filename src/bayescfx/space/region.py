@@ -1,162 +1,131 @@
 """A `Region`: the space seen from one query.
 
-The contract between space, propose and search. Rows are codes of shape (n, d); see `Grid` for
-limits and distance. Rules are checked on raw values, and only for rows that pass the cheap checks.
+The contract between space, propose and search. Rows are codes of shape (n, d). Rules are checked
+on raw values, and only for rows that pass the cheap checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TypeAlias
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.space.axis import MOST_CHOICES, Axis
-from bayescfx.space.limits import Limits
-from bayescfx.space.near import NearAll, NearHere
-from bayescfx.space.rules import Cost, Derived, FunctionRule, TextRule
-from bayescfx.space.schema import Own, Rows, Schema
+from bayescfx.errors import QueryError, SpaceWarning
+from bayescfx.space.axis import Axis
+from bayescfx.space.cost import Cost
+from bayescfx.space.rule import Rule
+from bayescfx.space.rules.limits import Limits, limits_of
+from bayescfx.space.schema import Own, Schema
+from bayescfx.tables import Rows
 
-Test: TypeAlias = Callable[[Array], Mask]
+if TYPE_CHECKING:
+    from bayescfx.space.space import Space
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Region:
-    """Where a counterfactual of one query may lie; made by ``space.around(query)``.
+    """Where a counterfactual of one query may lie; made by ``space.around(query)``."""
 
-    Parameters
-    ----------
-    axes : tuple of Axis
-        Allowed codes per feature.
-    scale : ndarray of shape (d,)
-        One unit of change for the distance.
-    max_changes : int or None
-        The l0 bound.
-    schema : Schema
-        The user's table.
-    own : Own
-        The query's own cells.
-    data : ndarray of shape (m, d)
-        Background rows, as codes.
-    cost : Cost
-        What moving costs; its weight is not part of `distance`.
-    rules : tuple of TextRule or FunctionRule
-    derived : tuple of Derived
-    blocks : tuple of tuple of int
-        Features that move together.
-    bounds : tuple of (position, Limits)
-        What the user said of derived features.
-    near : NearHere or NearAll, optional
-        The data to stay close to.
-    """
+    axes: tuple[Axis, ...]  # allowed codes per feature
+    scale: Array  # (d,) one unit of change for the distance
+    max_changes: int | None  # the l0 bound
+    schema: Schema  # the user's table
+    own: Own  # the query's own cells
+    data: Array  # (m, d) background rows
+    cost: Cost  # what moving costs; its weight is not part of `distance`
+    rules: tuple[Rule, ...] = ()  # what is to be tested beyond the axes, cheap ones first
 
-    axes: tuple[Axis, ...]
-    scale: Array
-    max_changes: int | None
-    schema: Schema
-    own: Own
-    data: Array
-    cost: Cost
-    rules: tuple[TextRule | FunctionRule, ...] = ()
-    derived: tuple[Derived, ...] = ()
-    blocks: tuple[tuple[int, ...], ...] = ()
-    bounds: tuple[tuple[int, Limits], ...] = ()
-    near: NearHere | NearAll | None = None
+    # computed from these
+    names: tuple[Hashable, ...] = field(init=False)  # features in the order of the codes
+    query: Array = field(init=False)  # (d,) the query's codes
+    free: Indices = field(init=False)  # positions of the features that may move
+    low: Array = field(init=False)  # (d,) lowest allowed code; the query's where it can't move
+    high: Array = field(init=False)
+    step: Array = field(init=False)  # (d,) grid step; 0 where continuous
+    categorical: Mask = field(init=False)  # (d,) unordered levels
+    cyclic: Mask = field(init=False)  # (d,) on a circle
+    period: Array = field(init=False)  # (d,) its length, or 0
+    choices: tuple[Array | None, ...] = field(init=False)  # allowed codes, if at most 10,000
+    weight: Array = field(init=False)  # (d,) what a unit of change costs
+    blocks: tuple[tuple[int, ...], ...] = field(init=False)  # features that move together
+    derived: tuple[tuple[int, Rule], ...] = field(init=False)  # recomputed columns
+    recomputed: Mask = field(init=False)  # (d,) they never count as changes
+    A: Array = field(init=False)  # (rules, d) linear rules over codes, A x <= b
+    b: Array = field(init=False)  # (rules,)
+
+    _missing: Mask = field(init=False)
+    _counted: Mask = field(init=False)  # what may count as a change
+    _inverse: Array = field(init=False)  # cost of one code unit; 0 where fixed
+    _filled: Array = field(init=False)  # the query, 0 where missing
+    _bounds: tuple[Array, Array] = field(init=False)  # for one clip; derived ones are let through
+    _steps: tuple[Mask, Array, Array] | None = field(init=False)  # where rounding is enough
+    _others: list[int] = field(init=False)  # where neither clipping nor rounding is
+
+    def __post_init__(self) -> None:
+        names, places = self.schema.names, self.schema.positions
+        numbers, masks, choices = [], [], []
+        for name, axis in zip(names, self.axes, strict=True):
+            (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
+            weight = float(self.cost.per_feature.get(name, 1.0))
+            numbers.append((axis.query, low, high, axis.step, feature.period, weight, axis.anchor))
+            masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
+            choices.append(axis.listed)
+        query, low, high, step, period, weight, anchor = np.array(
+            numbers, dtype=np.float64
+        ).T.copy()
+        free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
+        recomputed, missing = np.zeros(len(names), dtype=np.bool_), np.isnan(query)
+        blocks, derived = [], []
+        for rule in self.rules:
+            if rule.block:
+                blocks.append(tuple(places[name] for name in rule.block))
+            if rule.derives is not None:
+                derived.append((places[rule.derives], rule))
+                recomputed[places[rule.derives]] = True
+        vars(self).update(
+            names=names,
+            query=query,
+            free=np.flatnonzero(free),
+            low=low,
+            high=high,
+            step=step,
+            categorical=categorical,
+            cyclic=period > 0,
+            period=period,
+            choices=tuple(choices),
+            weight=weight,
+            blocks=tuple(blocks),
+            derived=tuple(derived),
+            recomputed=recomputed,
+            _missing=missing,
+            _counted=~recomputed & ~missing,
+            _inverse=np.where(categorical, weight, weight / self.scale) * free,
+            _filled=np.nan_to_num(query),
+            _bounds=(np.where(recomputed, -np.inf, low), np.where(recomputed, np.inf, high)),
+            _steps=(rounded, anchor, np.where(rounded, step, 1.0)) if rounded.any() else None,
+            _others=np.flatnonzero(other).tolist(),
+        )
+        linear: list[tuple[Array, float]] = []
+        for rule in self.rules:
+            linear += rule.halfspaces(self)
+        normals, bounds = zip(*linear, strict=True) if linear else (np.empty((0, len(names))), ())
+        vars(self).update(A=np.array(normals), b=np.array(bounds, dtype=np.float64))
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
-    @property
-    def names(self) -> tuple[Hashable, ...]:
-        """Feature names in the order of the codes."""
-        return self.schema.names
-
-    @property
-    def norm(self) -> float:
-        """The p of the distance; 0 counts changes."""
-        return self.cost.norm
-
-    @cached_property
-    def weight(self) -> Array:
-        """What a unit of change costs, shape (d,)."""
-        return np.array([float(self.cost.per_feature.get(name, 1.0)) for name in self.names])
-
-    @cached_property
-    def recomputed(self) -> Mask:
-        """Features that are recomputed and never count as changes, shape (d,)."""
-        derived = {rule.name for rule in self.derived}
-        return np.array([name in derived for name in self.names])
-
-    # ── limits, grid, levels, the l0 bound and the distance ──
-
-    @cached_property
-    def query(self) -> Array:
-        """The query's codes, shape (d,)."""
-        return np.array([axis.query for axis in self.axes])
-
-    @cached_property
-    def free(self) -> Indices:
-        """Positions of the features that may move."""
-        return np.flatnonzero([axis.free for axis in self.axes])
-
-    @cached_property
-    def low(self) -> Array:
-        """Lowest allowed code per feature; the query's where it can't move."""
-        return self._ends(0)
-
-    @cached_property
-    def high(self) -> Array:
-        """Highest allowed code per feature; the query's where it can't move."""
-        return self._ends(-1)
-
-    def _ends(self, end: int) -> Array:
-        found = self.query.copy()
-        for j in self.free:
-            axis = self.axes[j]
-            if axis.choices is not None:
-                found[j] = axis.choices[end]
-            else:
-                found[j] = min(axis.low, axis.query) if end == 0 else max(axis.high, axis.query)
-        return found
-
-    @cached_property
-    def step(self) -> Array:
-        """Grid step per feature; 0 where continuous."""
-        return np.array([axis.step for axis in self.axes])
-
-    @cached_property
-    def categorical(self) -> Mask:
-        """Features with unordered levels."""
-        return np.array([axis.unordered for axis in self.axes], dtype=np.bool_)
-
-    @cached_property
-    def cyclic(self) -> Mask:
-        """Features on a circle."""
-        return self._period > 0
-
-    @cached_property
-    def choices(self) -> tuple[Array | None, ...]:
-        """Allowed codes per feature where finite and at most 10,000, else None."""
-        return tuple(
-            np.array([axis.query])
-            if not axis.free
-            else None
-            if axis.choices is None or len(axis.choices) > MOST_CHOICES
-            else axis.choices
-            for axis in self.axes
-        )
-
     @cached_property
     def size(self) -> float:
         """Number of distinct points under limits, grid and the l0 bound; may be infinite."""
-        others = [
-            np.inf if (c := self.axes[j].choices) is None else float(len(c) - 1) for j in self.free
-        ]
+        listed = [self.axes[j].choices for j in self.free]
+        others = [np.inf if codes is None else len(codes) - 1.0 for codes in listed]
         if self.max_changes is None:
-            return float(np.prod([1.0, *(n + 1 for n in others)]))
+            return float(np.prod(np.array(others) + 1.0))
         # elementary symmetric polynomials: points with exactly 0, 1, ... changes
         counts = [1.0] + [0.0] * min(self.max_changes, len(others))
         for n in others:
@@ -164,64 +133,30 @@ class Region:
                 counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
         return float(sum(counts))
 
-    @cached_property
-    def _period(self) -> Array:
-        return np.array([axis.period for axis in self.axes])
-
-    @cached_property
-    def _frame(self) -> tuple[Array, Array]:
-        """Limits for one clip of all features; derived ones are let through."""
-        low = np.where(self.recomputed, -np.inf, self.low)
-        return low, np.where(self.recomputed, np.inf, self.high)
-
-    @cached_property
-    def _rounding(self) -> tuple[Mask, Array, Array] | None:
-        """Features on a regular grid with their anchors and steps; None if there are none."""
-        regular = np.array([axis.free and axis.regular for axis in self.axes])
-        if not regular.any():
-            return None
-        anchor = np.array([axis.anchor if axis.regular else 0.0 for axis in self.axes])
-        return regular, anchor, np.where(regular, self.step, 1.0)
-
-    @cached_property
-    def _irregular(self) -> tuple[int, ...]:
-        """Features whose nearest allowed code needs more than rounding and clipping."""
-        return tuple(
-            int(j) for j in self.free if not self.axes[j].regular and not self.axes[j].continuous
-        )
+    # ── limits, grid and the l0 bound ──
 
     def on_grid(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
         snapped = X
-        if self._rounding is not None:
-            regular, anchor, step = self._rounding
-            snapped = np.where(regular, anchor + np.rint((X - anchor) / step) * step, X)
-        snapped = np.clip(snapped, *self._frame)
-        for j in self._irregular:
+        if self._steps is not None:
+            rounded, anchor, step = self._steps
+            snapped = np.where(rounded, anchor + np.rint((X - anchor) / step) * step, X)
+        snapped = np.clip(snapped, *self._bounds)
+        for j in self._others:
             snapped[:, j] = self.axes[j].snap(X[:, j])
         return snapped
 
     def within(self, X: Array) -> Mask:
         """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
         same = self.on_grid(X) == X
-        missing = self._missing
-        if missing.any():
-            same |= missing & np.isnan(X)
-        if self.recomputed.any():
+        if self._missing.any():
+            same |= self._missing & np.isnan(X)
+        if self.derived:
             same |= self.recomputed
         inside: Mask = same.all(axis=1)
         if self.max_changes is not None:
             inside &= self.changes(X).sum(axis=1) <= self.max_changes
         return inside
-
-    @cached_property
-    def _missing(self) -> Mask:
-        return np.isnan(self.query)
-
-    @cached_property
-    def _counted(self) -> Mask:
-        counted = ~self.recomputed
-        return counted & ~self._missing
 
     def changes(self, X: Array) -> Mask:
         """Return which features differ from the query, derived ones not counted; shape (n, d)."""
@@ -230,17 +165,22 @@ class Region:
             changed &= self._counted
         return changed
 
-    @cached_property
-    def _inverse(self) -> Array:
-        """Cost of one code unit; 0 for features that can't move."""
-        inverse = np.zeros(len(self.axes))
-        inverse[self.free] = (self.weight / self.scale)[self.free]
-        inverse[self.categorical & (inverse > 0)] = self.weight[self.categorical & (inverse > 0)]
-        return inverse
+    def listing(self) -> Array:
+        """Return every point under limits, grid and the l0 bound; check `size` first."""
+        rows = self.query[None, :]
+        used = np.zeros(1, dtype=np.intp)
+        bound = len(self.free) if self.max_changes is None else self.max_changes
+        for j in self.free:
+            codes = self.axes[j].choices
+            assert codes is not None  # the size is finite
+            others, base = codes[codes != self.query[j]], rows[used < bound]
+            moved = np.repeat(base, len(others), axis=0)
+            moved[:, j] = np.tile(others, len(base))
+            count = np.repeat(used[used < bound] + 1, len(others))
+            rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
+        return rows
 
-    @cached_property
-    def _filled(self) -> Array:
-        return np.nan_to_num(self.query)
+    # ── the distance ──
 
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
@@ -251,181 +191,75 @@ class Region:
             delta[:, self.categorical] = delta[:, self.categorical] != 0
         if self.cyclic.any():
             turn = delta[:, self.cyclic]
-            delta[:, self.cyclic] = np.minimum(turn, self._period[self.cyclic] - turn)
+            delta[:, self.cyclic] = np.minimum(turn, self.period[self.cyclic] - turn)
         delta *= self._inverse
         return delta
 
     def distance(self, X: Array) -> Array:
         """Return the cost of moving from the query to each row, its weight not included."""
-        units = self.units(X)
-        if self.norm == 1:
+        units, norm = self.units(X), self.cost.norm
+        if norm == 1:
             return np.asarray(units.sum(axis=1))
-        if self.norm == 0:
+        if norm == 0:
             return np.asarray((self.changes(X) * self.weight).sum(axis=1))
         # scaled by the largest, or the power overflows
         largest = units.max(axis=1, initial=0.0)
         safe = np.where(largest > 0, largest, 1.0)
-        powers = ((units / safe[:, None]) ** self.norm).sum(axis=1)
-        return np.asarray(largest * powers ** (1 / self.norm))
+        powers = ((units / safe[:, None]) ** norm).sum(axis=1)
+        return np.asarray(largest * powers ** (1 / norm))
 
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
+        norm = self.cost.norm
         direction = np.sign(np.where(self._missing, 0.0, X - self._filled))
         if self.cyclic.any():
             delta = X[:, self.cyclic] - self.query[self.cyclic]
-            far = np.abs(delta) > self._period[self.cyclic] / 2
+            far = np.abs(delta) > self.period[self.cyclic] / 2
             direction[:, self.cyclic] *= np.where(far, -1.0, 1.0)
         slope = direction * np.where(self.categorical, 0.0, self._inverse)
-        if self.norm == 1:
+        if norm == 1:
             return slope
-        if self.norm == 0:
+        if norm == 0:
             return np.zeros_like(X)
         total = self.distance(X)[:, None]
         safe = np.where(total > 0, total, 1.0)
-        return np.asarray(slope * (self.units(X) / safe) ** (self.norm - 1))
-
-    def trimmed(self, X: Array, limit: int | None) -> Array:
-        """Return the rows with only the `limit` largest changes kept, the rest as in the query."""
-        if limit is None:
-            return X
-        changed = self.changes(X)
-        over = changed.sum(axis=1) > limit
-        if not over.any():
-            return X
-        X = X.copy()
-        size = np.where(changed[over], self.units(X[over]), -1.0)
-        order = np.argsort(-size, axis=1, kind="stable")
-        drop = order[:, limit:]
-        rows = np.flatnonzero(over)[:, None]
-        dropped = changed[rows, drop]
-        X[rows, drop] = np.where(dropped, self.query[drop], X[rows, drop])
-        return X
-
-    def listing(self) -> Array:
-        """Return every point under limits, grid and the l0 bound; check `size` first."""
-        rows = self.query[None, :]
-        used = np.zeros(1, dtype=np.intp)
-        bound = len(self.free) if self.max_changes is None else self.max_changes
-        for j in self.free:
-            others = self.axes[j].others()
-            base = rows[used < bound]
-            moved = np.repeat(base, len(others), axis=0)
-            moved[:, j] = np.tile(others, len(base))
-            count = np.repeat(used[used < bound] + 1, len(others))
-            rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
-        return rows
+        return np.asarray(slope * (self.units(X) / safe) ** (norm - 1))
 
     # ── rules ──
 
-    @cached_property
-    def A(self) -> Array:
-        """Linear rules over codes, ``A x <= b``; shape (rules, d)."""
-        rows = [a for a, _ in self._halfspaces]
-        return np.array(rows).reshape(len(rows), len(self.query))
-
-    @cached_property
-    def b(self) -> Array:
-        """Right-hand sides of the linear rules, shape (rules,)."""
-        return np.array([bound for _, bound in self._halfspaces])
-
-    @cached_property
-    def _halfspaces(self) -> list[tuple[Array, float]]:
-        found: list[tuple[Array, float]] = []
-        for rule in self.rules:
-            if isinstance(rule, TextRule):
-                found += rule.halfspaces(self.schema.features)
-        return found
-
-    @cached_property
+    @property
     def ruled(self) -> bool:
         """Whether anything but limits, grid and the l0 bound restricts the region."""
-        return bool(self.rules or self.derived or self.blocks or self.near)
+        return bool(self.rules)
 
-    # ── tests ──
+    @cached_property
+    def curved(self) -> bool:
+        """Whether rules other than linear ones restrict the continuous features."""
+        return self.ruled and any(rule.curved(self) for rule in self.rules)
+
+    def without(self, *rules: Rule) -> Region:
+        """Return the region with some of its rules left out."""
+        gone = {id(rule) for rule in rules}
+        return replace(self, rules=tuple(rule for rule in self.rules if id(rule) not in gone))
 
     def contains(self, X: Array) -> Mask:
-        """Return which rows satisfy everything: limits, grid, l0, directions, every rule.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-        """
+        """Return which rows ``(n, d)`` satisfy everything: limits, grid, l0, every rule."""
         inside = self.within(X)
-        for _, test in self.tests:
+        for rule in self.rules:
             left = np.flatnonzero(inside)
             if not len(left):
                 break
-            inside[left] = test(X[left])
+            inside[left] = rule.holds(self, X[left])
         return inside
 
-    @cached_property
-    def tests(self) -> tuple[tuple[str, Test], ...]:
-        """Label and test of everything beyond the grid, cheap ones first."""
-        found: list[tuple[str, Test]] = []
-        for block in self.blocks:
-            named = ", ".join(repr(self.names[j]) for j in block)
-            found.append((f"together({named})", partial(self._moves_together, list(block))))
-        for rule in self.rules:
-            if isinstance(rule, TextRule):
-                found.append((rule.label, partial(rule.holds, features=self.schema.features)))
-        for j, limits in self.bounds:
-            found.append((f"the limits of {self.names[j]!r}", partial(self._bounded, j, limits)))
-        if self.derived:
-            found.append(("derived columns up to date", self._up_to_date))
-        for rule in self.rules:
-            if isinstance(rule, FunctionRule):
-                found.append((rule.label, partial(self._function_holds, rule)))
-        if self.near is not None:
-            found.append((self.near.label, self.near.holds))
-        return tuple(found)
-
-    def _moves_together(self, block: list[int], X: Array) -> Mask:
-        direction = np.sign(X[:, block] - self.query[block])
-        return np.asarray((direction == direction[:, :1]).all(axis=1))
-
-    def _bounded(self, j: int, limits: Limits, X: Array) -> Mask:
-        """Return where a derived feature keeps its limits, or is as in the query."""
-        codes = X[:, j]
-        return np.asarray(limits.allow(codes, self.query[j]) | (codes == self.query[j]))
-
-    def _function_holds(self, rule: FunctionRule, X: Array) -> Mask:
-        return rule.holds(self.rows(X))
-
-    def _up_to_date(self, X: Array) -> Mask:
-        at = np.flatnonzero(self.recomputed)
-        fresh, held = self.complete(X)[:, at], X[:, at]
-        return np.asarray(((fresh == held) | (np.isnan(fresh) & np.isnan(held))).all(axis=1))
-
-    # ── moves ──
-
     def complete(self, X: Array) -> Array:
-        """Return the rows with derived columns recomputed.
-
-        A derived cell whose recomputed value is the one recomputed for the query stays the
-        query's own, so that nothing changes where nothing was moved.
-        """
+        """Return the rows with derived columns recomputed."""
         if not self.derived or not len(X):
             return X
         X = X.copy()
-        for rule, base in zip(self.derived, self._derived_base, strict=True):
-            j = self.schema.positions[rule.name]
-            codes = self._derive(rule, X)
-            same = (codes == base) | (np.isnan(codes) & np.isnan(base))
-            X[:, j] = np.where(same, self.query[j], codes)
+        for j, rule in self.derived:
+            X[:, j] = rule.column(self, X)
         return X
-
-    @cached_property
-    def _derived_base(self) -> tuple[float, ...]:
-        """What each derived column would be for the query, recomputed."""
-        own = self.query[None, :]
-        return tuple(float(self._derive(rule, own)[0]) for rule in self.derived)
-
-    def _derive(self, rule: Derived, X: Array) -> Array:
-        return self.schema.encode_column(rule.name, rule.values(self.rows(X)))
 
     def snap(self, X: Array) -> Array:
         """Return the nearest allowed code per feature, derived columns recomputed."""
@@ -447,3 +281,74 @@ class Region:
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
+
+
+def around(space: Space, query: object, *, schema: Schema | None = None) -> Region:
+    """Return the space as seen from one query.
+
+    Parameters
+    ----------
+    query : Series, dict, one-row DataFrame, or array of shape (columns,)
+    schema : Schema, optional
+        One that covers other queries too, for regions whose codes are to mean the same. It
+        does not widen the region.
+
+    Warns
+    -----
+    SpaceWarning
+        If the query lies outside the ranges, which then grow for it, or has a missing value
+        in a feature that may move, which then stays.
+    """
+    cells = space.schema.cells(query, what="query")
+    if len(cells[0]) != 1:
+        raise QueryError(f"`query` must be one row; got {len(cells[0])}.")
+    grown, codes, notes = space.schema.covering(cells, "query")
+    if notes:
+        text = f"the query lies outside the space, which grew for it: {'; '.join(notes)}."
+        warnings.warn(text, SpaceWarning, stacklevel=2)
+    if schema is not None:
+        codes = schema.encode_cells(cells, what="query")
+    own = Own(codes[0], cells)
+    said = limits_of(space)
+    for rule in space.rules:
+        if rule.derives is not None:  # it never moves by itself
+            said[rule.derives] = Limits(rule.derives, fixed=True)
+    missing = [
+        repr(name)
+        for name, code in zip(grown.names, own.codes, strict=True)
+        if np.isnan(code) and not (name in said and said[name].fixed)
+    ]
+    if missing:
+        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
+        warnings.warn(text, SpaceWarning, stacklevel=2)
+    return _region(space, grown, own, schema or grown, said)
+
+
+def _region(
+    space: Space, grown: Schema, own: Own, shared: Schema, said: dict[Hashable, Limits]
+) -> Region:
+    """Return the region around a query; `shared` codes cover other queries too."""
+    axes = []
+    for j, name in enumerate(grown.names):
+        limits, feature = said.get(name) or Limits(name), grown.features[name]
+        known = space.schema.features[name]
+        if known.levelled and shared.features[name] is not known:
+            # levels of other queries are none of this one's
+            feature = shared.features[name]
+            if limits.levels is None:
+                limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
+        column = None if name in grown.groups else grown.columns[grown.places[name]]
+        code, inferred = float(own.codes[j]), name in space.inferred
+        axes.append(limits.axis(feature, code, column, inferred=inferred))
+    bounds = [rule.most_changes for rule in space.rules if rule.most_changes is not None]
+    most = min(bounds) if bounds else None
+    rules = sorted(space.rules, key=lambda rule: rule.rank)
+    for rule in rules:
+        rule.narrow(axes, grown.positions, most)
+    region = Region(
+        tuple(axes), space.scale, most, shared, own, space.background, space.price, tuple(rules)
+    )
+    if not rules:
+        return region
+    seen = [rule.seen_from(region) for rule in rules]
+    return replace(region, rules=tuple(rule for rule in seen if rule is not None))

@@ -8,37 +8,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
-from bayescfx.space.linear import coordinate_corrections, project_linear, violation
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.space.region import Region
-
-CORRECTED_ROWS = 256  # rows whose coordinates are corrected one by one
-HALVINGS = 0.5 ** np.arange(1, 11)
 
 
 def moving_blocks(region: Region) -> list[tuple[int, ...]]:
     """Return the free features as blocks that move as one; most blocks are single features."""
-    grouped = {j for block in region.blocks for j in block}
-    free = {int(j) for j in region.free}
-    together = [block for block in region.blocks if set(block) <= free]
-    return [(j,) for j in sorted(free - grouped)] + together
+    free: set[int] = set(region.free.tolist())
+    together = [block for block in region.blocks if free.issuperset(block)]
+    return [(j,) for j in sorted(free.difference(*region.blocks))] + together
+
+
+def ordered(region: Region) -> Mask:
+    """Return the free features along which rows can slide: neither levels nor circles."""
+    found = np.zeros(len(region.query), dtype=np.bool_)
+    found[region.free] = True
+    return found & ~region.categorical & ~region.cyclic
 
 
 def repair(region: Region, X: Array) -> tuple[Array, Mask]:
-    """Return the nearest allowed rows found and which of them are allowed; order is kept.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-
-    Returns
-    -------
-    rows : ndarray of shape (n, d)
-    allowed : ndarray of bool, shape (n,)
-    """
+    """Return the nearest allowed rows found, in order, and which of them are allowed."""
     Y = region.complete(trim(region, region.on_grid(X)))
     good = region.contains(Y)
-    if good.all() or not region.ruled:
+    if good.all() or not region.rules:
         return Y, good
     if len(region.A):
         Y[~good] = _project(region, Y[~good])
@@ -60,26 +52,33 @@ def trim(region: Region, X: Array) -> Array:
 
     The largest changes are kept, whole blocks at a time; a block that is torn goes back.
     """
-    if not region.blocks:
-        return region.trimmed(X, region.max_changes)
-    X = X.copy()
+    bound = region.max_changes
+    X = X.copy() if region.blocks else X
     for block in region.blocks:
         at = list(block)
         side = np.sign(X[:, at] - region.query[at])
         torn = ~(side == side[:, :1]).all(axis=1)
         X[np.ix_(torn, at)] = region.query[at]
-    bound = region.max_changes
     if bound is None:
         return X
-    changed, units = region.changes(X), region.units(X)
+    changed = region.changes(X)
+    over = np.flatnonzero(changed.sum(axis=1) > bound)
+    if not len(over):
+        return X
+    units = region.units(X)
+    if not region.blocks:
+        X, rows = X.copy(), over[:, None]
+        size = np.where(changed[over], units[over], -1.0)
+        drop = np.argsort(-size, axis=1, kind="stable")[:, bound:]
+        X[rows, drop] = np.where(changed[rows, drop], region.query[drop], X[rows, drop])
+        return X
     blocks = [list(block) for block in moving_blocks(region)]
-    size = np.array([len(block) for block in blocks])
-    for i in np.flatnonzero(changed.sum(axis=1) > bound):
+    for i in over:
         value = [units[i, at].mean() for at in blocks]
         room = bound
         for b in np.argsort(np.negative(value), kind="stable"):
-            if changed[i, blocks[b]].any() and size[b] <= room:
-                room -= size[b]
+            if changed[i, blocks[b]].any() and len(blocks[b]) <= room:
+                room -= len(blocks[b])
             else:
                 X[i, blocks[b]] = region.query[blocks[b]]
     return X
@@ -97,7 +96,7 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
         Z = np.repeat(own, len(X), axis=0)
     jumping = region.categorical | region.cyclic
     done = [np.empty((0, len(region.query)))]
-    for t in HALVINGS:
+    for t in 0.5 ** np.arange(1, 11):
         if not len(X):
             break
         Y = np.where(np.isnan(Z), Z, Z + t * (X - Z))
@@ -109,11 +108,27 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
     return np.concatenate(done)
 
 
-def ordered(region: Region) -> Mask:
-    """Return the free features along which rows can slide: neither levels nor circles."""
-    found = np.zeros(len(region.query), dtype=np.bool_)
-    found[region.free] = True
-    return found & ~region.categorical & ~region.cyclic
+def _pull_back(region: Region, Y: Array, good: Mask) -> None:
+    """Pull rejected rows to the query, in place, by halving their numeric changes."""
+    jumping = region.categorical | region.cyclic
+    for t in 0.5 ** np.arange(1, 8):
+        bad = np.flatnonzero(~good)
+        if not len(bad):
+            break
+        own = np.repeat(region.query[None, :], len(bad), axis=0)
+        Z = np.where(np.isnan(own), own, own + t * (Y[bad] - own))
+        Z = region.complete(region.on_grid(np.where(jumping, Y[bad], Z)))
+        fine = region.contains(Z) & region.changes(Z).any(axis=1)
+        Y[bad[fine]] = Z[fine]
+        good[bad[fine]] = True
+
+
+# ── linear rules ──
+
+
+def violation(X: Array, A: Array, b: Array) -> Array:
+    """Return how far each row is beyond each rule ``A x <= b``, shape (n, rules); 0 if it holds."""
+    return np.maximum(X @ A.T - b, 0.0)
 
 
 def _supports(region: Region, X: Array) -> Mask:
@@ -132,16 +147,19 @@ def _project(region: Region, X: Array) -> Array:
     return region.complete(Z)
 
 
-def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3) -> None:
+def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3, most: int = 256) -> None:
     """Correct single coordinates of rejected rows, in place, until linear rules hold."""
     moving = ordered(region)
     for _ in range(rounds):
-        bad = np.flatnonzero(~good)[:CORRECTED_ROWS]
+        bad = np.flatnonzero(~good)[:most]
         if not len(bad):
             return
-        X = np.nan_to_num(Y[bad])
         V, origin = coordinate_corrections(
-            X, region.A, region.b, region.step, moving & _supports(region, Y[bad])
+            np.nan_to_num(Y[bad]),
+            region.A,
+            region.b,
+            region.step,
+            moving & _supports(region, Y[bad]),
         )
         if not len(V):
             return
@@ -156,16 +174,58 @@ def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3) -> None:
         good[bad[origin[chosen]]] = fine[chosen]
 
 
-def _pull_back(region: Region, Y: Array, good: Mask) -> None:
-    """Pull rejected rows to the query, in place, by halving their numeric changes."""
-    jumping = region.categorical | region.cyclic
-    for t in HALVINGS[:7]:
-        bad = np.flatnonzero(~good)
-        if not len(bad):
+def project_linear(
+    X: Array, A: Array, b: Array, box: tuple[Array, Array], mobility: Array, *, rounds: int = 60
+) -> Array:
+    """Return the nearest points ``(n, d)`` of ``{A x <= b}`` within the box.
+
+    Distances are measured in units of `mobility` ``(n, d)``: a coordinate of mobility 0 stays.
+    Within 1e-9 of the rules where that is possible; a little inside where they are not tight.
+    Dykstra's cyclic projections converge to the nearest point of half-spaces and a box.
+    """
+    Z = X.copy()
+    squared = mobility**2
+    norms = squared @ (A**2).T  # (n, rules): length of each normal in the metric
+    reachable = norms > 0
+    steps = np.where(reachable, 1.0 / np.where(reachable, norms, 1.0), 0.0)
+    size = 1e-12 * (1.0 + np.abs(b) + np.abs(A) @ np.abs(np.nan_to_num(X)).max(axis=0, initial=0.0))
+    memory = np.zeros((len(A), *X.shape))
+    boxed = np.zeros_like(X)
+    moving = mobility > 0
+    for _ in range(rounds):
+        last = Z
+        for r, (a, bound) in enumerate(zip(A, b, strict=True)):
+            Y = Z + memory[r]
+            over = np.maximum(Y @ a - (bound - size[r]), 0.0) * steps[:, r]
+            Z = Y - over[:, None] * (a * squared)
+            memory[r] = Y - Z
+        Y = Z + boxed
+        Z = np.where(moving, np.clip(Y, box[0], box[1]), X)
+        boxed = np.where(moving, Y - Z, 0.0)
+        # allowed is not yet nearest: go on while the rows still move
+        still = (np.abs(Z - last) <= 1e-6 * mobility).all()
+        if still and not (violation(Z, A, b) > 0).any():
             break
-        own = np.repeat(region.query[None, :], len(bad), axis=0)
-        Z = np.where(np.isnan(own), own, own + t * (Y[bad] - own))
-        Z = region.complete(region.on_grid(np.where(jumping, Y[bad], Z)))
-        fine = region.contains(Z) & region.changes(Z).any(axis=1)
-        Y[bad[fine]] = Z[fine]
-        good[bad[fine]] = True
+    return Z
+
+
+def coordinate_corrections(
+    X: Array, A: Array, b: Array, step: Array, moving: Mask
+) -> tuple[Array, Indices]:
+    """Return variants ``(m, d)`` of rows, one coordinate moved so that the worst rule holds.
+
+    On a grid the coordinate moves by whole steps, with the least slack. Which row each variant
+    came from is told in the second array, ``(m,)``.
+    """
+    over = X @ A.T - b
+    worst = over.argmax(axis=1)
+    most = over[np.arange(len(X)), worst]
+    a = A[worst]
+    origin, at = np.nonzero(moving & (a != 0) & (most > 0)[:, None])
+    shift = -most[origin] / a[origin, at]
+    on_grid = step[at] > 0
+    size = np.where(on_grid, step[at], 1.0)
+    whole = np.sign(shift) * np.ceil(np.abs(shift) / size - 1e-9) * size
+    variants = X[origin]
+    variants[np.arange(len(at)), at] += np.where(on_grid, whole, shift * (1 + 1e-12))
+    return variants, origin

@@ -8,35 +8,37 @@ rules first.
 
 from __future__ import annotations
 
-import numpy as np
+from operator import itemgetter
 
-from bayescfx.arrays import Array, Mask
+import numpy as np
+from numpy.random import Generator
+
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError
-from bayescfx.space.draws import draw, random_supports
-from bayescfx.space.linear import violation
 from bayescfx.space.region import Region
-from bayescfx.space.repair import moving_blocks, pull, repair, trim
-from bayescfx.space.walking import ROUNDS, WALKERS, distinct, step, walk
+from bayescfx.space.repair import moving_blocks, ordered, pull, repair, trim, violation
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
-LAST_DRAWS = 50 * TRIES  # a rule that 1 in 10,000 satisfies is missed once in 28,000 times
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
+WALKERS, ROUNDS = 256, 100  # rows that walk at once, and their steps per batch of rows
 
 
-def sample(region: Region, n: int, rng: np.random.Generator, changes: int | None = None) -> Array:
-    """Return at most `n` allowed rows other than the query; see `Region.sample`."""
+def sample(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
+    """Return at most `n` allowed rows other than the query, with so many `changes` if given."""
     nothing = np.empty((0, len(region.query)))
     if n < 1 or (changes is not None and changes < 1):
         return nothing
     if not len(region.free):
         found = nothing
-    elif not region.ruled:
+    elif not region.rules:
         X = draw(region, n, rng, changes)
         found = X[_wanted(region, X, changes)]
     else:
         found = _ruled_sample(region, n, rng, changes)
     if not len(found) and changes is None:
-        found = _small_region(region)
+        if region.size <= TRIES:  # so small that draws may have missed its rows
+            X = region.complete(region.listing())
+            found = X[_wanted(region, X, None)]
         if not len(found):
             raise InfeasibleError(nothing_found(region, rng))
     return found[:n]
@@ -50,28 +52,16 @@ def _wanted(region: Region, X: Array, changes: int | None) -> Mask:
     return wanted
 
 
-def _small_region(region: Region) -> Array:
-    """Return all allowed rows of a region so small that draws may have missed them."""
-    if region.size > TRIES:
-        return np.empty((0, len(region.query)))
-    X = region.complete(region.listing())
-    return X[_wanted(region, X, None)]
+def _ruled_sample(region: Region, n: int, rng: Generator, changes: int | None) -> Array:
+    found, tried = np.empty((0, len(region.query))), 0
+    while len(found) < n and (tried < 256 or len(found) >= WORTHWHILE * tried):
+        X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - len(found)))), rng, changes))
+        found = np.concatenate([found, X[_wanted(region, X, changes)]])
+        tried += len(X)
+    return found if len(found) >= n else _persist(region, n, rng, changes, found)
 
 
-def _ruled_sample(region: Region, n: int, rng: np.random.Generator, changes: int | None) -> Array:
-    found, tried = [np.empty((0, len(region.query)))], 0
-    count = 0
-    while count < n and (tried < 256 or count >= WORTHWHILE * tried):
-        X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - count))), rng, changes))
-        found.append(X[_wanted(region, X, changes)])
-        tried, count = tried + len(X), count + len(found[-1])
-    rows = np.concatenate(found)
-    return rows if count >= n else _persist(region, n, rng, changes, rows)
-
-
-def _persist(
-    region: Region, n: int, rng: np.random.Generator, changes: int | None, found: Array
-) -> Array:
+def _persist(region: Region, n: int, rng: Generator, changes: int | None, found: Array) -> Array:
     """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
     batch = max(128, min(TRIES, 2 * n))
     X = draw(region, batch, rng, changes)
@@ -84,27 +74,111 @@ def _persist(
     rejected = region.complete(X)[~good]
     more = _spread_out(region, seeds, rejected, n - len(found), rng, changes)
     if not len(found) and not len(more):
-        seeds = _insist(region, rng, changes)
-        more = _spread_out(region, seeds, rejected, n, rng, changes)
+        more = _spread_out(region, _insist(region, rng, changes), rejected, n, rng, changes)
     return np.concatenate([found, more])
 
 
 def _spread_out(
-    region: Region,
-    seeds: Array,
-    rejected: Array,
-    n: int,
-    rng: np.random.Generator,
-    changes: int | None,
+    region: Region, seeds: Array, rejected: Array, n: int, rng: Generator, changes: int | None
 ) -> Array:
     """Return distinct wanted rows around allowed `seeds`, in random order."""
     if not len(seeds):
         return seeds
     pulled = pull(region, rejected, seeds, rng)
-    walked = walk(region, np.concatenate([seeds, pulled]), n, rng, changes)
-    X = distinct(np.concatenate([seeds, pulled, walked]))
+    walked = _walk(region, np.concatenate([seeds, pulled]), n, rng, changes)
+    X = _distinct(np.concatenate([seeds, pulled, walked]))
     X = X[_wanted(region, X, changes)]
     return X[rng.permutation(len(X))]
+
+
+def _insist(region: Region, rng: Generator, changes: int | None) -> Array:
+    """Return the first allowed rows of many plain draws: the last resort against blind rules."""
+    for _ in range(50):  # a rule that 1 draw in 10,000 satisfies is missed once in 28,000 times
+        X = region.complete(draw(region, TRIES, rng, changes))
+        good = region.contains(X)
+        if good.any():
+            return X[good]
+    return np.empty((0, len(region.query)))
+
+
+def nothing_found(region: Region, rng: Generator) -> str:
+    """Return the message of a region without allowed rows: the tightest rule and its count."""
+    if not len(region.free):
+        return (
+            "no feature may move for this query: every one is fixed, missing or at its limits. "
+            "Free a feature or widen its limits."
+        )
+    X = region.complete(draw(region, TRIES, rng))
+    passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
+    alone = region.contains(region.query[None, :])[0]
+    but, who = (" but the query itself", "") if alone else ("", " for this query")
+    first = f"no point{but} satisfies every rule{who} (0 of {TRIES} tried)."
+    if not passed:
+        return f"{first} Widen the limits."
+    ranked = [f"{rule!r} ({n} of {TRIES})" for rule, n in sorted(passed.items(), key=itemgetter(1))]
+    others = f" Others: {', '.join(ranked[1:6])}." if ranked[1:] else ""
+    return f"{first} Tightest rule: {ranked[0]}.{others}"
+
+
+# ── draws ──
+
+
+def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
+    """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
+
+    Uniform over the box without an l0 bound; with one, over random supports of random size.
+    Derived columns are left as in the query.
+    """
+    X = np.repeat(region.query[None, :], n, axis=0)
+    blocks = moving_blocks(region)
+    if not blocks or not n:
+        return X
+    sparse = changes is not None or region.max_changes is not None
+    chosen = _supports(region, n, rng, changes) if sparse else None
+    for at, block in enumerate(blocks):
+        rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, at])
+        if len(rows):
+            _draw_block(region, X, rows, block, rng, moved=sparse)
+    return X
+
+
+def _supports(region: Region, n: int, rng: Generator, changes: int | None) -> Mask:
+    """Return random sets of blocks, shape (n, blocks), that change at most the wanted number."""
+    sizes = np.array([len(block) for block in moving_blocks(region)])
+    most = min(len(region.free), region.max_changes or len(region.free))
+    wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
+    room = np.broadcast_to(wanted, (n,)).copy()
+    order = np.argsort(rng.random((n, len(sizes))), axis=1)
+    chosen = np.zeros((n, len(sizes)), dtype=np.bool_)
+    rows = np.arange(n)
+    for at in order.T:
+        if not room.any():
+            break
+        fits = sizes[at] <= room
+        chosen[rows, at] = fits
+        room -= np.where(fits, sizes[at], 0)
+    return chosen
+
+
+def _draw_block(
+    region: Region, X: Array, rows: Indices, block: tuple[int, ...], rng: Generator, *, moved: bool
+) -> None:
+    """Redraw one block of the given rows in place; `moved` leaves the query's values out."""
+    axes = region.axes
+    if len(block) == 1:
+        X[rows, block[0]] = axes[block[0]].draw(len(rows), rng, moved=moved)
+        return
+    sides = [side for side in (-1, 1) if all(axes[j].room(side) for j in block)]
+    options = np.array(sides if moved else [0, *sides])
+    side = options[rng.integers(len(options), size=len(rows))]
+    for j in block:
+        X[rows, j] = region.query[j]
+        for s in sides:
+            these = rows[side == s]
+            X[these, j] = axes[j].draw(len(these), rng, s, moved=True)
+
+
+# ── data rows ──
 
 
 def background(region: Region) -> Array:
@@ -112,16 +186,14 @@ def background(region: Region) -> Array:
     return _transplanted(region, region.data)
 
 
-def background_rows(
-    region: Region, n: int, rng: np.random.Generator, changes: int | None = None
-) -> Array:
+def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
         return np.empty((0, len(region.query)))
     X = region.data[rng.integers(len(region.data), size=n)]
     if changes is not None:
         blocks = moving_blocks(region)
-        chosen = random_supports(region, blocks, n, rng, changes)
+        chosen = _supports(region, n, rng, changes)
         copied = np.zeros(X.shape, dtype=np.bool_)
         for at, block in enumerate(blocks):
             copied[:, list(block)] = chosen[:, [at]]
@@ -137,7 +209,37 @@ def _transplanted(region: Region, data: Array) -> Array:
     return X[_wanted(region, X, None)]
 
 
-def _descend(region: Region, rng: np.random.Generator) -> Array:
+# ── walks ──
+
+
+def _walk(region: Region, seeds: Array, n: int, rng: Generator, changes: int | None) -> Array:
+    """Return at most `n` allowed rows reached from allowed `seeds` by random allowed moves.
+
+    With `changes`, the walk may pass through rows with other numbers of changes on its way.
+    """
+    walkers = min(max(n, 16), WALKERS)
+    X = seeds[rng.integers(len(seeds), size=walkers)]
+    found = [np.empty((0, len(region.query)))]
+    total = 0
+    for _ in range(ROUNDS * -(-n // walkers)):
+        Y = _step(region, X, rng)
+        good = region.contains(Y)
+        if changes is not None:
+            before = np.abs(region.changes(X).sum(axis=1) - changes)
+            after = np.abs(region.changes(Y).sum(axis=1) - changes)
+            good &= after <= before
+        moved = good & (Y != X).any(axis=1)
+        X = np.where(good[:, None], Y, X)
+        wanted = moved & region.changes(Y).any(axis=1)
+        found.append(Y[wanted])
+        total += int(wanted.sum())
+        if total >= 4 * n:
+            break
+    rows = _distinct(np.concatenate(found))
+    return rows[rng.permutation(len(rows))[:n]]
+
+
+def _descend(region: Region, rng: Generator) -> Array:
     """Return allowed rows found by a walk that lowers the number of broken rules, if any."""
     X = draw(region, WALKERS, rng)
     if len(region.data):
@@ -151,29 +253,18 @@ def _descend(region: Region, rng: np.random.Generator) -> Array:
         done: Mask = score == 0
         if done.any():
             return X[done]
-        Y = step(region, X, rng)
+        Y = _step(region, X, rng)
         new = _broken(region, Y)
         better = new <= score
         X, score = np.where(better[:, None], Y, X), np.where(better, new, score)
     return np.empty((0, len(region.query)))
 
 
-def _insist(region: Region, rng: np.random.Generator, changes: int | None) -> Array:
-    """Return the first allowed rows of many plain draws: the last resort against blind rules."""
-    for _ in range(LAST_DRAWS // TRIES):
-        X = region.complete(draw(region, TRIES, rng, changes))
-        good = region.contains(X)
-        if good.any():
-            return X[good]
-    return np.empty((0, len(region.query)))
-
-
 def _broken(region: Region, X: Array) -> Array:
     """Return the number of broken rules, linear ones by degree; 0 if the row is allowed."""
-    broken = np.zeros(len(X))
-    for _, test in region.tests:
-        broken += ~test(X)
-    broken += ~region.within(X)
+    broken = (~region.within(X)).astype(np.float64)
+    for rule in region.rules:
+        broken += ~rule.holds(region, X)
     if len(region.A):
         size = np.abs(region.A) @ region.scale + np.finfo(float).tiny
         far = violation(np.nan_to_num(X), region.A, region.b) / size
@@ -181,26 +272,62 @@ def _broken(region: Region, X: Array) -> Array:
     return broken
 
 
-def nothing_found(region: Region, rng: np.random.Generator) -> str:
-    """Return the message of a region without allowed rows: the tightest rule and its count."""
-    if not len(region.free):
-        return (
-            "no feature may move for this query: every one is fixed, missing or at its limits. "
-            "Free a feature or widen its limits."
-        )
-    X = region.complete(draw(region, TRIES, rng))
-    passed = {label: int(test(X).sum()) for label, test in region.tests}
-    alone = region.contains(region.query[None, :])[0]
-    first = (
-        "no point but the query itself satisfies every rule"
-        if alone
-        else "no point satisfies every rule for this query"
-    )
-    if not passed:
-        return f"{first} (0 of {TRIES} tried). Widen the limits."
-    ranked = sorted(passed, key=lambda label: passed[label])
-    rest = ", ".join(f"{label!r} ({passed[label]} of {TRIES})" for label in ranked[1:6])
-    return (
-        f"{first} (0 of {TRIES} tried). Tightest rule: {ranked[0]!r} "
-        f"({passed[ranked[0]]} of {TRIES})." + (f" Others: {rest}." if rest else "")
-    )
+def _step(region: Region, X: Array, rng: Generator) -> Array:
+    """Return one random move per row: a block redrawn, or a move of random reach.
+
+    Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
+    slide along linear rules instead of crossing them.
+    """
+    blocks = moving_blocks(region)
+    Y = X.copy()
+    kind = rng.random(len(X))
+    picked = rng.integers(len(blocks), size=len(X))
+    for at, block in enumerate(blocks):
+        rows = np.flatnonzero((picked == at) & (kind < 0.5))
+        if len(rows):
+            _draw_block(region, Y, rows, block, rng, moved=True)
+    sliding = ordered(region)
+    reach = 10.0 ** rng.uniform(-3, 0.5, size=(len(X), 1))
+    shift = rng.standard_normal(X.shape) * reach * region.scale * sliding
+    if region.max_changes is not None:
+        shift *= region.changes(X)
+    few = rng.random(X.shape) < 2.0 / len(region.free)
+    shift = np.where((kind < 0.75)[:, None], shift * few, shift)
+    shifted = (kind >= 0.5)[:, None] & sliding
+    Y = np.where(shifted, X + shift, Y)
+    if len(region.A):
+        Y = np.where(shifted, _slide(region, X, Y), Y)
+    return region.complete(_swap(region, region.on_grid(Y), X, rng))
+
+
+def _slide(region: Region, X: Array, Y: Array) -> Array:
+    """Return `Y` pulled back along each move to where the linear rules still hold."""
+    direction = np.nan_to_num(Y - X)
+    speed = direction @ region.A.T
+    slack = np.maximum(region.b - np.nan_to_num(X) @ region.A.T, 0.0)
+    reach = np.where(speed > 0, slack / np.where(speed > 0, speed, 1.0), np.inf)
+    t = np.minimum(1.0, 0.999 * reach.min(axis=1))
+    # a rule that holds with equality can only be followed by projecting onto it, in repair
+    return np.where(np.isnan(X), X, X + t[:, None] * direction)
+
+
+def _swap(region: Region, Y: Array, X: Array, rng: Generator) -> Array:
+    """Return rows over the l0 bound with randomly chosen older changes taken back."""
+    bound = region.max_changes
+    if bound is None:
+        return Y
+    changed = region.changes(Y)
+    excess = changed.sum(axis=1) - bound
+    if (excess <= 0).all():
+        return Y
+    # the smallest random keys among old changes go back to the query
+    keys = np.where(changed & (Y == X), rng.random(Y.shape), np.inf)
+    rank = np.argsort(np.argsort(keys, axis=1), axis=1)
+    back = (rank < excess[:, None]) & np.isfinite(keys)
+    return np.where(back, region.query, Y)
+
+
+def _distinct(X: Array) -> Array:
+    """Return the rows without repetitions, in order."""
+    _, first = np.unique(np.nan_to_num(X), axis=0, return_index=True)
+    return X[np.sort(first)]

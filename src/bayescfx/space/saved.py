@@ -1,53 +1,77 @@
-"""A space as plain JSON values and back.
+"""A space in words, and as plain JSON values and back.
 
-Features, columns, limits, text rules and cost are written in full. Functions and data are not:
-their labels are kept, so that a space read back can say what it can no longer check.
+Features, columns, rules and cost are written in full. Functions and data are not: their labels
+are kept, so that a space read back can say what it can no longer check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bayescfx.errors import SpaceError
-from bayescfx.features import FEATURES, Feature
-from bayescfx.space.cells import Column, Dtype
-from bayescfx.space.limits import Limits
-from bayescfx.space.rules import Cost, TextRule
+from bayescfx.features import Feature
+from bayescfx.space.cost import Cost
+from bayescfx.space.rule import Rule
 from bayescfx.space.schema import Schema
-from bayescfx.space.terms import Terms
+from bayescfx.tables import Column, dtype_from_plain, dtype_to_plain
 from bayescfx.values import Plain, from_plain, to_plain
 
-FORMAT = 1
-_KINDS = {kind.__name__: kind for kind in FEATURES}
+if TYPE_CHECKING:
+    from bayescfx.space.space import Space
+
+FORMAT = 2
 
 
-def write_space(space: Terms) -> dict[str, Plain]:
+def describe(space: Space, most: int = 60) -> str:
+    """Return a table of at most so many features, and a list of rules.
+
+    Examples
+    --------
+    >>> from bayescfx import Categorical, Integer, Space
+    >>> print(Space({"age": Integer(17, 90), "sex": Categorical(["f", "m"])}).fix("sex"))
+    Space of 2 features
+      feature  kind         values    unit of change  limits
+      age      integer      17 … 90   18.2
+      sex      categorical  'f', 'm'  1               fixed
+    cost: 0.1 × l1 distance
+    """
+    lines = [("feature", "kind", "values", "unit of change", "limits")]
+    for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
+        said = ", ".join(filter(None, (rule.told(name, feature) for rule in space.rules)))
+        # three digits, with an exponent only where a person would write one
+        unit = f"{float(f'{scale:.3g}'):g}"
+        lines.append((str(name), feature.kind, feature.words, unit, said))
+    shown, hidden = lines[: most + 1], len(lines) - 1 - most
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    text = [f"Space of {len(space.features)} features"]
+    for line in shown:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        text.append(f"  {'  '.join(cells)}".rstrip())
+    if hidden > 0:
+        text.append(f"  … and {hidden} more")
+    text += [rule.words.line for rule in space.rules if rule.words.line]
+    return "\n".join([*text, *(f"not restored: {v}" for v in space.unrestored), space.price.words])
+
+
+def write_space(space: Space) -> dict[str, Plain]:
     """Return the space as a dict of JSON values; the inverse of :func:`read_space`."""
-    schema = space.schema
-    lost = [rule.label for rule in space.rules if not isinstance(rule, TextRule)]
-    lost += [f"derive({rule.name!r})" for rule in space.derived]
-    lost += [rule.label for rule in space.near]
+    schema, price = space.schema, space.price
+    lost = [rule.words.label for rule in space.rules if not rule.written]
     return {
         "format": FORMAT,
-        "features": [[to_plain(n), write_feature(f)] for n, f in schema.features.items()],
-        "columns": [[to_plain(c.name), write_dtype(c.dtype)] for c in schema.columns],
+        "features": [[to_plain(n), f.to_plain()] for n, f in schema.features.items()],
+        "columns": [[to_plain(c.name), dtype_to_plain(c.dtype)] for c in schema.columns],
         "array": None if schema.array is None else str(schema.array),
         "groups": [[to_plain(n), to_plain(tuple(c))] for n, c in schema.groups.items()],
         "scale": [to_plain(float(s)) for s in space.scale],
-        "limits": [[to_plain(n), _write_limits(v)] for n, v in space.limits.items()],
-        "rules": [[r.text, r.label] for r in space.rules if isinstance(r, TextRule)],
-        "derived": [to_plain(rule.name) for rule in space.derived],
-        "together": [to_plain(tuple(block)) for block in space.blocks],
-        "max_changes": space.most_changes,
+        "rules": [rule.to_plain() for rule in space.rules if rule.written],
         "cost": {
-            "weight": float(space.price.weight),
-            "norm": float(space.price.norm),
-            "per_feature": [[to_plain(n), float(v)] for n, v in space.price.per_feature.items()],
+            "weight": float(price.weight),
+            "norm": float(price.norm),
+            "per_feature": [[to_plain(n), float(v)] for n, v in price.per_feature.items()],
         },
         "inferred": [to_plain(name) for name in schema.names if name in space.inferred],
         "unrestored": [*space.unrestored, *lost],
@@ -57,80 +81,39 @@ def write_space(space: Terms) -> dict[str, Plain]:
 def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a space from what :func:`write_space` wrote.
 
-    Derived columns come back as fixed by name only: nothing recomputes them, and `unrestored`
-    says so.
+    Derived columns come back as plain ones: nothing recomputes them, and `unrestored` says so.
     """
-    if plain.get("format") != FORMAT:
+    if plain.get("format") not in (1, FORMAT):
         raise SpaceError(
-            f"`format` of a saved space must be {FORMAT}; got {plain.get('format')!r}."
+            f"`format` of a saved space must be 1 or {FORMAT}; got {plain.get('format')!r}."
         )
-    features = {from_plain(name): read_feature(f) for name, f in plain["features"]}
-    columns = tuple(Column(from_plain(name), read_dtype(d)) for name, d in plain["columns"])
+    features = {from_plain(name): Feature.from_plain(f) for name, f in plain["features"]}
+    columns = tuple(Column(from_plain(name), dtype_from_plain(d)) for name, d in plain["columns"])
     array = None if plain["array"] is None else np.dtype(plain["array"])
     groups = {from_plain(name): from_plain(cols) for name, cols in plain["groups"]}
+    said = plain["rules"] if plain["format"] == FORMAT else _rules_of_format_1(plain)
+    known = [rule for rule in said if rule["rule"] in Rule.kinds]
+    unknown = [rule["rule"] for rule in said if rule not in known]
     cost = plain["cost"]
+    factors = {from_plain(name): value for name, value in cost["per_feature"]}
     return {
         "schema": Schema(features, columns, array, groups),
         "scale": np.array([from_plain(s) for s in plain["scale"]], dtype=np.float64),
         "background": np.empty((0, len(features))),
-        "limits": {from_plain(name): _read_limits(v) for name, v in plain["limits"]},
-        "rules": tuple(TextRule.parse(text, features, label) for text, label in plain["rules"]),
-        "derived": (),
-        "blocks": tuple(from_plain(block) for block in plain["together"]),
-        "most_changes": plain["max_changes"],
-        "price": Cost(
-            cost["weight"],
-            cost["norm"],
-            {from_plain(name): value for name, value in cost["per_feature"]},
-        ),
-        "near": (),
+        "rules": tuple(Rule.kinds[rule["rule"]].from_plain(rule, features) for rule in known),
+        "price": Cost(cost["weight"], cost["norm"], factors),
         "inferred": frozenset(from_plain(name) for name in plain["inferred"]),
-        "unrestored": tuple(plain["unrestored"]),
+        "unrestored": (*plain["unrestored"], *unknown),
     }
 
 
-def write_feature(feature: Feature) -> Plain:
-    """Return a feature as JSON values.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Integer
-    >>> write_feature(Integer(0, 6, cyclic=True))
-    {'kind': 'Integer', 'low': 0, 'high': 6, 'step': 1, 'cyclic': True}
-    """
-    values = {f.name: to_plain(getattr(feature, f.name)) for f in fields(feature)}
-    return {"kind": type(feature).__name__, **values}
-
-
-def read_feature(plain: Mapping[str, Any]) -> Feature:
-    """Return the feature that :func:`write_feature` wrote."""
-    values = {key: from_plain(value) for key, value in plain.items() if key != "kind"}
-    return _KINDS[plain["kind"]](**values)
-
-
-def write_dtype(dtype: Dtype) -> Plain:
-    """Return a dtype as JSON values; categories in full."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return {
-            "categories": [to_plain(level) for level in dtype.categories.astype(object)],
-            "dtype": str(dtype.categories.dtype),
-            "ordered": bool(dtype.ordered),
-        }
-    return str(dtype)
-
-
-def read_dtype(plain: Any) -> Dtype:
-    """Return the dtype that :func:`write_dtype` wrote."""
-    if isinstance(plain, dict):
-        levels = [from_plain(level) for level in plain["categories"]]
-        index = pd.Index(levels, dtype=plain["dtype"])
-        return pd.CategoricalDtype(index, ordered=plain["ordered"])
-    return pd.api.types.pandas_dtype(plain)
-
-
-def _write_limits(limits: Limits) -> Plain:
-    return {f.name: to_plain(getattr(limits, f.name)) for f in fields(limits)}
-
-
-def _read_limits(plain: Mapping[str, Any]) -> Limits:
-    return Limits(**{key: from_plain(value) for key, value in plain.items()})
+def _rules_of_format_1(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rules of a space that had one list per verb."""
+    bound = plain["max_changes"]
+    limits = [({k: v for k, v in said.items() if v is not None}, n) for n, said in plain["limits"]]
+    return [
+        *({"rule": "Limits", "name": name, **said} for said, name in limits),
+        *({"rule": "TextRule", "text": text, "label": label} for text, label in plain["rules"]),
+        *({"rule": "Together", "block": block} for block in plain["together"]),
+        *([] if bound is None else [{"rule": "MaxChanges", "most_changes": bound}]),
+    ]

@@ -8,29 +8,17 @@ model takes: a DataFrame with exactly the columns, order, dtypes and categories 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Mask
 from bayescfx.errors import QueryError, SpaceError, suggest
-from bayescfx.features import (
-    Categorical,
-    Feature,
-    Integer,
-    Moment,
-    Ordinal,
-    Real,
-    code_range,
-    cover,
-    is_cyclic,
-)
-from bayescfx.space.cells import UNKNOWN, Cells, Codec, Column
-
-Rows: TypeAlias = "pd.DataFrame | np.ndarray[Any, Any]"
+from bayescfx.features import Feature
+from bayescfx.tables import Cells, Column, Rows
 
 
 @dataclass(frozen=True)
@@ -42,64 +30,35 @@ class Own:
 
     @cached_property
     def block(self) -> np.ndarray[Any, Any]:
-        """The cells as one array row of shape (1, columns); for tables of one dtype."""
-        return np.stack([np.asarray(cell) for cell in self.cells], axis=1)
+        """The cells of a table of one dtype, shape (1, columns)."""
+        return np.stack(self.cells, axis=1)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of the user's table and the features that stand for them.
+    """Columns of the user's table and the features that stand for them."""
 
-    Parameters
-    ----------
-    features : dict of name to feature
-        In order; the position of a feature is its position in a row of codes.
-    columns : tuple of Column
-    array : numpy dtype, optional
-        Set if the model takes 2-D arrays of this dtype instead of frames.
-    groups : dict of feature name to column names
-        One-hot groups; the levels of such a feature are its column names.
-
-    Examples
-    --------
-    >>> schema = Schema({"a": Real(0, 1)}, (Column("a", np.dtype(float)),), None, {})
-    >>> schema.encode({"a": 0.5})
-    array([[0.5]])
-    """
-
-    features: Mapping[Hashable, Feature]
+    features: Mapping[Hashable, Feature]  # in the order of a row of codes
     columns: tuple[Column, ...]
-    array: np.dtype[Any] | None
-    groups: Mapping[Hashable, tuple[Hashable, ...]]
+    array: np.dtype[Any] | None  # the model takes 2-D arrays of this dtype instead of frames
+    groups: Mapping[Hashable, tuple[Hashable, ...]]  # one-hot: feature to columns, its levels
+
+    names: tuple[Hashable, ...] = field(init=False, repr=False)  # of the features
+    positions: dict[Hashable, int] = field(init=False, repr=False)  # of features in a row of codes
+    places: dict[Hashable, int] = field(init=False, repr=False)  # of columns in the table
+
+    def __post_init__(self) -> None:
+        positions = {name: j for j, name in enumerate(self.features)}
+        places = {column.name: c for c, column in enumerate(self.columns)}
+        vars(self).update(names=tuple(positions), positions=positions, places=places)
 
     @cached_property
-    def names(self) -> tuple[Hashable, ...]:
-        """Feature names in the order of the codes."""
-        return tuple(self.features)
-
-    @cached_property
-    def positions(self) -> dict[Hashable, int]:
-        """Position of each feature in a row of codes."""
-        return {name: j for j, name in enumerate(self.features)}
-
-    @cached_property
-    def places(self) -> dict[Hashable, int]:
-        """Position of each column in the user's table."""
-        return {column.name: c for c, column in enumerate(self.columns)}
-
-    @cached_property
-    def index(self) -> pd.Index[Any]:
-        """Column names as a pandas index."""
-        return _column_index(tuple(self.places))
-
-    @cached_property
-    def codecs(self) -> dict[Hashable, Codec]:
-        """How each feature with a column of its own becomes codes; one-hot groups have none."""
-        return {
-            name: Codec(self.columns[self.places[name]], feature)
-            for name, feature in self.features.items()
-            if name not in self.groups
-        }
+    def _index(self) -> pd.Index[Any]:
+        labels = list(self.places)
+        if all(isinstance(label, str) for label in labels):
+            return pd.Index(labels)
+        items = np.fromiter(labels, dtype=object, count=len(labels))
+        return pd.Index(items, tupleize_cols=False).infer_objects()
 
     @cached_property
     def _members(self) -> dict[Hashable, tuple[int, int]]:
@@ -114,20 +73,14 @@ class Schema:
     def plain(self) -> np.dtype[Any] | None:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
         dtypes = {column.dtype for column in self.columns}
-        numeric = all(isinstance(feature, (Real, Integer)) for feature in self.features.values())
+        numeric = all(feature.numeric for feature in self.features.values())
         dtype = dtypes.pop() if len(dtypes) == 1 else None
         if self.groups or not numeric or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
             return None
         return dtype
 
     def position(self, name: Hashable) -> int:
-        """Return the position of a feature; spaces of arrays also take column numbers.
-
-        Raises
-        ------
-        SpaceError
-            If there is no such feature.
-        """
+        """Return the position of a feature; spaces of arrays also take column numbers."""
         if isinstance(name, list | set | dict):
             raise SpaceError(
                 f"features must be named one by one; got {name!r}. Write *names for a list."
@@ -144,26 +97,14 @@ class Schema:
     # ── rows to codes ──
 
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
-        """Return `rows` as one array per column, in the column's dtype.
-
-        Parameters
-        ----------
-        rows : DataFrame, Series, dict, or array of shape (columns,) or (n, columns)
-        what : str
-            How to call the rows in messages.
-
-        Raises
-        ------
-        QueryError
-            If columns are missing or unknown, or a cell does not fit its column.
-        """
+        """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         if isinstance(rows, pd.DataFrame):
             self._check_columns(rows.columns, what)
-            return tuple(column.strict(rows[column.name], what) for column in self.columns)
+            return tuple([column.strict(rows[column.name], what) for column in self.columns])
         if isinstance(rows, (pd.Series, Mapping)):
             row: Mapping[Any, Any] = dict(rows.items())
             self._check_columns(row, what)
-            return tuple(column.strict_one(row[column.name], what) for column in self.columns)
+            return tuple([column.strict_one(row[column.name], what) for column in self.columns])
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
@@ -176,7 +117,7 @@ class Schema:
             raise QueryError(
                 f"`{what}` must have {len(self.columns)} columns; got shape {block.shape}."
             )
-        return tuple(column.strict(block[:, c], what) for c, column in enumerate(self.columns))
+        return tuple([column.strict(block[:, c], what) for c, column in enumerate(self.columns)])
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         given = list(labels)
@@ -195,56 +136,47 @@ class Schema:
             raise QueryError(f"`{what}` must not have a column twice; got {_list(given)}.")
 
     def encode(self, rows: object, *, what: str = "rows") -> Array:
-        """Return the codes of `rows`, shape (n, d).
-
-        Raises
-        ------
-        QueryError
-            If a cell is not a level of its feature, or a group has not exactly one 1.
-        """
+        """Return the codes of `rows`, shape (n, d); every level must be known."""
         codes = self.encode_cells(self.cells(rows, what=what), what=what)
-        self._check_known(codes, what)
+        for j, (name, feature) in enumerate(self.features.items()):
+            if feature.levelled and (codes[:, j] == -1).any():
+                raise QueryError(
+                    f"`{what}` must hold known levels, but {name!r} has others than "
+                    f"{_list(list(feature.levels))}. Use `space.including(rows)` to add them."
+                )
         return codes
 
     def encode_cells(self, cells: tuple[Cells, ...], *, what: str = "rows") -> Array:
         """Return the codes of cells, shape (n, d), with -1 for unknown levels."""
         codes = np.empty((len(cells[0]), len(self.features)))
-        for j, name in enumerate(self.names):
+        for j, (name, feature) in enumerate(self.features.items()):
             if name in self.groups:
                 members = [np.asarray(cells[self.places[c]]) for c in self.groups[name]]
-                codes[:, j] = one_hot_codes(np.stack(members, axis=1), name, what)
+                block = np.stack(members, axis=1).astype(np.float64)
+                bad = np.flatnonzero(~one_hot(block))
+                if len(bad):
+                    raise QueryError(
+                        f"`{what}` must have exactly one 1 in the group {name!r}; got "
+                        f"{block[bad[0]].tolist()}."
+                    )
+                codes[:, j] = block.argmax(axis=1)
             else:
-                codes[:, j] = self.codecs[name].encode(cells[self.places[name]])
+                codes[:, j] = feature.encode(cells[self.places[name]])
         return codes
 
-    @cached_property
-    def levelled(self) -> Indices:
-        """Positions of features with levels."""
-        found = [isinstance(f, (Ordinal, Categorical)) for f in self.features.values()]
-        return np.flatnonzero(found)
+    def known(self, codes: Array) -> Mask:
+        """Return which rows of codes ``(n, d)`` have no unknown level."""
+        levelled = [feature.levelled for feature in self.features.values()]
+        return np.asarray((codes[:, levelled] != -1).all(axis=1))
 
-    def _check_known(self, codes: Array, what: str) -> None:
-        unknown = (codes[:, self.levelled] == UNKNOWN).any(axis=0)
-        if unknown.any():
-            name = self.names[self.levelled[unknown][0]]
-            raise QueryError(
-                f"`{what}` must hold known levels, but {name!r} has others than "
-                f"{_list(list(getattr(self.features[name], 'levels', ())))}. "
-                "Use `space.including(rows)` to add them."
-            )
-
-    def encode_column(self, name: Hashable, values: object) -> Array:
-        """Return the codes of computed values of one column; shape (n,).
-
-        Numbers are rounded to what the column's dtype holds.
-        """
-        codec = self.codecs[name]
-        given = np.asarray(values)
-        if codec.column.kind in "iu" and given.dtype.kind == "f":
+    def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
+        """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
+        column, feature = self.columns[self.places[name]], self.features[name]
+        if column.kind in "iu" and given.dtype.kind == "f":
             given = np.rint(given)
-        codes = codec.encode(codec.column.strict(given, f"derived column {name!r}"))
-        if isinstance(codec.feature, (Ordinal, Categorical)) and (codes == UNKNOWN).any():
-            bad = given.tolist()[int(np.flatnonzero(codes == UNKNOWN)[0])]
+        codes = feature.encode(column.strict(given, f"derived column {name!r}"))
+        if feature.levelled and (codes == -1).any():
+            bad = given.tolist()[int(np.flatnonzero(codes == -1)[0])]
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes
 
@@ -254,21 +186,21 @@ class Schema:
         codes = self.encode_cells(cells, what=what)
         notes = []
         for j, (name, feature) in enumerate(self.features.items()):
-            low, high = code_range(feature)
+            low, high = feature.code_range
             outside = (codes[:, j] < low) | (codes[:, j] > high)
             if name in self.groups or not outside.any():
                 continue
             values = pd.Series(cells[self.places[name]])[outside]
-            if is_cyclic(feature):
+            if feature.period:
                 raise QueryError(
                     f"`{what}` must lie on the circle of {name!r}, {feature!r}; got "
                     f"{values.iloc[0]!r}."
                 )
             try:
-                grown[name] = cover(feature, values)
+                grown[name] = feature.covering(values)
             except SpaceError as error:
                 raise QueryError(f"`{what}` does not fit {name!r}: {error}") from error
-            notes.append(f"{name!r} by {_growth(feature, grown[name])}")
+            notes.append(f"{name!r} by {grown[name].growth(feature)}")
         if not notes:
             return self, codes, notes
         schema = replace(self, features=grown)
@@ -277,78 +209,57 @@ class Schema:
     # ── codes to rows ──
 
     def rows(self, codes: Array, own: Own | None = None) -> Rows:
-        """Return the user's rows for `codes` of shape (n, d).
+        """Return the user's rows for `codes` ``(n, d)``.
 
-        Parameters
-        ----------
-        own : Own, optional
-            The query's cells; written, type and bits, wherever a code equals the query's.
+        The query's own cells are written, type and bits, wherever a code equals the query's.
         """
         if self.plain is not None:
-            return self._plain_rows(codes, own, self.plain)
+            block: np.ndarray[Any, Any] = codes.astype(self.plain)
+            if own is not None and self.plain.kind == "f":
+                same = (codes == own.codes) | np.isnan(codes)
+                block = np.where(same, own.block, block)
+            if self.array is not None:
+                return block
+            return pd.DataFrame(block, columns=self._index, copy=False)
         index = pd.RangeIndex(len(codes))
-        cells = {c: self._column(column, codes, own) for c, column in enumerate(self.columns)}
+        cells: dict[int, Any] = {}
         for c, column in enumerate(self.columns):
+            cells[c] = self._column(c, codes, own)
             if column.dtype == np.dtype(object):  # or pandas would infer text
                 cells[c] = pd.Series(cells[c], index=index, dtype=object)
         frame = pd.DataFrame(cells, index=index, copy=False)
-        frame.columns = self.index
+        frame.columns = self._index
         return frame if self.array is None else frame.to_numpy(self.array)
 
-    def _plain_rows(self, codes: Array, own: Own | None, dtype: np.dtype[Any]) -> Rows:
-        block: np.ndarray[Any, Any] = codes.astype(dtype)
-        if own is not None and dtype.kind == "f":
-            block = np.where((codes == own.codes) | np.isnan(codes), own.block, block)
-        if self.array is not None:
-            return block
-        return pd.DataFrame(block, columns=self.index, copy=False)
-
-    def _column(self, column: Column, codes: Array, own: Own | None) -> Cells:
+    def _column(self, c: int, codes: Array, own: Own | None) -> Cells:
+        column = self.columns[c]
         if column.name in self._members:
             j, place = self._members[column.name]
             return pd.Series(codes[:, j] == place).astype(column.dtype).array
         j = self.positions[column.name]
-        codec = self.codecs[column.name]
+        found, feature = codes[:, j], self.features[column.name]
         if own is None:
-            return codec.decode(codes[:, j])
-        return codec.own(codes[:, j], own.codes[j], own.cells[self.places[column.name]])
+            return feature.decode(found, column.dtype)
+        same, cell = found == own.codes[j], own.cells[c]
+        if np.isnan(own.codes[j]):
+            same = np.isnan(found)
+        if same.all():
+            return cell.repeat(len(codes))
+        cells = feature.decode(found, column.dtype)
+        # objects, floats and times may differ in type or bits from what is decoded
+        if not same.any() or (column.dtype != object and column.kind not in "fmM"):
+            return cells
+        if isinstance(cells, np.ndarray) and cells.dtype != object:
+            return np.where(same, cell, cells)
+        cells = cells.copy()
+        # an object cell may be a tuple, which must not be spread over the cells
+        cells[same] = cell if isinstance(cells, np.ndarray) else cell[0]
+        return cells
 
 
-def one_hot_codes(block: np.ndarray[Any, Any], name: Hashable, what: str) -> Array:
-    """Return which column of a one-hot block holds the 1, shape (n,).
-
-    Raises
-    ------
-    QueryError
-        If a row has not exactly one 1.
-
-    Examples
-    --------
-    >>> one_hot_codes(np.array([[0, 1], [1, 0]]), "colour", "rows")
-    array([1., 0.])
-    """
-    block = block.astype(np.float64)
-    good = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
-    if not good.all():
-        row = block[np.flatnonzero(~good)[0]]
-        raise QueryError(
-            f"`{what}` must have exactly one 1 in the group {name!r}; got {row.tolist()}."
-        )
-    return np.asarray(block.argmax(axis=1), dtype=np.float64)
-
-
-def _growth(before: Feature, after: Feature) -> str:
-    if isinstance(before, Categorical) and isinstance(after, Categorical):
-        return "the level " + ", ".join(repr(v) for v in after.levels[len(before.levels) :])
-    assert isinstance(after, (Real, Integer, Moment))
-    return f"the range {after.low!s} … {after.high!s}"
-
-
-def _column_index(labels: tuple[Hashable, ...]) -> pd.Index[Any]:
-    if all(isinstance(label, str) for label in labels):
-        return pd.Index(list(labels))
-    items = np.fromiter(labels, dtype=object, count=len(labels))
-    return pd.Index(items, tupleize_cols=False).infer_objects()
+def one_hot(block: Array) -> Mask:
+    """Return which rows ``(n, k)`` are 0 but for one 1."""
+    return np.asarray((block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1))
 
 
 def _list(names: list[Hashable]) -> str:

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
-from scipy.optimize import Bounds, minimize
+import scipy
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.deadline import NEVER, Deadline
@@ -290,11 +289,11 @@ class LogPosterior:
         stored = self._matrix.reshape(-1)
         stored[self._lower] = c if scale == 1.0 else scale * c
         stored[:: n + 1] = scale + noise
-        L, info = dpotrf(self._matrix.T, lower=1, overwrite_a=1, clean=0)
+        L, info = scipy.linalg.lapack.dpotrf(self._matrix.T, lower=1, overwrite_a=1, clean=0)
         if info:
             return -math.inf, np.zeros_like(theta)
         value = -float(np.log(L.diagonal()).sum()) - 0.5 * n * LOG_2PI
-        root, _ = dtrtri(L, lower=1, overwrite_c=1)
+        root, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
         v = root @ z
         alpha = v @ root
         fit = float(v @ v)
@@ -369,12 +368,12 @@ def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[flo
         # A singular kernel is a wall, not an infinity: L-BFGS-B must be able to step back.
         return (-value, -gradient) if value > -math.inf else (1e25, gradient)
 
-    found = minimize(
+    found = scipy.optimize.minimize(
         objective,
         theta,
         jac=True,
         method="L-BFGS-B",
-        bounds=Bounds(low, high),
+        bounds=scipy.optimize.Bounds(low, high),
         options={"maxiter": MAX_STEPS, "ftol": tolerance, "gtol": 1e3 * tolerance},
     )
     return -float(found.fun), np.clip(np.asarray(found.x, dtype=np.float64), low, high)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+import scipy
 
 from bayescfx.arrays import Array
 from bayescfx.errors import SurrogateWarning
@@ -84,11 +84,11 @@ def cholesky(K: Array) -> tuple[Array, float]:
     >>> 0.0 <= jitter < 1e-10
     True
     """
-    L, info = dpotrf(K, lower=1, clean=1)
+    L, info = scipy.linalg.lapack.dpotrf(K, lower=1, clean=1)
     jitter, largest = 0.0, float(K.diagonal().max())
     while info:
         jitter = 10.0 * jitter if jitter else 1e-12 * largest
-        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
+        L, info = scipy.linalg.lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
     if jitter > 1e-6 * largest:
         warnings.warn(
             f"the kernel is singular: a noise of {jitter:.0e} was added. "
@@ -286,8 +286,8 @@ def condition(
     K = among(X, A, squares, h, kernel, embedding)
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
-    L_inverse, _ = dtrtri(L, lower=1)
-    alpha, _ = dpotrs(L, z, lower=1)
+    L_inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
+    alpha, _ = scipy.linalg.lapack.dpotrs(L, z, lower=1)
     return Posterior(X, z, h, kernel, embedding, A, squares, L, L_inverse, alpha, jitter)
 
 
@@ -318,10 +318,10 @@ def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
     B = c @ p.L_inverse.T
-    C, info = dpotrf(corner - B @ B.T, lower=1, clean=1)
+    C, info = scipy.linalg.lapack.dpotrf(corner - B @ B.T, lower=1, clean=1)
     if info:
         return condition(rows, outputs, h, p.kernel, p.embedding)
-    C_inverse, _ = dtrtri(C, lower=1)
+    C_inverse, _ = scipy.linalg.lapack.dtrtri(C, lower=1)
     L, L_inverse = np.zeros((2, len(rows), len(rows)), order="F")
     L[:n, :n], L[n:, :n], L[n:, n:] = p.L, B, C
     L_inverse[:n, :n], L_inverse[n:, n:] = p.L_inverse, C_inverse

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import suggest
+from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.surrogate.kernels import KERNELS, Embedding, KernelName
 from bayescfx.surrogate.posterior import Posterior, Units, condition, extend
@@ -75,17 +75,19 @@ class GaussianProcess:
         if kernel not in KERNELS:
             names = ", ".join(map(repr, KERNELS))
             hint = suggest(kernel, KERNELS)
-            raise ValueError(f"`kernel` must be one of {names}; got {kernel!r}.{hint}")
+            raise SettingsError(f"`kernel` must be one of {names}; got {kernel!r}.{hint}")
         if mean not in ("standard", "zero"):
-            raise ValueError(f"`mean` must be 'standard' or 'zero'; got {mean!r}.")
+            raise SettingsError(f"`mean` must be 'standard' or 'zero'; got {mean!r}.")
         if noise is not None and not 0.0 <= noise < np.inf:
-            raise ValueError(f"`noise` must be None or a number >= 0; got {noise!r}.")
+            raise SettingsError(f"`noise` must be None or a number >= 0; got {noise!r}.")
         if output_scale is not None and not 0.0 < output_scale < np.inf:
-            raise ValueError(f"`output_scale` must be None or a number > 0; got {output_scale!r}.")
+            raise SettingsError(
+                f"`output_scale` must be None or a number > 0; got {output_scale!r}."
+            )
         if dimensions is not None and dimensions < 1:
-            raise ValueError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
+            raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
         if alike is not None and not 0.0 < alike < np.inf:
-            raise ValueError(f"`alike` must be None or a number > 0; got {alike!r}.")
+            raise SettingsError(f"`alike` must be None or a number > 0; got {alike!r}.")
         self.kernel: KernelName = kernel
         self.categorical = tuple(int(j) for j in categorical)
         self.mean: MeanName = mean
@@ -322,7 +324,7 @@ class GaussianProcess:
 
     def _known(self) -> tuple[Posterior, Units]:
         if self._fitted is None:
-            raise ValueError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
+            raise SettingsError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
         return self._fitted
 
     def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
@@ -337,17 +339,17 @@ class GaussianProcess:
         rows = _rows(X, columns).copy()
         outputs = np.array(y, dtype=np.float64)
         if not len(rows):
-            raise ValueError("`X` must have at least one row; got none.")
+            raise SettingsError("`X` must have at least one row; got none.")
         if outputs.shape != (len(rows),):
-            raise ValueError(
+            raise SettingsError(
                 f"`y` must have shape ({len(rows)},), one output per row of `X`; "
                 f"got {outputs.shape}."
             )
         if not np.isfinite(outputs).all():
             row = int(np.flatnonzero(~np.isfinite(outputs))[0])
-            raise ValueError(f"`y` must be finite; got {outputs[row]} in row {row}.")
+            raise SettingsError(f"`y` must be finite; got {outputs[row]} in row {row}.")
         if any(not 0 <= j < rows.shape[1] for j in self.categorical):
-            raise ValueError(
+            raise SettingsError(
                 f"`categorical` must hold columns of `X`, 0 to {rows.shape[1] - 1}; "
                 f"got {self.categorical}."
             )
@@ -357,7 +359,7 @@ class GaussianProcess:
 def _check_columns(h: Hyperparameters, columns: int) -> None:
     """Raise unless there is one lengthscale per column."""
     if h.lengthscales.shape != (columns,):
-        raise ValueError(
+        raise SettingsError(
             f"hyperparameters must have {columns} lengthscales, one per column of `X`; "
             f"got {len(h.lengthscales)}."
         )
@@ -367,12 +369,12 @@ def _rows(X: ArrayLike, columns: int | None) -> Array:
     """Return `X` as an array of finite rows."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2:
-        raise ValueError(f"`X` must have shape (n, d); got {rows.shape}.")
+        raise SettingsError(f"`X` must have shape (n, d); got {rows.shape}.")
     if columns is not None and rows.shape[1] != columns:
-        raise ValueError(
+        raise SettingsError(
             f"`X` must have {columns} columns, as the data fitted; got {rows.shape[1]}."
         )
     # nan fails the comparison too; the limit keeps squared distances finite.
     if rows.size and not np.abs(rows).max() < 1e100:
-        raise ValueError("`X` must be finite, and near the unit cube; got nan, inf or >= 1e100.")
+        raise SettingsError("`X` must be finite, and near the unit cube; got nan, inf or >= 1e100.")
     return rows

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.errors import SettingsError
 from bayescfx.potentials.family import Potential
 from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
@@ -87,7 +88,7 @@ class Instance:
     def constant(self) -> float:
         """L, or an error if none is stated."""
         if self.lipschitz is None:
-            raise ValueError(
+            raise SettingsError(
                 "`lipschitz` must be a positive number; got None. State the constant L."
             )
         return self.lipschitz

@@ -90,7 +90,7 @@ def _change(view: View, which: int, j: int, effect: float | None, decimals: int)
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
     scale = Scale.of(region, j, after)
-    period = region.axes[j].period
+    period = region.period[j]
     first, second = scale.move(before, after)
     return Change(
         name=str(region.names[j]),
@@ -141,7 +141,7 @@ def movement_info(answers: Sequence[Explanation], most: int = 15) -> MovementInf
             name, scale = str(region.names[j]), Scale.of(region, j, float(after[j]))
             counts[name] += 1
             if scale.ordered:
-                step, period = float(after[j] - region.query[j]), region.axes[j].period
+                step, period = float(after[j] - region.query[j]), region.period[j]
                 if period:  # the short way round
                     step = (step + period / 2) % period - period / 2
                 moves[name].append(step / float(region.scale[j]))

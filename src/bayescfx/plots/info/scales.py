@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real, code_range
+from bayescfx.features import Feature
 from bayescfx.result import wording
 from bayescfx.space.region import Region
 
@@ -28,6 +28,7 @@ class Scale:
 
     Examples
     --------
+    >>> from bayescfx.features import Ordinal
     >>> scale = Scale(Ordinal(["low", "mid", "high"]), 0.0, 2.0)
     >>> float(scale.place(1.0)), scale.label(2.0)
     (0.5, 'high')
@@ -41,20 +42,20 @@ class Scale:
     def of(cls, region: Region, j: int, *codes: float) -> Scale:
         """Return the scale of feature `j`, wide enough for what is allowed and for `codes`."""
         feature = region.schema.features[region.names[j]]
-        known = [*code_range(feature), region.low[j], region.high[j], region.query[j], *codes]
+        known = [*feature.code_range, region.low[j], region.high[j], region.query[j], *codes]
         finite = [code for code in known if math.isfinite(code)]
         return cls(feature, float(min(finite)), float(max(finite)))
 
     @property
     def ordered(self) -> bool:
         """Whether a place on the scale means more or less."""
-        return not isinstance(self.feature, Categorical)
+        return not self.feature.categorical
 
     @property
     def levels(self) -> Array:
         """Codes of the levels, if there are few; else none."""
         feature = self.feature
-        if isinstance(feature, Ordinal | Categorical) and len(feature.levels) <= MOST_LEVELS:
+        if feature.levelled and len(feature.levels) <= MOST_LEVELS:
             return np.arange(len(feature.levels), dtype=np.float64)
         return np.empty(0)
 
@@ -66,27 +67,20 @@ class Scale:
 
     def label(self, code: float) -> str:
         """Return a code as a person writes it."""
-        feature = self.feature
         if math.isnan(code):
             return "missing"
-        match feature:
-            case Real() | Integer():
-                return wording.number(code)
-            case Moment():
-                return _time(feature, code)
-            case _:
-                return str(feature.levels[round(code)])
+        return wording.number(code) if self.plain else self.feature.label(code)
 
     def move(self, before: float, after: float) -> tuple[str, str]:
         """Return two codes with as many digits as tell them apart."""
-        if isinstance(self.feature, Real | Integer) and not math.isnan(before):
+        if self.plain and not math.isnan(before):
             first, second = wording.move(before, after).split(" → ")
             return first, second
         return self.label(before), self.label(after)
 
     def ticks(self, n: int = 4) -> list[tuple[float, str]]:
         """Return about `n` codes with their labels, for features that are not plain numbers."""
-        if isinstance(self.feature, Ordinal | Categorical):
+        if self.feature.levelled:
             codes = np.arange(len(self.feature.levels), dtype=np.float64)
             if len(codes) > MOST_LEVELS:
                 codes = np.unique(np.rint(np.linspace(0, len(codes) - 1, n)))
@@ -97,11 +91,4 @@ class Scale:
     @property
     def plain(self) -> bool:
         """Whether codes are the numbers the user knows."""
-        return isinstance(self.feature, Real | Integer)
-
-
-def _time(feature: Moment, code: float) -> str:
-    moment = feature.time(code)
-    if feature.duration or feature.unit in ("min", "s", "ms"):
-        return str(moment)
-    return str(moment.strftime("%Y-%m-%d" if feature.unit in ("W", "D") else "%Y-%m-%d %H:%M"))
+        return self.feature.numeric

@@ -18,7 +18,6 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
-from bayescfx.space.cells import UNKNOWN
 from bayescfx.space.region import Region
 
 
@@ -165,5 +164,5 @@ def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
     except BayesCFXError:  # kept for another space of the same model
         return none
     y = np.asarray(answer.evaluations.outputs, dtype=np.float64)
-    known = ~np.isnan(y) & (X[:, schema.levelled] != UNKNOWN).all(axis=1)
+    known = ~np.isnan(y) & schema.known(X)
     return X[known], y[known]

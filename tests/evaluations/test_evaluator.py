@@ -1,12 +1,7 @@
-"""What is known of a model: kept whole, in memory and in files, and never paid for twice."""
+"""The evaluator: no row is paid for twice, and the budget is exact."""
 
 from __future__ import annotations
 
-import pickle
-import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,302 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayescfx.arrays import Array, Mask, row_keys
+from bayescfx.arrays import Array, Mask
 from bayescfx.deadline import Deadline
-from bayescfx.errors import ModelError
+from bayescfx.errors import EvaluationsError, ModelError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
-from bayescfx.evaluations.store import EvaluationsError
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Model, as_model
-from bayescfx.space.cells import Column
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Layout, Rows, cells_of, row_of
-
-MIXED = pd.DataFrame(
-    {
-        "n": np.array([1, 2], dtype=np.int8),
-        "x": np.array([0.1, np.nan], dtype=np.float32),
-        "s": ["a'\"\\b", "ü\n漢"],
-        "o": np.array([(1, 2), None], dtype=object),
-        "c": pd.Categorical(["lo", "hi"], categories=["lo", "hi", "top"], ordered=True),
-        "k": pd.Categorical([3, 5], categories=[3, 4, 5]),
-        "i": pd.array([7, None], dtype="Int64"),
-        "b": [True, False],
-        "t": pd.Series([pd.Timestamp("2020-01-01 12:00:00.123456"), pd.NaT]),
-        "z": pd.to_datetime(["2020-07-01", "2021-01-01"]).tz_localize("Europe/Berlin"),
-        "d": pd.to_timedelta(["1 days", "2 min"]),
-    }
-)
-
-
-def same_tables(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(a, b, check_exact=True, check_freq=False)
-
-
-# ── the store ──
-
-
-def test_evaluations_start_empty() -> None:
-    empty = Evaluations()
-    assert len(empty) == 0
-    assert empty.columns is None
-    assert empty.rows is None
-    assert empty.outputs.shape == (0,)
-    assert list(empty) == []
-    assert empty.to_frame().columns.tolist() == ["output"]
-    assert repr(empty) == "Evaluations(0 rows)"
-
-
-def test_rows_come_back_as_they_went_in() -> None:
-    known = Evaluations(MIXED, [1.0, 2.0])
-    known.append(MIXED.iloc[::-1].reset_index(drop=True), np.array([3.0, np.nan]))
-    frame = known.to_frame()
-    assert frame["output"].tolist()[:3] == [1.0, 2.0, 3.0]
-    assert np.isnan(known.outputs[3])
-    same_tables(frame.drop(columns="output").iloc[:2], MIXED)
-    assert known.columns == tuple(MIXED.columns)
-    row, output = list(known)[2]
-    assert isinstance(row, pd.Series)
-    assert row["s"] == "ü\n漢"
-    assert output == 3.0
-
-
-def test_rows_of_arrays_stay_arrays() -> None:
-    known = Evaluations(np.array([[1, 2]]), [0.5])
-    assert isinstance(known.rows, np.ndarray)
-    assert known.rows.dtype.kind == "i"
-    assert known.to_frame().columns.tolist() == ["x0", "x1", "output"]
-    row, _ = next(iter(known))
-    assert isinstance(row, np.ndarray)
-
-
-def test_a_column_named_output_is_kept() -> None:
-    frame = Evaluations(pd.DataFrame({"output": [1]}), [2.0]).to_frame()
-    assert frame.columns.tolist() == ["output", "output_"]
-    assert frame.iloc[0].tolist() == [1, 2.0]
-
-
-def test_what_is_handed_out_cannot_change_what_is_kept() -> None:
-    known = Evaluations(pd.DataFrame({"a": [1]}), [2.0])
-    known.outputs[0] = 9.0
-    frame = known.to_frame()
-    frame.loc[0, "a"] = 9
-    assert known.outputs.tolist() == [2.0]
-    assert known.to_frame()["a"].tolist() == [1]
-
-
-def test_rows_need_outputs() -> None:
-    with pytest.raises(EvaluationsError, match="`rows` and `outputs` must be given together; got"):
-        Evaluations(MIXED)
-    with pytest.raises(EvaluationsError) as caught:
-        Evaluations(MIXED, [1.0])
-    assert str(caught.value) == (
-        "`outputs` must be one number for each of the 2 rows; got shape (1,). Pass what the model "
-        "returned for them."
-    )
-
-
-def test_rows_of_other_columns_are_refused_and_nothing_is_added() -> None:
-    known = Evaluations(pd.DataFrame({"a": [1], "b": [2]}), [0.0])
-    with pytest.raises(EvaluationsError) as caught:
-        known.append(pd.DataFrame({"a": [1], "c": [2]}), [0.0])
-    assert str(caught.value) == (
-        "`evaluations` holds rows with the columns a, b; got a, c. Use one store for each set of "
-        "columns."
-    )
-    with pytest.raises(EvaluationsError, match="holds rows of a DataFrame; got an array"):
-        known.append(np.zeros((1, 2)), [0.0])
-    assert len(known) == 1
-
-
-def test_rows_of_another_model_are_refused() -> None:
-    known = Evaluations(pd.DataFrame({"a": [1]}), [0.0])
-    known.claim(("a",), "LinearRegression")
-    known.claim(("a",), None)
-    with pytest.raises(EvaluationsError) as caught:
-        known.claim(("a",), "SVR")
-    assert str(caught.value) == (
-        "`evaluations` holds outputs of LinearRegression; got SVR. Use one store for each model, "
-        "or name it yourself with Evaluations.open(path, model=...)."
-    )
-    Evaluations(pd.DataFrame({"a": [1]}), [0.0], model="mine").claim(("a",), "SVR")
-
-
-# ── files ──
-
-
-def test_a_file_keeps_every_cell_exactly(tmp_path: Path) -> None:
-    path = tmp_path / "known.db"
-    with Evaluations.open(path) as known:
-        known.append(MIXED, [0.1, -1e300])
-        known.append(MIXED, [5e-324, np.nan])
-    with Evaluations.open(path) as again:
-        assert len(again) == 4
-        assert again.outputs[:3].tolist() == [0.1, -1e300, 5e-324]
-        assert np.isnan(again.outputs[3])
-        frame = again.to_frame().drop(columns="output")
-        same_tables(frame, pd.concat([MIXED, MIXED], ignore_index=True))
-        assert repr(again) == f"Evaluations(4 rows in {str(path)!r})"
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool", "object"])
-def test_a_file_keeps_arrays(tmp_path: Path, dtype: str) -> None:
-    rows = np.array([[0, 1], [1, 1]]).astype(dtype)
-    with Evaluations.open(tmp_path / "a.db") as known:
-        known.append(rows, [1.0, 2.0])
-    with Evaluations.open(tmp_path / "a.db") as again:
-        assert isinstance(again.rows, np.ndarray)
-        assert again.rows.dtype == rows.dtype
-        assert again.rows.tolist() == rows.tolist()
-
-
-def test_categories_that_appear_later_are_kept(tmp_path: Path) -> None:
-    def level(name: str) -> pd.DataFrame:
-        return pd.DataFrame({"c": pd.Categorical([name])})
-
-    with Evaluations.open(tmp_path / "a.db") as known:
-        known.append(level("x"), [1.0])
-        known.append(level("y"), [2.0])
-        assert known.to_frame()["c"].tolist() == ["x", "y"]
-    with Evaluations.open(tmp_path / "a.db") as again:
-        frame = again.to_frame()
-        assert frame["c"].tolist() == ["x", "y"]
-        assert frame["c"].cat.categories.tolist() == ["x", "y"]
-
-
-def test_readers_see_whole_batches_while_a_writer_has_the_file_open(tmp_path: Path) -> None:
-    with Evaluations.open(tmp_path / "a.db") as writer:
-        writer.append(pd.DataFrame({"a": [1, 2]}), [1.0, 2.0])
-        with Evaluations.open(tmp_path / "a.db") as reader:
-            assert reader.outputs.tolist() == [1.0, 2.0]
-        writer.append(pd.DataFrame({"a": [3]}), [3.0])
-    with Evaluations.open(tmp_path / "a.db") as reader:
-        assert len(reader) == 3
-
-
-def test_two_writers_add_up_and_cannot_mix_columns(tmp_path: Path) -> None:
-    with Evaluations.open(tmp_path / "a.db") as one, Evaluations.open(tmp_path / "a.db") as two:
-        one.append(pd.DataFrame({"a": [1]}), [1.0])
-        two.append(pd.DataFrame({"a": [2.5]}), [2.0])
-        with pytest.raises(EvaluationsError, match="holds rows with the columns a; got b"):
-            Evaluations.open(tmp_path / "a.db").append(pd.DataFrame({"b": [1]}), [1.0])
-    with Evaluations.open(tmp_path / "a.db") as both:
-        assert both.to_frame()["a"].tolist() == [1.0, 2.5]
-
-
-def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    script = (
-        "import os, sys, pandas as pd\n"
-        "from bayescfx.evaluations.data import Evaluations\n"
-        "known = Evaluations.open(sys.argv[1])\n"
-        "known.append(pd.DataFrame({'a': [1, 2]}), [1.0, 2.0])\n"
-        "known.append(pd.DataFrame({'a': [3]}), [3.0])\n"
-        "os._exit(9)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-    assert done.returncode == 9
-    with Evaluations.open(path) as known:
-        assert known.outputs.tolist() == [1.0, 2.0, 3.0]
-
-
-def test_a_batch_that_cannot_be_written_is_not_kept_either(tmp_path: Path) -> None:
-    with Evaluations.open(tmp_path / "a.db") as known:
-        rows = pd.DataFrame({"a": np.array([1, object()], dtype=object)})
-        with pytest.raises(TypeError, match="a cell must be"):
-            known.append(rows, [1.0, 2.0])
-        assert len(known) == 0
-    with Evaluations.open(tmp_path / "a.db") as again:
-        assert len(again) == 0
-
-
-def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    text = tmp_path / "notes.txt"
-    text.write_text("not a database at all, but long enough to have a header " * 40)
-    with pytest.raises(EvaluationsError, match=r"notes.txt' must be a file of evaluations; got"):
-        Evaluations.open(text)
-    other = tmp_path / "other.db"
-    db = sqlite3.connect(other)
-    db.execute("CREATE TABLE customers (id INTEGER)")
-    db.close()
-    with pytest.raises(
-        EvaluationsError, match=r"got a database of another program. Choose another"
-    ):
-        Evaluations.open(other)
-    db = sqlite3.connect(other)
-    assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
-    db.close()
-
-
-def test_a_file_needs_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(EvaluationsError, match=r"a.db' must be a file that can be written; got"):
-        Evaluations.open(tmp_path / "missing" / "a.db")
-
-
-def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
-    Evaluations.open(tmp_path / "a.db").close()
-    db = sqlite3.connect(tmp_path / "a.db")
-    db.execute("PRAGMA user_version = 7")
-    db.close()
-    with pytest.raises(
-        EvaluationsError, match=r"must have format 1; got format 7. Use the version"
-    ):
-        Evaluations.open(tmp_path / "a.db")
-
-
-def test_a_file_belongs_to_one_model(tmp_path: Path) -> None:
-    with Evaluations.open(tmp_path / "a.db", model="taxi 3") as known:
-        assert known.model == "taxi 3"
-    with pytest.raises(EvaluationsError) as caught:
-        Evaluations.open(tmp_path / "a.db", model="taxi 4")
-    assert str(caught.value) == (
-        f"{str(tmp_path / 'a.db')!r} holds evaluations of model 'taxi 3'; got model='taxi 4'. "
-        "Open another file."
-    )
-    with Evaluations.open(tmp_path / "b.db") as known:
-        known.claim(("a",), "SVR")
-    with Evaluations.open(tmp_path / "b.db") as known, pytest.raises(EvaluationsError):
-        known.claim(("a",), "LinearRegression")
-
-
-def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:
-    known = Evaluations.open(tmp_path / "a.db")
-    known.append(pd.DataFrame({"a": [1]}), [1.0])
-    known.close()
-    known.close()
-    assert known.outputs.tolist() == [1.0]
-
-
-def test_evaluations_in_memory_can_be_sent_to_other_processes() -> None:
-    again = pickle.loads(pickle.dumps(Evaluations(MIXED, [1.0, 2.0])))
-    assert again.outputs.tolist() == [1.0, 2.0]
-
-
-# ── tables ──
-
-
-def test_a_layout_survives_json() -> None:
-    layout = Layout.of(MIXED)
-    again = Layout.from_plain(layout.to_plain())
-    assert again == layout
-    table = again.table(cells_of(MIXED))
-    assert isinstance(table, pd.DataFrame)
-    same_tables(table, MIXED)
-
-
-def test_a_row_of_one_dtype_keeps_it_and_a_mixed_row_keeps_its_cells() -> None:
-    row = row_of(pd.DataFrame({"a": [1.5], "b": [2.5]}), 0)
-    assert isinstance(row, pd.Series)
-    assert row.dtype == np.float64
-    mixed = row_of(pd.DataFrame({"a": [1], "b": [2.5]}), 0)
-    assert isinstance(mixed, pd.Series)
-    assert [type(cell) for cell in mixed] == [int, float]
-
-
-# ── the evaluator ──
-
+from bayescfx.tables import Column, Rows
 
 SCHEMA = Schema(
     {"a": Integer(0, 100), "x": Real(-1.0, 1.0), "c": Categorical(["p", "q"])},
@@ -381,7 +90,7 @@ def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
     assert model.calls == [[1, 2, 3], [4]]
     assert account.spent == 4
     assert account.left == 96
-    assert account.evaluator.rows_sent == 4
+    assert account.spent == 4
     assert account.paid == [0, 1, 2, 3]
 
 
@@ -601,13 +310,6 @@ def test_the_count_is_what_the_model_saw(
     assert model.rows == account.spent <= budget
     answered = [a for call in model.calls for a in call if not set(call) & fail]
     assert len(answered) == len(set(answered))
-
-
-def test_keys_are_equal_only_for_equal_rows() -> None:
-    X = np.array([[0.0, 1.0], [1.0, 0.0], [np.nan, 1.0], [0.0, np.nextafter(1.0, 2.0)]])
-    assert len(set(row_keys(X))) == 4
-    assert row_keys(np.asfortranarray(X)) == row_keys(X)
-    assert row_keys(X[::2]) == [row_keys(X)[0], row_keys(X)[2]]
 
 
 def test_models_and_stores_are_matched_by_the_evaluator() -> None:

@@ -1,0 +1,117 @@
+"""The arguments of one call, checked before the model is asked anything."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bayescfx.deadline import Deadline
+from bayescfx.errors import SettingsError, SpaceError, suggest
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import OnFault
+from bayescfx.search.methods import METHODS
+from bayescfx.search.question import Search
+from bayescfx.search.turns import Listener
+from bayescfx.space.space import Space
+
+Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSettings:
+    """What all questions of one call have in common, as in `explain`."""
+
+    space: Space
+    method: str | Search
+    budget: int
+    n: int
+    tolerance: float
+    timeout: float | None
+    evaluations: Evaluations | None
+    rng: Seed
+    on_step: Listener | None
+    on_fault: OnFault
+    progress: bool
+    n_jobs: int = 1
+    many: bool = True  # errors say which query, and one that has what is wanted is no error
+    search: Search = field(init=False)
+    deadline: Deadline = field(init=False)
+
+    def __post_init__(self) -> None:
+        given: Any = self
+        if not isinstance(given.space, Space):
+            raise SpaceError(
+                f"`space` must be a Space; got {type(self.space).__name__}.",
+                parameter="space",
+                advice="Use Space.from_data(X).",
+            )
+        for name in ("budget", "n", "n_jobs"):
+            value = getattr(given, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            self._check(name, whole and value >= 1, "a whole number of at least 1")
+        share, seconds, store = given.tolerance, given.timeout, given.evaluations
+        good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
+        advice = "It is the share of the wanted change that may be missed."
+        self._check("tolerance", good, "at least 0 and less than 1", advice)
+        good = seconds is None or (isinstance(seconds, numbers.Real) and float(seconds) >= 0.0)
+        self._check("timeout", good, "None or seconds >= 0")
+        good = store is None or isinstance(store, Evaluations)
+        advice = "For a file use Evaluations.open(path)."
+        self._check("evaluations", good, "None or Evaluations", advice)
+        good = given.on_step is None or callable(given.on_step)
+        self._check("on_step", good, "None or a function of a Step")
+        self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
+        vars(self).update(
+            budget=int(self.budget),
+            n=int(self.n),
+            n_jobs=int(self.n_jobs),
+            tolerance=float(self.tolerance),
+            search=_search(self.method),
+            deadline=Deadline.after(self.timeout),
+        )
+
+    def _check(self, name: str, good: bool, words: str, advice: str = "") -> None:
+        if not good:
+            value = getattr(self, name)
+            got = type(value).__name__ if name == "evaluations" else repr(value)
+            raise SettingsError(
+                f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
+            )
+
+    def generators(self, n: int) -> list[np.random.Generator]:
+        """Return one child generator per query: answers don't depend on how they are grouped."""
+        try:
+            parent = np.random.default_rng(self.rng)
+        except (TypeError, ValueError) as error:
+            raise SettingsError(
+                "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "
+                f"{self.rng!r}.",
+                parameter="rng",
+            ) from error
+        try:
+            return list(parent.spawn(n))
+        except TypeError:  # a generator that was not made from a seed sequence
+            return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
+
+
+def _search(method: Any) -> Search:
+    """Return the search that `method` names or is."""
+    if isinstance(method, str):
+        if method in METHODS:
+            return METHODS[method]()
+        raise SettingsError(
+            f"`method` must be one of {', '.join(map(repr, METHODS))} or a Search; got {method!r}."
+            + suggest(method, METHODS),
+            parameter="method",
+        )
+    ways = [getattr(method, name, None) for name in ("rounds", "run")]
+    if isinstance(method, type) or not any(map(callable, ways)):
+        raise SettingsError(
+            f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}.",
+            parameter="method",
+        )
+    search: Search = method
+    return search

@@ -1,0 +1,181 @@
+"""What a column can do, whatever its kind.
+
+A *code* is one ``float64`` per cell: numbers stand for themselves, levels for their position, times
+for units since an origin, and ``nan`` for a missing cell. A feature knows its range, its grid, its
+levels and its words; it does not know its name, its dtype or any rule.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SpaceError, suggest
+from bayescfx.tables import Cells, Dtype
+from bayescfx.values import Plain, from_plain, to_plain
+
+
+class Feature(ABC):
+    """One column as codes. A new kind is a frozen dataclass derived from this."""
+
+    kinds: ClassVar[dict[str, type[Feature]]] = {}  # every kind by its word
+    kind: ClassVar[str]  # the word: the name of the class, in lower case
+
+    levelled: ClassVar[bool] = False  # codes are positions among `levels`
+    categorical: ClassVar[bool] = False  # codes are names: each change is as large as any other
+    numeric: ClassVar[bool] = False  # codes are the user's own numbers
+    floating: ClassVar[bool] = False  # the grid counts from the query, not from the lower end
+    natural: ClassVar[str] = ""  # NumPy's letters of the dtypes it suits; "o": ordered categories
+
+    low: Any  # where the kind has limits and a step
+    step: Any
+    high: Any
+    levels: tuple[Hashable, ...]  # where it has levels
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
+        if not cls.__name__.startswith("_"):
+            Feature.kinds[cls.kind] = cls
+
+    # ── codes ──
+
+    @property
+    @abstractmethod
+    def code_range(self) -> tuple[float, float]:
+        """Lowest and highest code."""
+
+    @property
+    def code_step(self) -> float:
+        """Grid step in codes; 0 where continuous."""
+        return 1.0
+
+    @property
+    def period(self) -> int:
+        """Length of the circle; 0 for a feature that does not live on one."""
+        return 0
+
+    @property
+    def ordered(self) -> bool:
+        """Whether up and down mean something."""
+        return not self.categorical and not self.period
+
+    @property
+    def even(self) -> bool:
+        """Whether grid codes are whole numbers, whole steps apart."""
+        step, low = self.code_step, self.code_range[0]
+        return step > 0 and not self.floating and step.is_integer() and low.is_integer()
+
+    def grid(self, k: Array, anchor: float) -> Array:
+        """Return the codes ``anchor + k * step`` exactly as cells of the feature are encoded."""
+        return anchor + k * self.code_step
+
+    @abstractmethod
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Return the feature with its range or levels grown to include `values`; codes stay."""
+
+    def growth(self, before: Feature) -> str:
+        """Return in words what the feature has and `before` had not."""
+        return f"the range {self.low!s} … {self.high!s}"
+
+    # ── cells ──
+
+    @abstractmethod
+    def encode(self, cells: Cells) -> Array:
+        """Return the codes of cells ``(n,)``: ``nan`` where missing, -1 for an unknown level."""
+
+    @abstractmethod
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the cells for codes ``(n,)``, in the column's dtype."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Dtype:
+        """The dtype of a column made for the feature."""
+
+    def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless a column such as this can hold every value of the feature."""
+        return
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the feature of this kind that a column shows."""
+        raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
+
+    # ── one value ──
+
+    def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the code of one value that a user gave to a verb."""
+        if not isinstance(value, (int, float, np.integer, np.floating)) or value != value:
+            raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {value!r}.")
+        return float(value)
+
+    def shift(self, value: Any, name: Hashable = "value") -> float:
+        """Return a relative change that a user gave to `move`, in codes."""
+        return Feature.code(self, value, name, "move")
+
+    # ── text rules ──
+
+    def measure(self, name: Hashable, text: str) -> str:
+        """Return what the feature's numbers count in a text rule; raise if it has no numbers."""
+        return ""
+
+    def numbers(self, codes: Array) -> Array:
+        """Return the numbers that codes stand for in text rules."""
+        return codes
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        """Offset and slope of these numbers over the codes; None if they are not on a line."""
+        return 0.0, 1.0
+
+    # ── words and files ──
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Range and step, or levels, short."""
+
+    def say(self, *codes: float) -> list[str]:
+        """Return codes as a person writes them."""
+        return [f"{code:g}" for code in codes]
+
+    def label(self, code: float) -> str:
+        """Return a code as it is written beside an axis."""
+        return self.say(code)[0]
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return the feature in JSON's own types."""
+        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # kinds are dataclasses
+        return {"kind": type(self).__name__, **values}
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Feature:
+        """Return the feature that :meth:`to_plain` wrote."""
+        values = {key: from_plain(value) for key, value in plain.items() if key != "kind"}
+        return Feature.kinds[plain["kind"].lower()](**values)
+
+
+def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = None) -> Feature:
+    """Return the feature of a column: the one wished for, of a kind named, or what it shows."""
+    if isinstance(wish, Feature):
+        feature = wish
+    elif wish is None:
+        letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
+        found = [kind for kind in Feature.kinds.values() if letter in kind.natural]
+        kind = found[-1] if found else Feature.kinds["categorical"]
+        feature = kind.of_column(name, cells)
+    elif wish in Feature.kinds:
+        feature = Feature.kinds[wish].of_column(name, cells)
+    else:
+        raise SpaceError(
+            f"`kinds[{name!r}]` must be one of {', '.join(map(repr, Feature.kinds))} or a feature; "
+            f"got {wish!r}.{suggest(wish, Feature.kinds)}"
+        )
+    feature.check(name, cells)
+    return feature

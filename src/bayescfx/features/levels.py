@@ -1,0 +1,211 @@
+"""Levels, with and without order."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SpaceError
+from bayescfx.features.feature import Feature
+from bayescfx.tables import Cells, Dtype
+
+
+class _Levels(Feature):
+    """What `Ordinal` and `Categorical` share: codes are positions among the levels."""
+
+    levelled = True
+    glue = ", "  # between levels that are told
+
+    def __init__(self, levels: Iterable[Hashable]) -> None:
+        kind = type(self).__name__
+        if isinstance(levels, (str, bytes)):
+            raise SpaceError(f"`levels` of {kind} must be a list; got the text {levels!r}.")
+        found = tuple(levels)
+        if not found:
+            raise SpaceError(f"`levels` of {kind} must not be empty.")
+        if any(map(_is_missing, found)):
+            raise SpaceError(f"`levels` of {kind} must not contain missing values; got {found!r}.")
+        if len(set(found)) != len(found):
+            raise SpaceError(f"`levels` of {kind} must be distinct; got {found!r}.")
+        object.__setattr__(self, "levels", found)
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """First and last position."""
+        return 0.0, float(len(self.levels) - 1)
+
+    @cached_property
+    def _positions(self) -> dict[Hashable, float]:
+        return {level: float(place) for place, level in enumerate(self.levels)}
+
+    @cached_property
+    def _index(self) -> pd.Index[Any]:
+        cells = np.fromiter(self.levels, dtype=object, count=len(self.levels))
+        return pd.Index(cells, dtype=object, tupleize_cols=False)
+
+    def encode(self, cells: Cells) -> Array:
+        """Return the positions, shape (n,); -1 where the level is unknown."""
+        if len(cells) == 1:
+            missing = _is_missing(cells[0])
+            return np.array([np.nan if missing else self._positions.get(cells[0], -1.0)])
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            # one look-up per category, not per cell
+            places = self._index.get_indexer(cells.categories.astype(object))
+            return np.asarray(np.append(places, np.nan)[cells.codes], dtype=np.float64)
+        objects = pd.Index(np.asarray(cells, dtype=object), dtype=object, tupleize_cols=False)
+        return np.where(np.asarray(pd.isna(cells)), np.nan, self._index.get_indexer(objects))
+
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the levels at these positions."""
+        last = vars(self).get("_last")  # a dtype, and the levels in it
+        if last is None or last[0] is not dtype:
+            found = pd.Series(self._index.to_numpy()).astype(dtype).array
+            last = dtype, np.asarray(found) if isinstance(dtype, np.dtype) else found
+            vars(self)["_last"] = last
+        cells: Any = last[1]
+        missing = np.isnan(codes)
+        positions = np.where(missing, -1, codes).astype(np.intp)
+        if isinstance(cells, np.ndarray):
+            return (
+                np.where(missing, np.nan, cells[positions]) if missing.any() else cells[positions]
+            )
+        return cells.take(positions, allow_fill=bool(missing.any()))
+
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Append the new levels, so that codes stay valid; in an order nobody knows their place."""
+        found = pd.unique(values.dropna().astype(object))
+        new = [level for level in found if level not in self._positions]
+        if new and not self.categorical:
+            raise SpaceError(
+                f"{new[0]!r} is not one of the levels of {self!r}, so its place in the order is "
+                "unknown. Add it to the levels of the feature."
+            )
+        return type(self)((*self.levels, *new)) if new else self
+
+    def growth(self, before: Feature) -> str:
+        """Return the new levels."""
+        return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the values found, sorted if possible, or the categories (in order: every one)."""
+        if cells.dtype.kind == "b" and cls.categorical:
+            return cls((False, True))
+        return cls(_column_levels(name, cells, observed=cls.categorical))
+
+    @property
+    def dtype(self) -> Dtype:
+        """What pandas makes of a list of the levels."""
+        return pd.Series(list(self.levels)).dtype
+
+    def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the position of a level."""
+        if value not in self._positions:
+            shown = ", ".join(repr(v) for v in self.levels[:10])
+            raise SpaceError(f"{name!r} has no level {value!r}. Levels: {shown}.")
+        return self._positions[value]
+
+    def measure(self, name: Hashable, text: str) -> str:
+        """Raise unless all levels are numbers or booleans."""
+        numbers = (bool, np.bool_, int, float, np.integer, np.floating)
+        if not all(isinstance(v, numbers) and math.isfinite(v) for v in self.levels):
+            raise SpaceError(
+                f"rule {text!r} needs numbers, but {name!r} has levels such as "
+                f"{self.levels[0]!r}. Pass a function, or use `between` for allowed levels."
+            )
+        return ""
+
+    def numbers(self, codes: Array) -> Array:
+        """Return the levels, which are numbers."""
+        levels = np.array([*self.levels, np.nan], dtype=np.float64)
+        return levels[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        """Offset and slope of evenly spaced levels."""
+        levels = np.array(self.levels, dtype=np.float64)
+        slope = levels[1] - levels[0] if len(levels) > 1 else 0.0
+        even = np.array_equal(levels, levels[0] + slope * np.arange(len(levels)))
+        return (float(levels[0]), float(slope)) if even else None
+
+    @property
+    def words(self) -> str:
+        """The first three levels."""
+        shown, n = self.glue.join(map(repr, self.levels[:3])), len(self.levels)
+        return shown + (f"{self.glue}… ({n} levels)" if n > 3 else "")
+
+    def say(self, *codes: float) -> list[str]:
+        """Return the levels as Python writes them."""
+        return [repr(self.levels[int(code)]) for code in codes]
+
+    def label(self, code: float) -> str:
+        """Return the level."""
+        return str(self.levels[round(code)])
+
+
+@dataclass(frozen=True, init=False)
+class Ordinal(_Levels):
+    """Levels in order, lowest first; any hashable values.
+
+    Parameters
+    ----------
+    levels : sequence of hashable
+
+    Examples
+    --------
+    >>> Ordinal(["low", "high"]).levels
+    ('low', 'high')
+    """
+
+    levels: tuple[Hashable, ...]
+
+    natural = "o"
+    glue = " < "
+
+
+@dataclass(frozen=True, init=False)
+class Categorical(_Levels):
+    """Levels without order; any hashable values.
+
+    Parameters
+    ----------
+    levels : iterable of hashable
+
+    Examples
+    --------
+    >>> Categorical(["red", "green"])
+    Categorical(levels=('red', 'green'))
+    """
+
+    levels: tuple[Hashable, ...]
+
+    categorical = True
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or value != value
+
+
+def _column_levels(name: Hashable, cells: pd.Series[Any], *, observed: bool) -> tuple[Any, ...]:
+    """Return the levels of a column: in the order of a category, else sorted if possible."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        categories = cells.cat.categories
+        used = np.unique(cells.cat.codes.to_numpy())
+        kept = categories[used[used >= 0]] if observed else categories
+        return tuple(kept.tolist()) or ("",)
+    try:
+        found = list(pd.unique(cells.dropna()))
+    except TypeError as error:
+        raise SpaceError(f"column {name!r} must hold hashable values.") from error
+    levels = [level.item() if isinstance(level, np.generic) else level for level in found]
+    with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
+        levels = sorted(levels)
+    return tuple(levels) or ("",)

@@ -1,0 +1,238 @@
+"""Numbers: continuous, on a grid, whole, or around a circle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.errors import SpaceError
+from bayescfx.features.feature import Feature
+from bayescfx.tables import Cells, Dtype
+
+
+class _Number(Feature):
+    """What `Real` and `Integer` share: codes are the numbers themselves."""
+
+    numeric = True
+    whole: ClassVar[bool]  # only whole numbers
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """Lowest and highest code."""
+        return float(self.low), float(self.high)
+
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
+        if self.period:
+            return self
+        low, high = float(values.min()), max(float(self.high), float(values.max()))
+        if self.code_step:
+            down = max(0, math.ceil((self.low - low) / self.code_step))
+            low = float(self.grid(np.array(-down), float(self.low)))
+        # a circle stays, and whole numbers stay whole
+        ends = {"low": min(low, self.low), "high": math.ceil(high) if self.whole else high}
+        return replace(self, **ends)  # type: ignore[type-var]  # kinds are dataclasses
+
+    def encode(self, cells: Cells) -> Array:
+        """Return the numbers themselves, shape (n,)."""
+        if isinstance(cells, np.ndarray) and cells.dtype != object:
+            return cells.astype(np.float64)
+        return pd.Series(cells).to_numpy(np.float64, na_value=np.nan)
+
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the numbers in the column's dtype."""
+        missing = np.isnan(codes)
+        if isinstance(dtype, np.dtype):
+            whole = self.whole and dtype.kind == "O" and not missing.any()
+            return (codes.astype(np.int64) if whole else codes).astype(dtype)
+        filled = np.where(missing, 0.0, codes)
+        found = pd.Series(filled.astype(np.int64) if dtype.kind in "iu" else filled)
+        cells = found.astype(dtype).array
+        if missing.any():
+            cells[missing] = None
+        return cells
+
+    @property
+    def dtype(self) -> Dtype:
+        """``int64`` for whole numbers, else ``float64``."""
+        return np.dtype(np.int64 if self.whole else np.float64)
+
+    def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless the column holds numbers, all of the feature's among them."""
+        dtype = cells.dtype
+        if dtype.kind not in "iu":
+            if dtype.kind != "f":
+                _column_range(name, cells)
+            return
+        if not self.even:
+            raise SpaceError(
+                f"column {name!r} must be of a float dtype to be Real; got {dtype}. Convert the "
+                "column, or use 'integer'."
+            )
+        info = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        if self.low < info.min or self.high > info.max:
+            raise SpaceError(f"column {name!r} of dtype {dtype} can't hold {self!r}.")
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the range of the finite numbers in a column."""
+        low, high = _column_range(name, cells)
+        if cls.whole and cells.dtype.kind not in "iu":
+            numbers = cells.dropna().to_numpy(np.float64)
+            if (numbers != np.rint(numbers)).any():
+                raise SpaceError(f"column {name!r} must hold whole numbers to be 'integer'.")
+        return cls(low, high)  # type: ignore[call-arg]  # kinds have limits
+
+
+@dataclass(frozen=True)
+class Real(_Number):
+    """A number, continuous or on a grid.
+
+    Parameters
+    ----------
+    low, high : float
+        Limits, both included.
+    step : float, optional
+        Grid ``low, low + step, ...``; without it every number between the limits is allowed.
+
+    Examples
+    --------
+    >>> Real(0, 1, step=0.1).grid_decimals
+    1
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    natural = "f"
+    whole = False
+
+    def __post_init__(self) -> None:
+        _check_limits("Real", self.low, self.high, self.step)
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        if self.step is not None:
+            object.__setattr__(self, "step", float(self.step))
+
+    @property
+    def code_step(self) -> float:
+        """Grid step; 0 where continuous."""
+        return self.step or 0.0
+
+    @property
+    def grid_decimals(self) -> int | None:
+        """Decimals that write every grid point exactly as a user would; ``None`` if too many."""
+        decimals = max(_decimals(self.low), _decimals(self.step or 1.0))
+        return decimals if decimals <= 12 else None
+
+    def grid(self, k: Array, anchor: float) -> Array:
+        """Return ``anchor + k * step`` with the decimals a user would write."""
+        codes, decimals = anchor + k * self.code_step, self.grid_decimals
+        return codes if decimals is None else np.round(codes, decimals)
+
+    @property
+    def words(self) -> str:
+        """Range and step."""
+        step = f" by {self.step:g}" if self.step else ""
+        return f"{self.low:.6g} … {self.high:.6g}{step}"
+
+
+@dataclass(frozen=True)
+class Integer(_Number):
+    """A whole number.
+
+    Parameters
+    ----------
+    low, high : int
+        Limits, both included.
+    step : int, default 1
+        Grid ``low, low + step, ...``.
+    cyclic : bool, default False
+        After `high` comes `low` again, as with weekdays and hours.
+
+    Examples
+    --------
+    >>> Integer(0, 6, cyclic=True).period
+    7
+    """
+
+    low: int
+    high: int
+    step: int = 1
+    cyclic: bool = False
+
+    natural = "iu"
+    whole = True
+
+    def __post_init__(self) -> None:
+        _check_limits("Integer", self.low, self.high, self.step)
+        for name in ("low", "high", "step"):
+            value = getattr(self, name)
+            # beyond 2**53 neighbouring integers share one float64
+            if value != int(value) or abs(value) > 2**53:
+                raise SpaceError(
+                    f"`{name}` of Integer must be a whole number up to 2**53; got {value!r}. "
+                    "Use Real for fractions and Categorical for identifiers."
+                )
+            object.__setattr__(self, name, int(value))
+
+    @property
+    def code_step(self) -> float:
+        """Grid step."""
+        return float(self.step)
+
+    @property
+    def period(self) -> int:
+        """Length of the circle, for cyclic features; else 0."""
+        return self.high - self.low + self.step if self.cyclic else 0
+
+    @property
+    def words(self) -> str:
+        """Range, step and whether it is a circle."""
+        step = f" by {self.step}" if self.step != 1 else ""
+        return f"{self.low} … {self.high}{step}" + (" cyclic" if self.cyclic else "")
+
+
+def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
+    if cells.dtype.kind in "iu":
+        known = cells.dropna()
+        return (int(known.min()), int(known.max())) if len(known) else (0, 0)
+    try:
+        numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise SpaceError(
+            f"column {name!r} must hold numbers; got dtype {cells.dtype}. Use 'categorical'."
+        ) from error
+    finite = numbers[np.isfinite(numbers)]
+    return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+
+
+def _check_limits(kind: str, low: Any, high: Any, step: Any) -> None:
+    for name, value in (("low", low), ("high", high)):
+        if not _is_finite(value):
+            raise SpaceError(f"`{name}` of {kind} must be a finite number; got {value!r}.")
+    if low > high:
+        raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
+    if step is not None and not (_is_finite(step) and step > 0):
+        raise SpaceError(f"`step` of {kind} must be a positive number; got {step!r}.")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False
+
+
+def _decimals(value: float) -> int:
+    """Return how many decimals the shortest writing of `value` has."""
+    mantissa, _, exponent = repr(float(value)).partition("e")
+    fraction = mantissa.partition(".")[2].rstrip("0")
+    return max(0, len(fraction) - int(exponent or 0))

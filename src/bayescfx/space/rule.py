@@ -1,0 +1,94 @@
+"""What must hold: the behaviour every rule shares, with defaults for most of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.features import Feature
+from bayescfx.space.axis import Axis
+from bayescfx.values import Plain, from_plain, to_plain
+
+if TYPE_CHECKING:
+    from bayescfx.space.region import Region
+
+
+class Words(NamedTuple):
+    """A rule in words."""
+
+    label: str  # what messages call it
+    line: str  # in ``print(space)``; nothing if the lines of single features have it
+    limit: str  # where it keeps a target away; nothing if it can't be left out
+
+
+class Rule(ABC):
+    """What must hold for every counterfactual. A new rule is a frozen dataclass derived from this.
+
+    Its verb is a function of a space that returns ``space.adding(rule)``.
+    """
+
+    kinds: ClassVar[dict[str, type[Rule]]] = {}  # every rule by the name of its class
+    rank: ClassVar[int] = 3  # cheap rules, of low rank, are tested first
+    opaque: ClassVar[bool] = False  # a function of the user that nobody can look into
+    written: ClassVar[bool] = True  # JSON can hold it
+
+    most_changes: int | None = None  # the l0 bound, if it is one
+    block: tuple[Hashable, ...] = ()  # features that it moves together
+    derives: Hashable | None = None  # the column that it recomputes
+
+    def __init_subclass__(cls) -> None:
+        Rule.kinds[cls.__name__] = cls
+
+    # ── what it says ──
+
+    @property
+    @abstractmethod
+    def words(self) -> Words:
+        """The rule in words."""
+
+    def told(self, name: Hashable, feature: Feature) -> str:
+        """Return what it says of one feature alone, for the feature's line in ``print(space)``."""
+        return ""
+
+    # ── what it does to a region ──
+
+    def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
+        """Take from the axes, in place, what can't be allowed; `most` features may change."""
+        return
+
+    def seen_from(self, region: Region) -> Rule | None:
+        """Return the rule as one query sees it; None if axes and l0 bound already keep it."""
+        return self
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows of codes ``(n, d)`` keep the rule, shape (n,)."""
+        return np.ones(len(X), dtype=np.bool_)
+
+    def column(self, region: Region, X: Array) -> Array:
+        """Return the codes ``(n,)`` of the column that it derives, for rows of codes."""
+        raise NotImplementedError
+
+    def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
+        """Return its linear parts over codes, as pairs (a, b) with ``a @ x <= b``."""
+        return []
+
+    def curved(self, region: Region) -> bool:
+        """Return whether it says more than its half-spaces."""
+        return True
+
+    # ── files ──
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return the rule in JSON's own types."""
+        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # rules are dataclasses
+        return {"rule": type(self).__name__, **values}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> Rule:
+        """Return the rule that :meth:`to_plain` wrote about these features."""
+        return cls(**{key: from_plain(value) for key, value in plain.items() if key != "rule"})

@@ -1,0 +1,1 @@
+"""One rule per file, with the verbs of `Space` that state it."""

@@ -1,0 +1,89 @@
+"""A column that is recomputed from the others on every candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import SpaceError
+from bayescfx.features import Feature
+from bayescfx.space.rule import Rule, Words
+from bayescfx.space.rules.require import called
+
+if TYPE_CHECKING:
+    from bayescfx.space.region import Region
+    from bayescfx.space.space import Space
+
+
+@dataclass(frozen=True)
+class Derived(Rule):
+    """A column that is a function of the others, and up to date in every row."""
+
+    function: Callable[[Any], Any] = field(repr=False)
+    derives: Hashable
+    base: float = np.nan  # what it would be for the query, recomputed
+
+    rank = 2
+    written = False
+
+    @property
+    def words(self) -> Words:
+        """The rule in words; it can't be left out."""
+        return Words(f"derive({self.derives!r})", "", "")
+
+    def told(self, name: Hashable, feature: Feature) -> str:
+        """Return that the feature is derived."""
+        return "derived" if name == self.derives else ""
+
+    def seen_from(self, region: Region) -> Derived:
+        """Return the rule with what the column would be for the query."""
+        return replace(self, base=float(self._codes(region, region.query[None])[0]))
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows have the column up to date."""
+        fresh, held = self.column(region, X), X[:, region.schema.positions[self.derives]]
+        return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
+
+    def column(self, region: Region, X: Array) -> Array:
+        """Return the column's codes for rows of codes, shape (n,).
+
+        A cell whose recomputed value is the one recomputed for the query stays the query's own,
+        so that nothing changes where nothing was moved.
+        """
+        codes = self._codes(region, X)
+        same = (codes == self.base) | (np.isnan(codes) & np.isnan(self.base))
+        return np.where(same, region.query[region.schema.positions[self.derives]], codes)
+
+    def _codes(self, region: Region, X: Array) -> Array:
+        rows, what = region.rows(X), self.words.label
+        found = np.asarray(called(self.function, rows, what))
+        if found.shape != (len(rows),):
+            raise SpaceError(
+                f"the function of {what} must return one value per row; got shape {found.shape} "
+                f"for {len(rows)} rows."
+            )
+        return region.schema.encode_column(self.derives, found)
+
+
+def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Space:
+    """Return the space in which a column is recomputed on every candidate.
+
+    Parameters
+    ----------
+    name : feature
+    function : callable
+        Raw rows to the values of the column, shape (n,).
+    """
+    found = space.name(name)
+    if found in space.schema.groups:
+        raise SpaceError(f"{found!r} can't be derived: it stands for one-hot columns.")
+    if not callable(function):
+        raise SpaceError(f"`function` must be a function of rows; got {function!r}.")
+    if any(found in rule.block for rule in space.rules):
+        raise SpaceError(f"{found!r} can't be derived: it moves together with others.")
+    old = [rule for rule in space.rules if rule.derives == found]
+    return space.adding(Derived(function, found), instead_of=old)

@@ -1,0 +1,157 @@
+"""What must hold for several features at once: a comparison written as text, or a function.
+
+Both see values in the user's units, never codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import SpaceError
+from bayescfx.features import Feature
+from bayescfx.space.expressions import Comparison, parse_rule
+from bayescfx.space.rule import Rule, Words
+from bayescfx.values import Plain
+
+if TYPE_CHECKING:
+    from bayescfx.space.region import Region
+    from bayescfx.space.space import Space
+
+
+@dataclass(frozen=True)
+class TextRule(Rule):
+    """A comparison of arithmetic expressions over features."""
+
+    text: str
+    label: str
+    comparisons: tuple[Comparison, ...] = field(repr=False)
+
+    rank = 1
+
+    @classmethod
+    def parse(
+        cls, text: str, features: Mapping[Hashable, Feature], label: str | None = None
+    ) -> TextRule:
+        """Return the rule that `text` states about `features`."""
+        comparisons = parse_rule(text, tuple(features))
+        for comparison in comparisons:
+            units = {features[name].measure(name, text) for name in comparison.features}
+            if len(units - {""}) > 1:
+                raise SpaceError(f"rule {text!r} mixes times of different units. Use one unit.")
+        return cls(text, label or text, comparisons)
+
+    @property
+    def words(self) -> Words:
+        """The rule in words."""
+        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows satisfy every comparison."""
+        schema = region.schema
+
+        def values(name: Hashable) -> Array:
+            return schema.features[name].numbers(X[:, schema.positions[name]])
+
+        holds = np.ones(len(X), dtype=np.bool_)
+        for comparison in self.comparisons:
+            holds &= comparison.holds(values)
+        return holds
+
+    @cached_property
+    def _linear(self) -> list[tuple[dict[Hashable, float], float]]:
+        return [pair for comparison in self.comparisons for pair in comparison.linear() or ()]
+
+    def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
+        """Return the linear comparisons over codes."""
+        schema, found = region.schema, []
+        for coefficients, bound in self._linear:
+            a, b = np.zeros(len(schema.names)), bound
+            for name, coefficient in coefficients.items():
+                line = schema.features[name].line
+                if line is None:
+                    break
+                a[schema.positions[name]] += coefficient * line[1]
+                b -= coefficient * line[0]
+            else:
+                found.append((a, b))
+        return found
+
+    def curved(self, region: Region) -> bool:
+        """Return whether a comparison is not linear."""
+        straight = all(comparison.linear() for comparison in self.comparisons)
+        return not straight or len(self.halfspaces(region)) < len(self._linear)
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return text and label."""
+        return {"rule": "TextRule", "text": self.text, "label": self.label}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:
+        """Return the rule, parsed anew."""
+        return cls.parse(plain["text"], features, plain["label"])
+
+
+@dataclass(frozen=True)
+class FunctionRule(Rule):
+    """A function of raw rows that says which of them are allowed."""
+
+    function: Callable[[Any], Any] = field(repr=False)
+    label: str
+
+    rank = 4
+    opaque = True
+    written = False
+
+    @property
+    def words(self) -> Words:
+        """The rule in words."""
+        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows the function allows."""
+        return self.allows(region.rows(X))
+
+    def allows(self, rows: Any) -> Mask:
+        """Return which raw rows the function allows; it must return one boolean per row."""
+        found = np.asarray(called(self.function, rows, f"rule {self.label!r}"))
+        if found.shape == (len(rows),) and found.dtype == object:
+            return np.array([value is True or value is np.True_ for value in found])
+        if found.shape != (len(rows),) or found.dtype != np.bool_:
+            raise SpaceError(
+                f"rule {self.label!r} must return one boolean per row; got shape {found.shape} "
+                f"and dtype {found.dtype} for {len(rows)} rows. Compare whole columns."
+            )
+        return found
+
+
+def called(function: Callable[[Any], Any], rows: Any, what: str) -> Any:
+    """Return what a user's function says of rows; what it raises passes with a note."""
+    try:
+        return function(rows)
+    except Exception as error:
+        error.add_note(f"in {what}, for {len(rows)} rows")
+        raise
+
+
+def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = None) -> Space:
+    """Return the space with a rule every counterfactual must satisfy.
+
+    Parameters
+    ----------
+    rule : str or callable
+        Text such as ``"a + 2*b <= 10"``, or a function of raw rows that returns one boolean
+        per row.
+    label : str, optional
+        What to call the rule in messages.
+    """
+    if isinstance(rule, str):
+        return space.adding(TextRule.parse(rule, space.features, label))
+    if not callable(rule):
+        raise SpaceError(f"`rule` must be text or a function of rows; got {rule!r}.")
+    return space.adding(FunctionRule(rule, label or str(getattr(rule, "__name__", repr(rule)))))

@@ -1,0 +1,68 @@
+"""Features that all rise, all fall, or all stay."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import SpaceError
+from bayescfx.space.axis import Axis
+from bayescfx.space.rule import Rule, Words
+from bayescfx.space.rules.limits import check_ordered
+
+if TYPE_CHECKING:
+    from bayescfx.space.region import Region
+    from bayescfx.space.space import Space
+
+
+@dataclass(frozen=True)
+class Together(Rule):
+    """Features that move in the same direction or not at all."""
+
+    block: tuple[Hashable, ...]
+
+    rank = 1
+
+    @property
+    def words(self) -> Words:
+        """The rule in words."""
+        names = list(map(repr, self.block))
+        return Words(
+            f"together({', '.join(names)})",
+            f"together: {', '.join(map(str, self.block))}",
+            f"moving {' and '.join(names)} together",
+        )
+
+    def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
+        """Fix all of them where one can't follow the others."""
+        at = [places[name] for name in self.block]
+        free = all(axes[j].free for j in at) and (most is None or len(at) <= most)
+        if not free or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
+            for j in at:
+                axes[j] = replace(axes[j], movable=False)
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows move them all the same way."""
+        at = [region.schema.positions[name] for name in self.block]
+        direction = np.sign(X[:, at] - region.query[at])
+        return np.asarray((direction == direction[:, :1]).all(axis=1))
+
+
+def together(space: Space, *names: Hashable) -> Space:
+    """Return the space in which these features all rise, all fall, or all stay."""
+    found = dict.fromkeys(map(space.name, names))
+    if len(found) < 2:
+        raise SpaceError(f"`together` needs at least two features; got {names!r}.")
+    derived = {rule.derives for rule in space.rules}
+    for name in found:
+        check_ordered(name, space.features[name], "together")
+        if name in derived:
+            raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
+    met = [rule for rule in space.rules if set(rule.block) & set(found)]
+    merged = set(found).union(*(rule.block for rule in met))
+    block = tuple(name for name in space.features if name in merged)
+    return space.adding(Together(block), instead_of=met)

@@ -1,0 +1,164 @@
+"""Evaluations in a file: every cell exactly, and whole after a crash."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.errors import EvaluationsError
+from bayescfx.evaluations.data import Evaluations
+from tests.evaluations.rows import MIXED, same_tables
+
+
+def test_a_file_keeps_every_cell_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "known.db"
+    with Evaluations.open(path) as known:
+        known.append(MIXED, [0.1, -1e300])
+        known.append(MIXED, [5e-324, np.nan])
+    with Evaluations.open(path) as again:
+        assert len(again) == 4
+        assert again.outputs[:3].tolist() == [0.1, -1e300, 5e-324]
+        assert np.isnan(again.outputs[3])
+        frame = again.to_frame().drop(columns="output")
+        same_tables(frame, pd.concat([MIXED, MIXED], ignore_index=True))
+        assert repr(again) == f"Evaluations(4 rows in {str(path)!r})"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool", "object"])
+def test_a_file_keeps_arrays(tmp_path: Path, dtype: str) -> None:
+    rows = np.array([[0, 1], [1, 1]]).astype(dtype)
+    with Evaluations.open(tmp_path / "a.db") as known:
+        known.append(rows, [1.0, 2.0])
+    with Evaluations.open(tmp_path / "a.db") as again:
+        assert isinstance(again.rows, np.ndarray)
+        assert again.rows.dtype == rows.dtype
+        assert again.rows.tolist() == rows.tolist()
+
+
+def test_categories_that_appear_later_are_kept(tmp_path: Path) -> None:
+    def level(name: str) -> pd.DataFrame:
+        return pd.DataFrame({"c": pd.Categorical([name])})
+
+    with Evaluations.open(tmp_path / "a.db") as known:
+        known.append(level("x"), [1.0])
+        known.append(level("y"), [2.0])
+        assert known.to_frame()["c"].tolist() == ["x", "y"]
+    with Evaluations.open(tmp_path / "a.db") as again:
+        frame = again.to_frame()
+        assert frame["c"].tolist() == ["x", "y"]
+        assert frame["c"].cat.categories.tolist() == ["x", "y"]
+
+
+def test_readers_see_whole_batches_while_a_writer_has_the_file_open(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as writer:
+        writer.append(pd.DataFrame({"a": [1, 2]}), [1.0, 2.0])
+        with Evaluations.open(tmp_path / "a.db") as reader:
+            assert reader.outputs.tolist() == [1.0, 2.0]
+        writer.append(pd.DataFrame({"a": [3]}), [3.0])
+    with Evaluations.open(tmp_path / "a.db") as reader:
+        assert len(reader) == 3
+
+
+def test_two_writers_add_up_and_cannot_mix_columns(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as one, Evaluations.open(tmp_path / "a.db") as two:
+        one.append(pd.DataFrame({"a": [1]}), [1.0])
+        two.append(pd.DataFrame({"a": [2.5]}), [2.0])
+        with pytest.raises(EvaluationsError, match="holds rows with the columns a; got b"):
+            Evaluations.open(tmp_path / "a.db").append(pd.DataFrame({"b": [1]}), [1.0])
+    with Evaluations.open(tmp_path / "a.db") as both:
+        assert both.to_frame()["a"].tolist() == [1.0, 2.5]
+
+
+def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    script = (
+        "import os, sys, pandas as pd\n"
+        "from bayescfx.evaluations.data import Evaluations\n"
+        "known = Evaluations.open(sys.argv[1])\n"
+        "known.append(pd.DataFrame({'a': [1, 2]}), [1.0, 2.0])\n"
+        "known.append(pd.DataFrame({'a': [3]}), [3.0])\n"
+        "os._exit(9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == 9
+    with Evaluations.open(path) as known:
+        assert known.outputs.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_batch_that_cannot_be_written_is_not_kept_either(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db") as known:
+        rows = pd.DataFrame({"a": np.array([1, object()], dtype=object)})
+        with pytest.raises(TypeError, match="a cell must be"):
+            known.append(rows, [1.0, 2.0])
+        assert len(known) == 0
+    with Evaluations.open(tmp_path / "a.db") as again:
+        assert len(again) == 0
+
+
+def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database at all, but long enough to have a header " * 40)
+    with pytest.raises(EvaluationsError, match=r"notes.txt' must be a file of evaluations; got"):
+        Evaluations.open(text)
+    other = tmp_path / "other.db"
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE customers (id INTEGER)")
+    db.close()
+    with pytest.raises(
+        EvaluationsError, match=r"got a database of another program. Choose another"
+    ):
+        Evaluations.open(other)
+    db = sqlite3.connect(other)
+    assert db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
+    db.close()
+
+
+def test_a_file_needs_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationsError, match=r"a.db' must be a file that can be written; got"):
+        Evaluations.open(tmp_path / "missing" / "a.db")
+
+
+def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
+    Evaluations.open(tmp_path / "a.db").close()
+    db = sqlite3.connect(tmp_path / "a.db")
+    db.execute("PRAGMA user_version = 7")
+    db.close()
+    with pytest.raises(
+        EvaluationsError, match=r"must have format 1; got format 7. Use the version"
+    ):
+        Evaluations.open(tmp_path / "a.db")
+
+
+def test_a_file_belongs_to_one_model(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "a.db", model="taxi 3") as known:
+        assert known.model == "taxi 3"
+    with pytest.raises(EvaluationsError) as caught:
+        Evaluations.open(tmp_path / "a.db", model="taxi 4")
+    assert str(caught.value) == (
+        f"{str(tmp_path / 'a.db')!r} holds evaluations of model 'taxi 3'; got model='taxi 4'. "
+        "Open another file."
+    )
+    with Evaluations.open(tmp_path / "b.db") as known:
+        known.claim(("a",), "SVR")
+    with Evaluations.open(tmp_path / "b.db") as known, pytest.raises(EvaluationsError):
+        known.claim(("a",), "LinearRegression")
+
+
+def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:
+    known = Evaluations.open(tmp_path / "a.db")
+    known.append(pd.DataFrame({"a": [1]}), [1.0])
+    known.close()
+    known.close()
+    assert known.outputs.tolist() == [1.0]
+
+
+def test_evaluations_in_memory_can_be_sent_to_other_processes() -> None:
+    again = pickle.loads(pickle.dumps(Evaluations(MIXED, [1.0, 2.0])))
+    assert again.outputs.tolist() == [1.0, 2.0]

@@ -1,0 +1,222 @@
+"""Many questions that share every model call."""
+
+from __future__ import annotations
+
+from concurrent.futures import wait
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.explainer import run as explainer
+from bayescfx.search.methods import METHODS
+from tests.conftest import (
+    LEVELS,
+    ZERO,
+    Recorder,
+    cloud,
+    codes,
+    cube,
+    plane,
+    stubborn,
+)
+
+
+def test_many_questions_share_every_round() -> None:
+    model = Recorder(plane)
+    many = cfx.explain_many(model, cloud()[:5], cfx.Space.from_data(cloud()), 1.4, budget=15, rng=0)
+    assert [answer.reached for answer in many] == [True] * 5
+    assert model.sizes[0] == 5  # every f(query) in one call
+    assert model.n == sum(answer.n_evaluations for answer in many)
+    assert len(model.sizes) <= 15
+    assert not model.rows.duplicated().any()
+    assert all(answer.evaluations is many[0].evaluations for answer in many)
+
+
+def test_sharing_saves_evaluations() -> None:
+    X, space, target = cloud(), cfx.Space.from_data(cloud()), cfx.reach(1.4)
+    together = cfx.explain_many(plane, X[:6], space, target, budget=30, rng=0)
+    alone = [cfx.explain(plane, x, space, target, budget=30, rng=0) for x in X[:6]]
+    assert all(a.reached for a in together)
+    assert all(a.reached for a in alone)
+    spent = sum(a.n_evaluations for a in together)
+    assert spent < 0.8 * sum(a.n_evaluations for a in alone)
+
+
+def test_there_may_be_one_target_per_query() -> None:
+    targets = [1.2, cfx.at_most(0.2), cfx.increase(by=0.5)]
+    queries = pd.DataFrame([ZERO] * 3)
+    many = cfx.explain_many(plane, queries, cube(), targets, budget=25, rng=0)
+    assert [a.reached for a in many] == [True] * 3
+    assert many[0].best.output == pytest.approx(1.2, abs=0.05)
+    assert many[1].best.output <= 0.2
+    assert many[2].best.output == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_query_that_has_what_is_wanted_is_its_own_answer() -> None:
+    queries = pd.DataFrame([ZERO, {"a": 0.9, "b": 0.9, "c": 0.1}])
+    many = cfx.explain_many(plane, queries, cube(), cfx.at_least(1.0), budget=20, rng=0)
+    met = many[1]
+    assert met.reached
+    assert met.best.changes == {}
+    assert met.n_evaluations == 1
+    assert met.best.output == met.output
+    assert met.verify(plane)
+    assert many[0].reached
+    assert many[0].best.n_changes > 0
+
+
+def test_a_query_that_breaks_a_rule_is_no_answer_although_it_has_what_is_wanted() -> None:
+    space = cube().require("a >= 0.5")
+    (answer,) = cfx.explain_many(plane, [ZERO], space, cfx.at_least(0.1), rng=0)
+    assert not answer.reached
+    assert not answer.best.valid
+
+
+@pytest.fixture
+def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explainer, "BLOCK", 3)
+
+
+@pytest.mark.usefixtures("blocks_of_three")
+def test_jobs_do_not_change_the_answers() -> None:
+    def ask(n_jobs: int) -> cfx.Explanations:
+        return cfx.explain_many(
+            plane,
+            cloud()[:5],
+            cfx.Space.from_data(cloud()),
+            1.4,
+            budget=7,
+            rng=3,
+            n_jobs=n_jobs,
+            on_step=lambda step: None,
+        )
+
+    one = ask(1)
+    for other in (ask(1), ask(2)):
+        assert [codes(a) for a in other] == [codes(a) for a in one]
+        frames = [many[0].evaluations.to_frame() for many in (one, other)]
+        first, second = (f.sort_values(list(f.columns), ignore_index=True) for f in frames)
+        pd.testing.assert_frame_equal(first, second)
+
+
+@pytest.mark.usefixtures("blocks_of_three")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interruption_ends_all_blocks(n_jobs: int) -> None:
+    heard: list[int] = []
+
+    def listen(step: cfx.Step) -> None:
+        heard.append(step.question)
+        raise StopIteration
+
+    model = Recorder(plane)
+    many = cfx.explain_many(
+        model,
+        cloud()[:8],
+        cfx.Space.from_data(cloud()),
+        40.0,
+        budget=30,
+        rng=0,
+        on_step=listen,
+        n_jobs=n_jobs,
+    )
+    assert [a.stopped for a in many] == ["interrupted"] * 8
+    assert len(heard) <= n_jobs
+    assert model.n < 8 + n_jobs * 3 * 3 + 1
+
+
+@pytest.mark.usefixtures("blocks_of_three")
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_fault_in_one_block_keeps_what_all_have_learnt(n_jobs: int) -> None:
+    def model(rows: Any) -> Any:
+        return np.where(np.asarray(rows)[:, 0] > 0.8, np.nan, plane(rows))
+
+    queries = cloud()[cloud()[:, 0] < 0.5][:7]
+    with pytest.raises(cfx.ModelError, match="returned nan") as caught:
+        cfx.explain_many(
+            model,
+            queries,
+            cfx.Space.from_data(cloud()),
+            2.4,
+            method="random",
+            budget=20,
+            rng=0,
+            n_jobs=n_jobs,
+        )
+    known = caught.value.evaluations  # type: ignore[attr-defined]  # attached to any error
+    assert len(known) >= 7
+    assert np.isfinite(known.outputs).all()
+
+
+def test_ctrl_c_ends_the_searches_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explainer, "BLOCK", 2)
+    waits = [0]
+
+    def interrupted(futures: Any) -> Any:
+        waits[0] += 1
+        if waits[0] == 1:
+            raise KeyboardInterrupt
+        return wait(futures)
+
+    monkeypatch.setattr("bayescfx.explainer.run.wait", interrupted)
+    many = cfx.explain_many(
+        plane,
+        cloud()[:6],
+        cfx.Space.from_data(cloud()),
+        40.0,
+        budget=10_000,
+        rng=0,
+        n_jobs=2,
+    )
+    assert {a.stopped for a in many} == {"interrupted"}
+    assert waits == [2]
+
+
+def test_answers_do_not_depend_on_the_ranges_of_other_queries() -> None:
+    X = pd.DataFrame({"a": np.linspace(0, 1, 40), "job": LEVELS[:2] * 20})
+    queries = pd.DataFrame(
+        {"a": [0.5, 9.0, -7.0], "job": ["clerk", "cook", "pilot"]}, index=[5, 6, 7]
+    )
+    space = cfx.Space.from_data(X)
+    model = lambda r: 10.0 * r["a"] + (r["job"] == "pilot")  # noqa: E731  # a bare callable
+    with pytest.warns(cfx.SpaceWarning, match="for the query at position 1") as caught:
+        many = cfx.explain_many(
+            model, queries, space, cfx.change(by=3), budget=15, method="random", rng=0
+        )
+    (warning,) = caught
+    assert str(warning.message).startswith(
+        "for the query at position 1 (and 1 more): the query lies outside the space, which grew "
+        "for it: 'a' by the range 0.0 … 9.0; 'job' by the level 'cook'."
+    )
+    assert warning.filename == __file__
+    for i, answer in enumerate(many):
+        assert answer.verify(model)
+        with pytest.warns(cfx.SpaceWarning) if i else nullcontext():
+            region = space.around(queries.iloc[i])
+        for c in answer.counterfactuals:
+            low, high = region.low[0], region.high[0]
+            assert low <= c.row["a"] <= high
+            assert c.row["job"] in {"clerk", "nurse", queries["job"].iloc[i]}
+
+
+def test_no_queries_have_no_answers() -> None:
+    assert len(cfx.explain_many(plane, cloud()[:0], cfx.Space.from_data(cloud()), 1.0)) == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers_many_queries_within_their_budgets(method: str) -> None:
+    model = Recorder(plane)
+    many = cfx.explain_many(
+        model,
+        cloud()[:3],
+        cfx.Space.from_data(cloud()),
+        40.0,
+        method=stubborn(method),
+        budget=9,
+        rng=0,
+    )
+    assert [a.n_evaluations for a in many] == [9, 9, 9]
+    assert model.n == 27

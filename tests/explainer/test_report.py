@@ -1,0 +1,90 @@
+"""How searches end, and what the answer says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bayescfx as cfx
+from tests.conftest import (
+    ZERO,
+    cube,
+    plane,
+)
+
+
+def test_an_unreachable_target_is_said_to_be_so() -> None:
+    space = cube().between({"a": (0, 0.4)}).fix("c")
+    answer = cfx.explain(plane, ZERO, space, 4.0, budget=100, rng=0)
+    assert answer.status == "unreachable"
+    assert answer.stopped == "unreachable"
+    assert not answer.reached
+    assert answer.n_evaluations < 100
+    low, high = answer.reachable
+    assert low < 0.5 < high < 1.6
+    assert answer.best.output == high  # the best guess is as near as any row came
+    assert answer.probability_reachable is not None
+    assert answer.probability_reachable < 0.05
+    assert any("'a'" in name for name in answer.binding)
+    text = repr(answer)
+    assert "Probably out of reach, judged by the surrogate of the model, not proven." in text
+    assert "The surrogate gives the target a probability of less than 1 %" in text
+    assert "would bring it nearer, as the surrogate sees it: limit on 'a' (at most 0.4)." in text
+
+
+def test_a_finite_region_without_the_target_is_exhausted() -> None:
+    space = cfx.Space({"a": cfx.Integer(0, 3), "b": cfx.Categorical(["x", "y"])})
+    answer = cfx.explain(lambda r: r["a"], {"a": 0, "b": "x"}, space, 9, budget=50, rng=0)
+    assert (answer.status, answer.stopped) == ("unreachable", "exhausted")
+    assert answer.n_evaluations == 8
+    assert answer.probability_reachable == 0.0
+    assert answer.reachable == (0.0, 3.0)
+    assert answer.best.output == 3.0
+    assert "Out of reach: every allowed point has been tried. Outputs seen: 0 to 3." in repr(answer)
+
+
+def test_a_constant_model_has_no_counterfactual() -> None:
+    answer = cfx.explain(lambda X: np.ones(len(X)), ZERO, cube(), 2.0, budget=60, rng=0)
+    # Outputs that never vary say nothing of what lies beyond a jump: no verdict.
+    assert answer.status == "best_guess"
+    assert answer.probability_reachable is None
+    assert answer.best.changes == {}  # no row is nearer than the query itself
+    assert answer.reachable == (1.0, 1.0)
+
+
+def test_the_best_guess_is_the_nearest_output_not_the_nearest_row() -> None:
+    answer = cfx.explain(plane, ZERO, cube(), 1e6, method="random", budget=50, rng=0)
+    assert answer.status == "best_guess"
+    assert answer.best.output == answer.reachable[1]
+
+
+def test_few_rows_give_no_probability() -> None:
+    answer = cfx.explain(plane, ZERO, cube(), 100.0, budget=3, rng=0)
+    assert answer.status == "best_guess"
+    assert answer.stopped == "budget"
+    assert answer.probability_reachable is None
+    assert "surrogate" not in repr(answer)
+
+
+def test_fifty_answers_where_three_exist_are_three() -> None:
+    space = cfx.Space({name: cfx.Categorical([0, 1]) for name in "abc"})
+    query = dict.fromkeys("abc", 0)
+    answer = cfx.explain(lambda r: r.sum(axis=1), query, space, 1, budget=50, n=50, rng=0)
+    assert len(answer.counterfactuals) == 3
+    assert {tuple(c.changes) for c in answer.counterfactuals} == {("a",), ("b",), ("c",)}
+    assert len(answer.to_frame()) == 3
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.0])
+def test_several_answers_change_different_features_and_no_trifles(weight: float) -> None:
+    space = cube().cost(weight=weight)
+    answer = cfx.explain(plane, ZERO, space, cfx.increase(by=0.5), budget=40, n=3, rng=0)
+    answers = answer.counterfactuals
+    assert len(answers) == 3
+    assert all(c.valid for c in answers)
+    assert len({tuple(c.changes) for c in answers}) == 3
+    assert [c.cost for c in answers] == sorted(c.cost for c in answers)
+    scale = dict(zip("abc", space.scale, strict=True))
+    for c in answers if weight else ():
+        moves = [abs(after - before) / scale[str(n)] for n, (before, after) in c.changes.items()]
+        assert min(moves) > 0.02 * max(moves)

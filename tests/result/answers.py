@@ -1,0 +1,118 @@
+"""Answers to look at: one found among random rows, one with round numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.explainer.report import counterfactuals, query_row
+from bayescfx.model.model import as_model
+from bayescfx.potentials.targets import as_target, decrease
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation
+from bayescfx.search.question import Question
+from bayescfx.space.sampling import sample
+from bayescfx.space.space import Space
+
+FRAME = pd.DataFrame(
+    {
+        "age": np.array([30, 40, 50, 60], dtype=np.int16),
+        "bmi": np.array([32.1, 27.4, 21.0, 35.5]),
+        'job\'s "name"': ["clerk", "cook", "<b>ünïcode</b> & co", "漢"],
+        "grade": pd.Categorical(["lo", "hi", "lo", "hi"], ["lo", "mid", "hi"], ordered=True),
+        "since": pd.to_datetime(["2020-01-01", "2021-06-01", "2019-05-05", "2022-02-02"]),
+        "score": np.array([0.1, 0.2, np.nan, 0.4], dtype=np.float32),
+        "ok": [True, False, True, True],
+    }
+)
+
+
+def model(rows: pd.DataFrame) -> Array:
+    high = (rows["grade"] == "hi").to_numpy()
+    y: Array = 5.0 * rows["bmi"].to_numpy(float) + rows["age"].to_numpy(float) + 10.0 * high
+    return y
+
+
+def sums(rows: Any) -> Array:
+    y: Array = np.asarray(rows, dtype=float).sum(axis=1)
+    return y
+
+
+def ask(
+    f: Callable[[Any], Array] = model,
+    space: Space | None = None,
+    query: Any = None,
+    target: Any = None,
+    n: int = 3,
+) -> Explanation:
+    """Answer a question by looking at a few random rows."""
+    space = Space.from_data(FRAME).fix("since", "score", "ok") if space is None else space
+    region = space.around(FRAME.iloc[0] if query is None else query)
+    wish = as_target(decrease(by=40) if target is None else target)
+    evaluator = Evaluator(as_model(f), region.schema, Evaluations())
+    account = evaluator.account(region, 60)
+    output = float(account.evaluate(region.query[None])[0])
+    rng = np.random.default_rng(0)
+    question = Question(account, output, wish, rng)
+    account.evaluate(np.concatenate([sample(region, 30, rng), sample(region, 10, rng, changes=1)]))
+    X, y = account.X, account.y
+    best = np.argsort(-question.score(y), kind="stable")[:n]
+    row, layout = query_row(region)
+    reached = bool(question.accepted(y[best[:1]])[0])
+    return Explanation(
+        query=row,
+        output=output,
+        target=wish,
+        wanted=question.wanted,
+        accepted=question.acceptance,
+        status="reached" if reached else "best_guess",
+        counterfactuals=counterfactuals(question, X[best], y[best]),
+        stopped="budget",
+        reachable=(float(y.min()), float(y.max())),
+        trace=np.maximum.accumulate(question.score(evaluator.known.outputs[account.paid])),
+        evaluations=evaluator.evaluations,
+        n_evaluations=account.spent,
+        space=space,
+        layout=layout,
+        seed=0,
+    )
+
+
+def plain_answer(**changes: Any) -> Explanation:
+    """Return an answer with round numbers, for the wording."""
+    space = Space.from_data(pd.DataFrame({"bmi": [20.5, 40.0], "bp": [80, 120]}))
+    rows = pd.DataFrame({"bmi": [32.1, 27.4], "bp": [101, 93]})
+    region = space.around(rows.iloc[[0]])
+    query, layout = query_row(region)
+    best = Counterfactual(
+        row=pd.Series([27.4, 93], index=["bmi", "bp"], dtype=object),
+        output=171.0,
+        potential=1.0,
+        changes={"bmi": (32.1, 27.4), "bp": (101, 93)},
+        cost=1.25,
+        valid=True,
+    )
+    answer = Explanation(
+        query=query,
+        output=214.0,
+        target=as_target(decrease(by=43)),
+        wanted=((171.0, 171.0),),
+        accepted=((168.85, 173.15),),
+        status="reached",
+        counterfactuals=(best,),
+        stopped="nothing nearer expected",
+        reachable=(150.25, 260.0),
+        trace=np.array([0.0, 1.0]),
+        evaluations=Evaluations(rows, [214.0, 171.0]),
+        n_evaluations=2,
+        space=space,
+        layout=layout,
+    )
+    return replace(answer, **changes)

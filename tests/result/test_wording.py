@@ -1,0 +1,215 @@
+"""The answer in words and as HTML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any, get_args
+
+import pandas as pd
+import pytest
+
+from bayescfx.evaluations.evaluator import Stopped
+from bayescfx.potentials.levels import Intervals
+from bayescfx.result import wording
+from tests.result.answers import plain_answer
+
+
+def test_the_text_states_the_wish_then_the_answer_then_how_it_ended() -> None:
+    assert repr(plain_answer()).splitlines() == [
+        "Wanted: prediction 171 (-43; now 214)",
+        "Answer: bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, wanted 171",
+        "Reached; the search ended because nothing nearer is expected.",
+        "2 rows of the model used.",
+    ]
+
+
+def test_a_best_guess_says_how_far_off_it_is() -> None:
+    answer = plain_answer(status="best_guess", stopped="timeout", accepted=((100.0, 160.0),))
+    lines = repr(answer).splitlines()
+    assert lines[1].startswith("Best guess: bmi 32.1 → 27.4")
+    assert lines[2] == (
+        "Not reached, this is the best guess (off by 11): the time is over. "
+        "Outputs seen: 150.2 to 260."
+    )
+
+
+def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
+    answer = plain_answer(
+        status="unreachable",
+        stopped="unreachable",
+        probability_reachable=0.0199,
+        binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
+    )
+    assert repr(answer).splitlines()[2] == (
+        "Probably out of reach, judged by the surrogate of the model, not proven. The surrogate "
+        "gives the target a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
+        "Relaxing any of these would bring it nearer, as the surrogate sees it: "
+        "limit on 'bmi' (at least 18); rule 's3 <= s1'."
+    )
+    one = replace(answer, binding=("at most 1 change",))
+    assert (
+        repr(one)
+        .splitlines()[2]
+        .endswith(
+            "Relaxing this would bring it nearer, as the surrogate sees it: at most 1 change."
+        )
+    )
+
+
+def test_further_answers_are_listed() -> None:
+    best = plain_answer().best
+    worse = replace(best, changes={"bp": (101, 80)}, output=180.5, valid=False)
+    lines = repr(plain_answer(counterfactuals=(best, worse))).splitlines()
+    assert lines[2] == "  2. bp 101 → 80: prediction 180.5 (not valid)"
+
+
+def test_no_change_is_called_that() -> None:
+    still = replace(plain_answer().best, changes={}, output=214.0, valid=False)
+    answer = plain_answer(counterfactuals=(still,), status="best_guess")
+    assert "Best guess: no change: prediction 214, wanted 171" in repr(answer)
+    assert repr(still) == "Counterfactual(no change: prediction 214, not valid, cost 1.25)"
+
+
+def test_many_changes_are_cut_in_words_only() -> None:
+    changes = {f"c{j}": (0, j + 1) for j in range(30)}
+    best = replace(plain_answer().best, changes=changes)
+    assert "c11 0 → 12 and 18 more: prediction" in repr(plain_answer(counterfactuals=(best,)))
+
+
+def test_every_ending_has_words() -> None:
+    for stopped in get_args(Stopped):
+        assert wording.ENDINGS[stopped] in repr(plain_answer(stopped=stopped))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (((0.4, 0.6),), "0.4 to 0.6"),
+        (((-math.inf, 3.0),), "at most 3"),
+        (((3.0, math.inf),), "at least 3"),
+        (((1.0, 1.0), (2.0, 2.0)), "1 or 2"),
+        (((0.99991, 0.99992),), "0.99991 to 0.99992"),
+        (((-math.inf, math.inf),), "anything"),
+    ],
+)
+def test_wishes_of_every_kind_have_words(wanted: Intervals, words: str) -> None:
+    assert f"Wanted: prediction {words} (-43; now 214)" in repr(plain_answer(wanted=wanted))
+
+
+def test_display_rounds_and_data_do_not() -> None:
+    best = replace(plain_answer().best, output=171.123456789, changes={"bmi": (1 / 3, 2 / 3)})
+    answer = plain_answer(counterfactuals=(best,))
+    assert "bmi 0.3333 → 0.6667: prediction 214 → 171.1" in repr(answer)
+    assert answer.to_frame()["output"].tolist() == [171.123456789]
+
+
+class Tags(HTMLParser):
+    """Collect tags and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_self_contained_and_escaped() -> None:
+    nasty = "<script>alert('x')</script>"
+    best = replace(plain_answer().best, changes={nasty: ("<i>", '"&"'), "bmi": (32.1, 27.4)})
+    html = plain_answer(counterfactuals=(best,))._repr_html_()
+    parsed = Tags()
+    parsed.feed(html)
+    assert set(parsed.tags) <= {"div", "style", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert nasty in parsed.text
+    assert "<script" not in html
+    assert "prediction" in parsed.text
+    assert "27.4" in parsed.text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (214.3721, "214.4"),
+        (46500.0, "46500"),
+        (1234567.8, "1234568"),
+        (3e-7, "3e-07"),
+        (2.0, "2"),
+        (-0.0, "0"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "nan"),
+    ],
+)
+def test_numbers_have_exponents_only_where_a_person_would_write_them(
+    value: float, text: str
+) -> None:
+    assert wording.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("clerk", "clerk"),
+        (0.123456, "0.1235"),
+        (7, "7"),
+        (True, "True"),
+        (None, "missing"),
+        (pd.Timestamp("2024-03-01"), "2024-03-01"),
+        (pd.Timestamp("2024-03-01 08:30"), "2024-03-01 08:30"),
+        (pd.Timedelta("3D"), "3 days"),
+        (pd.Timedelta("36h"), "1 days 12:00:00"),
+    ],
+)
+def test_cells_of_every_type_have_words(value: Any, text: str) -> None:
+    assert wording.cell(value) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (32.1, 27.42222, "32.1 → 27.42"),
+        (0.50001, 0.50002, "0.50001 → 0.50002"),
+        (
+            pd.Timestamp("2024-03-01"),
+            pd.Timestamp("2024-03-04 08:30"),
+            "2024-03-01 00:00 → 2024-03-04 08:30",
+        ),
+    ],
+)
+def test_a_move_has_as_many_digits_as_tell_its_ends_apart(
+    before: Any, after: Any, text: str
+) -> None:
+    assert wording.move(before, after) == text
+
+
+def test_changes_are_listed_by_name() -> None:
+    changes = {"bmi": (32.1, 27.4), "job": ("clerk", "cook")}
+    assert wording.moves(changes) == "bmi 32.1 → 27.4, job clerk → cook"
+    assert wording.moves({}) == "no change"
+
+
+def test_a_percentage_is_never_rounded_to_certainty() -> None:
+    shares = [0.0231, 1e-9, 0.9999]
+    assert [wording.percent(share) for share in shares] == [
+        "2 %",
+        "less than 1 %",
+        "more than 99 %",
+    ]
+
+
+def test_the_gap_is_the_distance_from_the_nearest_accepted_output() -> None:
+    accepted = ((1.0, 2.0), (7.0, 8.0))
+    assert [wording.gap(y, accepted) for y in (5.0, 1.5)] == [2.0, 0.0]
+    assert math.isnan(wording.gap(1.0, ()))
+
+
+def test_nouns_agree_with_their_number() -> None:
+    assert [wording.count(n, "row") for n in (1, 2)] == ["1 row", "2 rows"]

@@ -1,0 +1,74 @@
+"""Columns that are recomputed from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.errors import SpaceError
+from bayescfx.space.sampling import sample
+from bayescfx.space.space import Space
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def same(a: Any, b: Any) -> bool:
+    return bool(((a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def body() -> tuple[pd.DataFrame, Space]:
+    frame = pd.DataFrame(
+        {"weight": rng(1).uniform(50, 100, 40), "height": rng(2).uniform(1.5, 2, 40)}
+    )
+    frame["bmi"] = (frame["weight"] / frame["height"] ** 2).round(1)
+    frame["band"] = (frame["bmi"] // 5).astype(int)
+    space = Space.from_data(frame).derive("bmi", lambda d: d["weight"] / d["height"] ** 2)
+    return frame, space.derive("band", lambda d: d["bmi"] // 5)
+
+
+def test_derived_columns_follow_and_are_no_changes_of_their_own() -> None:
+    frame, space = body()
+    region = space.max_changes(1).around(frame.iloc[0])
+    X = sample(region, 30, rng())
+    rows = region.rows(X)
+    assert isinstance(rows, pd.DataFrame)
+    np.testing.assert_allclose(rows["bmi"], rows["weight"] / rows["height"] ** 2)
+    np.testing.assert_array_equal(rows["band"], rows["bmi"] // 5)
+    assert region.free.tolist() == [0, 1]
+    assert not region.changes(X)[:, 2:].any()
+    stale = X.copy()
+    stale[:, 2] += 1
+    assert not region.contains(stale).any()
+    assert same(region.complete(stale), X)
+
+
+def test_the_query_s_own_derived_cell_stays_until_its_inputs_move() -> None:
+    frame, space = body()  # bmi is rounded in the data, but not by the function
+    region = space.around(frame.iloc[0])
+    assert same(region.complete(region.query[None, :]), region.query[None, :])
+    assert region.contains(region.query[None, :])[0]
+
+
+def test_limits_and_rules_of_a_derived_column_bind() -> None:
+    frame, space = body()
+    region = space.between({"bmi": (20, 25)}).require("bmi + height <= 26.5").around(frame.iloc[0])
+    rows = region.rows(sample(region, 50, rng()))
+    assert isinstance(rows, pd.DataFrame)
+    assert rows["bmi"].between(20, 25).all()
+    assert (rows["bmi"] + rows["height"] <= 26.5).all()
+
+
+def test_a_derived_column_that_does_not_fit_is_an_error() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "c": ["x", "y"]})
+    space = Space.from_data(frame)
+    bad = space.derive("c", lambda d: np.where(d["a"] > 1.5, "z", "x"))
+    with pytest.raises(SpaceError, match="derived column 'c' must be one of its levels; got 'z'"):
+        sample(bad.around(frame.iloc[0]), 10, rng())
+    short = space.derive("c", lambda d: "x")
+    with pytest.raises(SpaceError, match=r"derive\('c'\) must return one value per row"):
+        sample(short.around(frame.iloc[0]), 10, rng())

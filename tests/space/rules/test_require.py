@@ -1,0 +1,193 @@
+"""Rules written as text, and rules given as functions of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescfx.errors import SpaceError
+from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
+from bayescfx.space.region import Region
+from bayescfx.space.rules.require import FunctionRule, TextRule
+from bayescfx.space.sampling import sample
+from bayescfx.space.space import Space
+
+FEATURES: dict[Any, Feature] = {
+    "a": Real(-10, 10),
+    "b": Integer(-10, 10),
+    "c-d": Real(-10, 10),
+    "grade": Ordinal([1, 2, 4]),
+    "flag": Categorical([False, True]),
+    "colour": Categorical(["red", "blue"]),
+}
+
+
+def around(features: dict[Any, Feature]) -> Region:
+    """Return a region over these features; rules look only at its schema."""
+    space = Space(features)
+    return space.around(space.decode(np.array([[f.code_range[0] for f in features.values()]])))
+
+
+REGION = around(FEATURES)
+
+
+def rows(*columns: Any) -> Any:
+    return np.stack(np.broadcast_arrays(*columns), axis=1).astype(float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <= b",
+        "a + 2*b <= 10",
+        "-(a - b) / 2 >= 3 * (a + 1) - 4",
+        "0 <= a <= b",
+        "`c-d` < a and b > -2",
+        "a**2 + b*a <= 20",
+        "a / b <= 1",
+        "grade <= b",
+        "a * flag <= 1",
+        "2 ** 3 * a <= +b",
+    ],
+)
+def test_a_text_rule_says_what_python_says(text: str) -> None:
+    rng = np.random.default_rng(0)
+    rule = TextRule.parse(text, FEATURES)
+    X = rows(
+        rng.uniform(-10, 10, 300),
+        rng.integers(-10, 11, 300),
+        rng.uniform(-10, 10, 300),
+        rng.integers(0, 3, 300),
+        rng.integers(0, 2, 300),
+        0,
+    )
+    expected = []
+    for a, b, c, g, f, _ in X:
+        names = {"a": a, "b": b, "c_d": c, "grade": [1, 2, 4][int(g)], "flag": f}
+        with np.errstate(divide="ignore"):
+            expected.append(eval(text.replace("`c-d`", "c_d"), {}, names))
+    assert rule.holds(REGION, X).tolist() == expected
+
+
+@given(
+    st.floats(-5, 5),
+    st.floats(-5, 5),
+    st.floats(-5, 5),
+    st.sampled_from(["<=", ">=", "<", ">", "=="]),
+)
+def test_half_spaces_of_a_linear_rule_agree_with_the_rule(
+    p: float, q: float, r: float, op: str
+) -> None:
+    text = f"{p!r} * a - b * {q!r} + 1 {op} {r!r} - a"
+    rule = TextRule.parse(text, FEATURES)
+    X = rows(np.linspace(-9, 9, 40), np.arange(40) % 19 - 9, 0, 0, 0, 0)
+    left = p * X[:, 0] - X[:, 1] * q + 1
+    right = r - X[:, 0]
+    clear = np.abs(left - right) > 1e-6
+    inside = np.ones(40, dtype=bool)
+    for normal, bound in rule.halfspaces(REGION):
+        inside &= X @ normal <= bound
+    np.testing.assert_array_equal(inside[clear], rule.holds(REGION, X)[clear])
+
+
+@pytest.mark.parametrize("text", ["a*b <= 1", "a**2 <= 1", "1/a <= 2", "grade <= 2"])
+def test_a_rule_that_is_not_linear_has_no_half_spaces(text: str) -> None:
+    assert TextRule.parse(text, FEATURES).halfspaces(REGION) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a", "must be a comparison"),
+        ("a <=", "must be a comparison"),
+        ("a != b", "must compare with"),
+        ("1 <= 2", "must name at least one feature"),
+        ("ab <= 1", "names 'ab', which is no feature"),
+        ("gradee <= 1", "Did you mean 'grade'"),
+        ("`c-e` <= 1", "names 'c-e', which is no feature. Did you mean 'c-d'"),
+        ("c-d <= 1", "in backticks"),
+        ("__import__('os').system('true') <= a", "Pass a function for anything else"),
+        ("a.real <= 1", "Pass a function for anything else"),
+        ("a <= 'x'", "Pass a function for anything else"),
+        ("a <= True", "Pass a function for anything else"),
+        ("[a][0] <= 1", "Pass a function for anything else"),
+        ("colour <= 1", "has levels such as 'red'"),
+        ("(" * 500 + "a" + ")" * 500 + " <= 1", "must be a comparison"),
+    ],
+)
+def test_text_that_is_no_rule_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SpaceError, match=message):
+        TextRule.parse(text, FEATURES)
+
+
+def test_times_are_compared_as_times() -> None:
+    start = Moment("2016-01-01", "2016-03-01")
+    end = Moment("2016-02-01", "2016-04-01")
+    features: dict[Any, Feature] = {"start": start, "end": end}
+    X = rows([start.code("2016-02-10"), start.code("2016-02-11 00:00:01")], end.code("2016-02-11"))
+    region = around(features)
+    assert TextRule.parse("start <= end", features).holds(region, X).tolist() == [True, False]
+    within = TextRule.parse("end - start <= 1", features)
+    assert within.holds(region, X).tolist() == [True, True]
+    [(normal, bound)] = within.halfspaces(region)
+    assert (X @ normal <= bound).all()
+    mixed: dict[Any, Feature] = {"start": start, "end": Moment("2016", "2017", unit="h")}
+    with pytest.raises(SpaceError, match="mixes times of different units"):
+        TextRule.parse("start <= end", mixed)
+
+
+def test_a_missing_value_satisfies_no_text_rule() -> None:
+    X = rows([np.nan, 1.0], 2, 0, [np.nan, 0], 0, 0)
+    assert TextRule.parse("a <= b", FEATURES).holds(REGION, X).tolist() == [False, True]
+    assert TextRule.parse("grade <= b", FEATURES).holds(REGION, X).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "curved"),
+    [
+        ("a <= b", False),
+        ("a <= b <= a + 1", False),
+        ("a == b and a*b <= 1", True),
+        ("grade <= 2", True),
+    ],
+)
+def test_a_rule_that_says_more_than_its_half_spaces_is_curved(text: str, curved: bool) -> None:
+    assert TextRule.parse(text, FEATURES).curved(REGION) is curved
+
+
+# ── functions ──
+
+
+@pytest.mark.parametrize("bad", [lambda d: True, lambda d: d["a"], lambda d: [True]])
+def test_a_function_must_return_one_boolean_per_row(bad: Any) -> None:
+    rule = FunctionRule(bad, "odd")
+    with pytest.raises(SpaceError, match="rule 'odd' must return one boolean per row; got shape"):
+        rule.allows(pd.DataFrame({"a": [1.0, 2.0]}))
+
+
+def test_a_function_may_return_nullable_booleans() -> None:
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64")})
+    found = FunctionRule(lambda d: d["a"] > 1, "big").allows(frame)
+    assert found.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_function_rules_see_rows_as_the_model_does(kind: str) -> None:
+    X: Any = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    X = X if kind == "array" else pd.DataFrame(X, columns=list("abc"))
+    seen: list[Any] = []
+
+    def rule(rows: Any) -> Any:
+        seen.append(rows)
+        return np.asarray(rows)[:, 0] >= -1
+
+    region = Space.from_data(X).require(rule).around(X[0] if kind == "array" else X.iloc[0])
+    sample(region, 5, np.random.default_rng(0))
+    assert {type(rows) for rows in seen} == {type(X)}
+    if kind == "frame":
+        assert all(rows.dtypes.equals(X.dtypes) for rows in seen)

@@ -1,0 +1,200 @@
+"""A space in words and in files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.errors import SpaceError
+from bayescfx.space.sampling import sample
+from bayescfx.space.space import Space
+from tests.space.test_space import people
+
+
+def test_a_space_prints_what_was_inferred_and_said() -> None:
+    frame = people()
+    frame["when"] = pd.Timestamp("2016-01-01") + pd.to_timedelta(np.arange(40), "D")
+    space = (
+        Space.from_data(frame)
+        .fix("sex")
+        .only_up("age")
+        .between({"bmi": (18, 32), "smokes": [False], "when": ("2016-01-05", None)})
+        .move({"grade": (-1, 2)})
+        .require("age >= bmi")
+        .require(lambda d: d.age > 0, "age is positive")
+        .together("age", "bmi")
+        .near_data(frame)
+        .max_changes(2)
+        .cost(norm=2, per_feature={"age": 5})
+    )
+    text = str(space)
+    for part in (
+        "Space of 6 features",
+        "only up",
+        "between 18 … 32",
+        "only False",
+        "at least 2016-01-05",
+        "2016-01-01 … 2016-02-09 by D",
+        "moves -1 … +2",
+        "'lo' < 'mid' < 'hi'",
+        "rule: age >= bmi",
+        "rule: age is positive",
+        "together: age, bmi",
+        "rule: near_data(quantile=0.95)",
+        "at most 2 changes",
+        "cost: 0.1 × l2 distance (age × 5)",
+    ):
+        assert part in text, part
+    assert repr(space) == "Space(age, bmi, sex, smokes, grade, when)"
+    assert "cost: none" in str(space.cost(weight=0))
+
+
+def test_a_wide_space_prints_its_first_features() -> None:
+    assert "… and 40 more" in str(Space.from_data(np.zeros((2, 100))))
+
+
+def full_space() -> tuple[pd.DataFrame, Space]:
+    frame = people()
+    frame["when"] = pd.Timestamp("2016-01-01", tz="UTC") + pd.to_timedelta(np.arange(40), "D")
+    frame[7] = pd.array([1, None] * 20, dtype="Int64")
+    frame["red"] = np.tile([1, 0], 20)
+    frame["blue"] = np.tile([0, 1], 20)
+    space = (
+        Space.from_data(frame)
+        .group("colour", ["red", "blue"])
+        .fix("sex", 7)
+        .only_up("age")
+        .between({"bmi": (18, None), "smokes": [False], "when": ("2016-01-05", "2016-02-01")})
+        .move({"grade": (-1, 2)})
+        .require("age >= bmi", "old enough")
+        .together("age", "bmi")
+        .max_changes(3)
+        .cost(norm=2, per_feature={"age": 5})
+    )
+    return frame, space
+
+
+def test_a_space_survives_json() -> None:
+    frame, space = full_space()
+    again = Space.from_dict(json.loads(json.dumps(space.to_dict(), allow_nan=False)))
+    assert str(again) == str(space)
+    assert again.unrestored == ()
+    before, after = space.around(frame.iloc[0]), again.around(frame.iloc[0])
+    X = sample(before, 50, np.random.default_rng(0))
+    Y = np.concatenate([X, X + 0.5])
+    np.testing.assert_array_equal(after.contains(Y), before.contains(Y))
+    np.testing.assert_array_equal(after.distance(X), before.distance(X))
+    pd.testing.assert_frame_equal(pd.DataFrame(after.rows(X)), pd.DataFrame(before.rows(X)))
+
+
+def test_what_json_cannot_hold_is_listed() -> None:
+    frame = people()
+    space = (
+        Space.from_data(frame)
+        .derive("bmi", lambda d: d.age / 2.0)
+        .require(lambda d: d.age > 0, "positive")
+        .near_data(frame)
+    )
+    again = Space.from_dict(space.to_dict())
+    assert again.unrestored == ("derive('bmi')", "positive", "near_data(quantile=0.95)")
+    assert "not restored: positive" in str(again)
+    assert Space.from_dict(again.to_dict()).unrestored == again.unrestored
+    with pytest.raises(SpaceError, match="`format` of a saved space must be 1 or 2; got 3"):
+        Space.from_dict({**space.to_dict(), "format": 3})
+
+
+def test_spaces_and_regions_can_be_sent_to_other_processes() -> None:
+    frame, space = full_space()
+    region = space.around(frame.iloc[0])
+    X = sample(region, 10, np.random.default_rng(0))
+    again = pickle.loads(pickle.dumps(region))
+    np.testing.assert_array_equal(sample(again, 10, np.random.default_rng(0)), X)
+    assert str(pickle.loads(pickle.dumps(space))) == str(space)
+
+
+# ── files of earlier versions ──
+
+# written by version 0.1.0: one list per verb, "categories" instead of "levels"
+FORMAT_1 = """{
+"format": 1,
+"features": [
+  ["age", {"kind": "Integer", "low": 20, "high": 60, "step": 1, "cyclic": false}],
+  ["bmi", {"kind": "Real", "low": 21.5, "high": 30.0, "step": null}],
+  ["sex", {"kind": "Categorical", "levels": {"$": "tuple", "v": ["f", "m"]}}],
+  ["grade", {"kind": "Ordinal", "levels": {"$": "tuple", "v": ["lo", "mid", "hi"]}}],
+  ["when", {"kind": "Moment", "low": {"$": "timestamp", "v": [1451606400000000, "us", null]},
+    "high": {"$": "timestamp", "v": [1454284800000000, "us", null]}, "unit": "D", "origin": {"$":
+    "timestamp", "v": [1451606400000000, "us", null]}}],
+  ["colour", {"kind": "Categorical", "levels": {"$": "tuple", "v": ["red", "blue"]}}],
+  ["hour", {"kind": "Integer", "low": 0, "high": 23, "step": 1, "cyclic": true}]],
+"columns": [
+  ["age", "int64"],
+  ["bmi", "float64"],
+  ["sex", "object"],
+  ["grade", {"categories": ["lo", "mid", "hi"], "dtype": "object", "ordered": true}],
+  ["when", "datetime64[us]"],
+  ["red", "int64"],
+  ["blue", "int64"],
+  ["hour", "int64"]],
+"array": null,
+"groups": [["colour", {"$": "tuple", "v": ["red", "blue"]}]],
+"scale": [20.0, 4.25, 1.0, 1.0, 15.5, 1.0, 8.5],
+"limits": [
+  ["sex", {"fixed": true, "side": 0, "between": null, "levels": null, "move": null}],
+  ["age", {"fixed": false, "side": 1, "between": null, "levels": null, "move": null}],
+  ["bmi", {"fixed": false, "side": 0, "between": {"$": "tuple", "v": [18.0, {"$": "float", "v":
+    "inf"}]}, "levels": null, "move": null}],
+  ["grade", {"fixed": false, "side": 0, "between": null, "levels": {"$": "tuple", "v": [0.0,
+    1.0]}, "move": null}],
+  ["when", {"fixed": false, "side": 0, "between": {"$": "tuple", "v": [4.0, 31.0]}, "levels":
+    null, "move": null}],
+  ["hour", {"fixed": false, "side": 0, "between": null, "levels": null, "move": {"$": "tuple",
+    "v": [-2.0, 2.0]}}]],
+"rules": [["age >= bmi", "old enough"]],
+"derived": ["bmi"],
+"together": [{"$": "tuple", "v": ["age", "when"]}],
+"max_changes": 3,
+"cost": {"weight": 0.1, "norm": 2.0, "per_feature": [["age", 5.0]]},
+"inferred": ["age", "bmi", "sex", "grade", "when"],
+"unrestored": ["positive", "derive('bmi')", "near_data(quantile=0.95)"]}"""
+
+
+def test_a_space_of_format_1_is_read() -> None:
+    space = Space.from_dict(json.loads(FORMAT_1))
+    assert str(space).splitlines() == [
+        "Space of 7 features",
+        "  feature  kind         values                        unit of change  limits",
+        "  age      integer      20 … 60                       20              only up",
+        "  bmi      real         21.5 … 30                     4.25            at least 18",
+        "  sex      categorical  'f', 'm'                      1               fixed",
+        "  grade    ordinal      'lo' < 'mid' < 'hi'           1               only 'lo', 'mid'",
+        "  when     moment       2016-01-01 … 2016-02-01 by D  15.5            "
+        "between 2016-01-05 … 2016-02-01",
+        "  colour   categorical  'red', 'blue'                 1",
+        "  hour     integer      0 … 23 cyclic                 8.5             moves -2 … +2",
+        "rule: old enough",
+        "together: age, when",
+        "at most 3 changes",
+        "not restored: positive",
+        "not restored: derive('bmi')",
+        "not restored: near_data(quantile=0.95)",
+        "cost: 0.1 × l2 distance (age × 5)",
+    ]
+    query = {"age": 30, "bmi": 22.0, "sex": "f", "grade": "lo", "when": "2016-01-10"}
+    region = space.around({**query, "red": 0, "blue": 1, "hour": 23})
+    assert region.low.tolist() == [30, 18, 0, 0, 4, 0, 0]
+    assert region.high.tolist() == [60, 30, 0, 1, 31, 1, 23]
+    assert region.max_changes == 3
+    assert str(Space.from_dict(space.to_dict())) == str(space)
+
+
+def test_a_rule_that_nobody_knows_is_listed() -> None:
+    plain = Space.from_data(people()).fix("age").to_dict()
+    plain["rules"] = [{"rule": "Unheard", "names": ["age"]}, *plain["rules"]]  # type: ignore[misc]  # a list
+    again = Space.from_dict(plain)
+    assert again.unrestored == ("Unheard",)
+    assert "not restored: Unheard" in str(again)

@@ -1,0 +1,217 @@
+"""New ideas, each written in one place: what `docs/architecture.md` promises, done.
+
+Every section is what one new file would hold, and the one line that makes it known.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import SpaceError
+from bayescfx.features import Feature
+from bayescfx.space.region import Region
+from bayescfx.space.rule import Rule, Words
+from bayescfx.space.sampling import sample
+from bayescfx.tables import Cells, Dtype
+
+# ── a rule and its verb: space/rules/one_group.py ──
+
+
+@dataclass(frozen=True)
+class OneGroup(Rule):
+    """Changes stay within one of several groups of features."""
+
+    groups: tuple[tuple[Hashable, ...], ...]
+
+    @property
+    def words(self) -> Words:
+        """The rule in words."""
+        shown = " or ".join(" + ".join(map(str, group)) for group in self.groups)
+        return Words(f"one_group({shown})", f"changes only {shown}", f"changing only {shown}")
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows change features of at most one group."""
+        at = [[region.schema.positions[name] for name in group] for group in self.groups]
+        changed = region.changes(X)
+        return np.asarray(sum(changed[:, group].any(axis=1) for group in at) <= 1)
+
+
+def one_group(space: cfx.Space, *groups: Iterable[Hashable]) -> cfx.Space:
+    """Return the space in which changes stay within one of the groups."""
+    return space.adding(OneGroup(tuple(tuple(map(space.name, group)) for group in groups)))
+
+
+# ── its one line: `one_group = groups.one_group` in the body of `Space` ──
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cfx.Space, "one_group", one_group, raising=False)
+
+
+def both(rows: Any) -> Any:
+    return rows["pay"] + rows["hours"] + 2 * rows["age"]
+
+
+@pytest.mark.usefixtures("verb")
+def test_a_new_verb_is_one_rule_and_one_line() -> None:
+    features: dict[Any, Feature] = {
+        name: cfx.Real(0, 10) for name in ("pay", "hours", "age", "height")
+    }
+    plain: Any = cfx.Space(features)
+    space = plain.max_changes(2).one_group(["pay", "hours"], ["age", "height"])
+    query = dict.fromkeys(features, 1.0)
+
+    # it is kept by every row that is drawn, and by the answer
+    region = space.around(query)
+    X = sample(region, 200, np.random.default_rng(0))
+    assert len(X) == 200
+    apart = region.changes(X)[:, :2].any(axis=1) & region.changes(X)[:, 2:].any(axis=1)
+    assert not apart.any()
+    answer = cfx.explain(both, query, space, cfx.reach(15), budget=60, rng=0)
+    assert answer.reached
+    assert set(answer.best.changes) <= {"pay", "hours"} or set(answer.best.changes) <= {"age"}
+    assert answer.verify(both)
+
+    # it binds: no group alone reaches 35, and the answer says so
+    assert cfx.explain(both, query, plain.max_changes(3), cfx.reach(35), budget=60, rng=0).reached
+    far = cfx.explain(both, query, space, cfx.reach(35), budget=60, rng=0)
+    assert not far.reached
+
+    # it is told, and it goes through a file
+    assert "changes only pay + hours or age + height" in str(space)
+    again = cfx.Space.from_dict(json.loads(json.dumps(space.to_dict())))
+    assert str(again) == str(space)
+    np.testing.assert_array_equal(again.around(query).contains(X), np.ones(200, dtype=bool))
+
+
+@pytest.mark.usefixtures("verb")
+def test_a_new_rule_is_named_where_nothing_can_satisfy_it() -> None:
+    space: Any = cfx.Space({"a": cfx.Real(0, 1), "b": cfx.Real(0, 1)}).together("a", "b")
+    region = space.one_group(["a"], ["b"]).around([0.5, 0.5])
+    with pytest.raises(cfx.InfeasibleError, match=r"Tightest rule: 'one_group\(a or b\)'"):
+        sample(region, 5, np.random.default_rng(0))
+
+
+# ── a kind of feature: features/logarithms.py ──
+
+
+@dataclass(frozen=True)
+class Magnitude(Feature):
+    """A positive number whose changes are measured in factors: its code is the logarithm."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high:
+            raise SpaceError(f"`0 < low <= high` must hold for Magnitude; got {self.low!r}.")
+
+    @property
+    def code_range(self) -> tuple[float, float]:
+        """Logarithms of the limits."""
+        return math.log10(self.low), math.log10(self.high)
+
+    @property
+    def code_step(self) -> float:
+        """Continuous."""
+        return 0.0
+
+    def encode(self, cells: Cells) -> Array:
+        """Return the logarithms."""
+        return np.log10(np.asarray(cells, dtype=np.float64))
+
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the numbers."""
+        return np.power(10.0, codes)
+
+    def covering(self, values: pd.Series[Any]) -> Magnitude:
+        """Grow the limits."""
+        return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
+
+    @property
+    def dtype(self) -> Dtype:
+        """Floats."""
+        return np.dtype(np.float64)
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Magnitude:
+        """Return the range of a column."""
+        return cls(float(cells.min()), float(cells.max()))
+
+    def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the logarithm of a limit."""
+        return math.log10(super().code(value, name, verb))
+
+    def numbers(self, codes: Array) -> Array:
+        """Return the numbers, for text rules."""
+        return np.power(10.0, codes)
+
+    @property
+    def line(self) -> None:
+        """Not on a line over the codes."""
+        return
+
+    @property
+    def words(self) -> str:
+        """Range."""
+        return f"{self.low:g} … {self.high:g}"
+
+    def say(self, *codes: float) -> list[str]:
+        """Return the numbers."""
+        return [f"{10.0**code:g}" for code in codes]
+
+
+# ── its one line: an import in features/__init__.py ──
+
+
+def dose_response(rows: Any) -> Any:
+    return 10 * np.log10(rows["dose"]) + rows["age"] / 10
+
+
+PATIENTS = pd.DataFrame(
+    {
+        "dose": 10.0 ** np.random.default_rng(0).uniform(-3, 3, 80),
+        "age": np.random.default_rng(1).integers(20, 80, 80),
+    }
+)
+
+
+def test_a_new_kind_is_one_class() -> None:
+    by_hand = cfx.Space({"dose": Magnitude(1e-3, 1e3), "age": cfx.Integer(20, 80)})
+    inferred = cfx.Space.from_data(PATIENTS, kinds={"dose": "magnitude"})
+    given = cfx.Space.from_data(PATIENTS, kinds={"dose": Magnitude(1e-3, 1e3)})
+    assert inferred.features["dose"] == Magnitude(PATIENTS.dose.min(), PATIENTS.dose.max())
+    query = {"dose": 1.0, "age": 40}
+    for space in (by_hand, inferred, given):
+        # limits, rules and rows are in the user's units
+        limited = space.between({"dose": (0.01, 100)}).require("dose * age <= 3000").only_up("dose")
+        region = limited.around(query)
+        rows = region.rows(sample(region, 100, np.random.default_rng(0)))
+        assert isinstance(rows, pd.DataFrame)
+        assert rows["dose"].between(1, 100.0001).all()
+        assert (rows["dose"] * rows["age"] <= 3000.001).all()
+        assert rows["dose"].median() < 20  # even over factors, not over numbers
+
+        answer = cfx.explain(dose_response, query, limited, cfx.increase(by=10), budget=40, rng=0)
+        assert answer.reached
+        assert answer.best.row["dose"] > 5
+
+        # it is told, and it goes through a file
+        assert "magnitude" in str(limited)
+        assert "only up, between 0.01 … 100" in str(limited)
+        again = cfx.Space.from_dict(json.loads(json.dumps(limited.to_dict())))
+        assert str(again) == str(limited)
+        assert again.features == limited.features
+    with pytest.warns(cfx.SpaceWarning, match=r"'dose' by the range 0.001 … 5000.0"):
+        by_hand.around({"dose": 5000.0, "age": 40})
