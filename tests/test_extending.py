@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,18 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, not_among
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
+from bayescfx.search.draws import fresh_rows
+from bayescfx.search.methods import METHODS
+from bayescfx.search.question import Question, Rounds
 from bayescfx.space.region import Region
+from bayescfx.space.repair import project
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.sampling import sample
 from bayescfx.tables import Cells, Dtype
+from tests.conftest import Recorder
 
 # ── a rule and its verb: space/rules/one_group.py ──
 
@@ -215,3 +221,83 @@ def test_a_new_kind_is_one_class() -> None:
         assert again.features == limited.features
     with pytest.warns(cfx.SpaceWarning, match=r"'dose' by the range 0.001 … 5000.0"):
         by_hand.around({"dose": 5000.0, "age": 40})
+
+
+# ── a search: search/shrinking.py ──
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """Look around the best row so far, nearer and nearer."""
+
+    batch: int = 4
+    shrink: float = 0.8
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
+        region, radius, others = question.region, 1.0, fresh_rows(question)
+        while not (question.reached and question.weight == 0.0):
+            centre = question.X[question.best] if len(question.y) else region.query
+            drawn = sample(region, self.batch, question.rng)
+            rows = project(region, centre + radius * (drawn - centre))
+            rows = rows[not_among(rows, question.account.evaluator.known.codes)]
+            if not len(rows):  # nothing new here
+                rows = np.array(list(islice(others, self.batch)))
+            if not len(rows):
+                return "exhausted"
+            yield rows
+            radius *= self.shrink
+        return "converged"
+
+
+# ── its one line: in the table `METHODS` of search/methods.py ──
+
+
+@pytest.fixture
+def method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+
+
+def bowl(rows: Any) -> Any:
+    return 3 * rows["a"] + rows["b"] ** 2 - rows["c"]
+
+
+ABC = cfx.Space({name: cfx.Real(0, 1) for name in "abc"}).require("a + c <= 1.5")
+HALF = dict.fromkeys("abc", 0.5)
+
+
+@pytest.mark.usefixtures("method")
+@pytest.mark.parametrize("how", ["shrinking", Shrinking(batch=3, shrink=0.7)])
+def test_a_new_search_is_one_class_with_rounds(how: Any) -> None:
+    for budget in (1, 2, 7, 30):
+        recorder = Recorder(bowl)
+        answer = cfx.explain(
+            recorder, HALF, ABC, cfx.increase(by=9), method=how, budget=budget, rng=0
+        )
+        assert recorder.n == answer.n_evaluations == budget  # 9 is out of reach: all is spent
+        assert (recorder.rows["a"] + recorder.rows["c"] <= 1.5 + 1e-9).all()
+    easy = [
+        cfx.explain(bowl, HALF, ABC, cfx.increase(by=0.5), method=how, budget=60, rng=seed)
+        for seed in (3, 3, 4)
+    ]
+    assert easy[0].reached
+    pd.testing.assert_frame_equal(easy[0].to_frame(), easy[1].to_frame(), check_exact=True)
+    assert str(easy[0]) != str(easy[2])
+    assert easy[0].method == ("shrinking" if how == "shrinking" else "Shrinking")
+
+
+@pytest.mark.usefixtures("method")
+def test_a_new_search_takes_turns_with_itself() -> None:
+    queries = pd.DataFrame(np.random.default_rng(0).uniform(0.2, 0.6, (5, 3)), columns=list("abc"))
+    recorder = Recorder(bowl)
+    answers = cfx.explain_many(
+        recorder, queries, ABC, cfx.increase(by=0.5), method="shrinking", budget=40, rng=1
+    )
+    assert all(answer.reached for answer in answers)
+    assert all(answer.n_evaluations <= 40 for answer in answers)
+    assert recorder.n == sum(answer.n_evaluations for answer in answers)
+    assert max(recorder.sizes) > 4  # one model call serves several queries
+    again = cfx.explain_many(
+        bowl, queries, ABC, cfx.increase(by=0.5), method="shrinking", budget=40, rng=1
+    )
+    pd.testing.assert_frame_equal(again.to_frame(), answers.to_frame(), check_exact=True)

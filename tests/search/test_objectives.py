@@ -15,7 +15,7 @@ from bayescfx.features import Integer, Real
 from bayescfx.potentials.family import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.objectives import Gain, Nearer, Posterior, Record, Terraces
+from bayescfx.search.objectives import Gain, Nearer, SurrogateFunction, Record, Terraces
 from bayescfx.search.question import PREMIUM, effort
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.region import Region
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_function_of_mean_and_deviation_is_right() -> None:
     def product(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         return np.sin(mean) * std, np.cos(mean) * std, np.sin(mean)
 
-    check_gradient(Posterior(surrogate(), product), points())
+    check_gradient(SurrogateFunction(surrogate(), product), points())
 
 
 # ── restrictions ──

@@ -2,7 +2,7 @@
 
 *Hit first* (:class:`Gain`): log EI-CFX, the cost of moving as a threshold that depends on x.
 *Then nearer* (:class:`Nearer`): the expected cost improvement inside the target set.
-:class:`Posterior` is any other function of the surrogate's mean and deviation.
+:class:`SurrogateFunction` is any other function of the surrogate's mean and deviation.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Posterior:
+class SurrogateFunction:
     """Any function of the surrogate's mean and deviation, given with both slopes ``(n,)``."""
 
     surrogate: Surrogate
@@ -231,17 +231,17 @@ class Posterior:
         return value, d_mean[:, None] * mean_x + d_std[:, None] * std_x
 
 
-def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Posterior:
+def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> SurrogateFunction:
     """Return the surrogate's upper (`side` 1) or negated lower (-1) confidence bound."""
 
     def bound(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         one = np.ones(len(mean))
         return side * mean + deviations * std, side * one, deviations * one
 
-    return Posterior(surrogate, bound)
+    return SurrogateFunction(surrogate, bound)
 
 
-def nearness(surrogate: Surrogate, accepted: Intervals) -> Posterior:
+def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
     """Return minus the distance of the surrogate's mean from the nearest accepted value."""
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
@@ -249,4 +249,4 @@ def nearness(surrogate: Surrogate, accepted: Intervals) -> Posterior:
         gap = np.take_along_axis(gaps, np.abs(gaps).argmin(axis=0)[None], axis=0)[0]
         return -np.abs(gap) - std, np.sign(gap), -np.ones(len(mean))
 
-    return Posterior(surrogate, near)
+    return SurrogateFunction(surrogate, near)

@@ -14,7 +14,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.proposal import propose
-from bayescfx.search.objectives import Posterior
+from bayescfx.search.objectives import SurrogateFunction
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.axis import Axis
 from bayescfx.space.region import Region
@@ -38,7 +38,7 @@ class Steps:
 
 
 def relaxations(
-    near: Posterior, region: Region, tops: Array, known: Array, rng: np.random.Generator
+    near: SurrogateFunction, region: Region, tops: Array, known: Array, rng: np.random.Generator
 ) -> Iterator[Steps]:
     """Yield the steps out of a region, limit by limit, from its `tops` ``(n, d)``.
 
