@@ -15,7 +15,7 @@ from bayescfx.features import Integer, Real
 from bayescfx.potentials.family import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.objectives import Gain, Nearer, SurrogateFunction, Record, Terraces
+from bayescfx.search.objectives import Gain, Nearer, Record, SurrogateFunction, Terraces
 from bayescfx.search.question import PREMIUM, effort
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.region import Region
