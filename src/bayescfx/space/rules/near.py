@@ -64,6 +64,7 @@ class Metric:
         total = np.zeros((len(X), len(Y)))
         missing = np.isnan(X).any(axis=0) | np.isnan(Y).any(axis=0)
         straight, levels = self.straight & ~missing, self.categorical & ~missing
+        cdist = scipy.spatial.distance.cdist
         if straight.any():
             unit = self.scale[straight]
             total += scipy.spatial.distance.cdist(
