@@ -67,13 +67,9 @@ class Metric:
         cdist = scipy.spatial.distance.cdist
         if straight.any():
             unit = self.scale[straight]
-            total += scipy.spatial.distance.cdist(
-                X[:, straight] / unit, Y[:, straight] / unit, "cityblock"
-            )
+            total += cdist(X[:, straight] / unit, Y[:, straight] / unit, "cityblock")
         if levels.any():
-            total += (
-                scipy.spatial.distance.cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
-            )
+            total += cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
         rest = np.flatnonzero(~straight & ~levels)
         part = self.only(rest)
         for i, x in enumerate(X if len(rest) else ()):
