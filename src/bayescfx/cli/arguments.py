@@ -6,39 +6,47 @@ A new command is a function of the parsed options and a `Console`, and a line in
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
 
-from bayescfx.io.loaders import LOADERS
+TYPE_CHECKING = False  # as `typing` has it, without the time to load that
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
 
 
-class Option(NamedTuple):
+class Option:
     """An option of the command line and, for most, of a settings file."""
 
-    flag: str
-    kind: str  # of `KINDS`
-    help: str
-    metavar: str | None = None
-    default: Any = None
-    name: str = ""  # in a settings file, if not that of the flag
+    def __init__(
+        self,
+        flag: str,
+        kind: str,  # of `KINDS`
+        help: str,
+        metavar: str | None = None,
+        default: Any = None,
+        key: str = "",  # its name in a settings file, if not that of the flag
+    ) -> None:
+        self.flag, self.kind, self.help = flag, kind, help
+        self.metavar, self.default = metavar, default
+        self.key = key or flag.lstrip("-").replace("-", "_")
 
-    @property
-    def key(self) -> str:
-        """What it is called in a settings file."""
-        return self.name or self.flag.lstrip("-").replace("-", "_")
 
-
-class Command(NamedTuple):
+class Command:
     """A command: where its function is, what help says, and what it takes."""
 
-    function: str
-    help: str
-    description: str
-    own: tuple[Option, ...] = ()
-    groups: tuple[str, ...] = ()  # of `OPTIONS`
-    out: str | None = None  # the kinds of files it writes
+    def __init__(
+        self,
+        function: str,
+        help: str,
+        description: str,
+        own: tuple[Option, ...] = (),
+        groups: tuple[str, ...] = (),  # of `OPTIONS`
+        out: str | None = None,  # the kinds of files it writes
+    ) -> None:
+        self.function, self.help, self.description = function, help, description
+        self.own, self.groups, self.out = own, groups, out
 
 
 def _names(text: str) -> list[str]:
@@ -70,7 +78,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(
             "--model",
             "text",
-            f"a file ({', '.join(LOADERS)}), http://…, or package.module:function",
+            "a file (FORMATS), http://…, or package.module:function",
             "M",
         ),
         Option("--data", "path", ".csv or .parquet like the training data", "FILE"),
@@ -81,7 +89,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "real, integer, ordinal or categorical, where the inferred kind is wrong",
             "NAME=KIND",
             {},
-            name="features",
+            key="features",
         ),
         Option("--label", "text", "classifier: whose probability (default: the second of two)"),
         Option("--output", "text", "which output, if the model has several"),
@@ -121,7 +129,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "table",
             "one-hot columns that are one feature; repeatable",
             "'colour=red,blue'",
-            name="groups",
+            key="groups",
         ),
         Option(
             "--derive",
@@ -232,17 +240,33 @@ examples:
 exit codes:
   0 reached   3 best guess   4 unreachable   2 bad input   1 unexpected
 """,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=Parser)
+    commands = parser.add_subparsers(
+        dest="command", metavar="command", parser_class=Parser, prog=parser.prog
+    )
     for name, command in COMMANDS.items():
-        child = commands.add_parser(name, help=command.help, description=command.description)
+        child = commands.add_parser(
+            name,
+            help=command.help,
+            description=command.description,
+            formatter_class=_formatter,
+        )
         for title, options in _groups(command) if name in argv else ():
             group = child.add_argument_group(title) if title else child
             for option in options:
                 _add(group, option)
     return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter as wide as the terminal, without the archives argparse loads for that."""
+    try:
+        columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        columns = 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=columns - 2)
 
 
 def _groups(command: Command) -> Iterator[tuple[str, tuple[Option, ...]]]:
@@ -260,7 +284,12 @@ def _groups(command: Command) -> Iterator[tuple[str, tuple[Option, ...]]]:
 
 
 def _add(group: Any, option: Option) -> None:
-    settings = {"help": option.help.replace("%", "%%"), **KINDS[option.kind][0]}
+    text = option.help.replace("%", "%%")
+    if "FORMATS" in text:
+        from bayescfx.io.loaders import LOADERS
+
+        text = text.replace("FORMATS", ", ".join(LOADERS))
+    settings = {"help": text, **KINDS[option.kind][0]}
     if option.flag.startswith("-"):
         settings["dest"] = option.key
     if option.metavar is not None:

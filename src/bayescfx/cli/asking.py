@@ -20,8 +20,8 @@ from bayescfx.errors import BayesCFXError, ModelError, SettingsError, SpaceWarni
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.io.endpoint import Patience
-from bayescfx.io.loaded import Loaded
-from bayescfx.io.loaders import Trust, load_model
+from bayescfx.io.loaded import Loaded, Trust
+from bayescfx.io.loaders import load_model
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials.wishes import Target
 from bayescfx.result.explanation import Explanation

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from bayescfx.io.loaders import LoadError, Trust, UntrustedError, load_model
+from bayescfx.io.loaders import LoadError, UntrustedError, load_model
 
+TYPE_CHECKING = False  # as `typing` has it, without the time to load that
 if TYPE_CHECKING:
     from bayescfx.io.endpoint import Endpoint, EndpointError, Patience
+    from bayescfx.io.loaded import Trust
 
 __all__ = [
     "Endpoint",
@@ -26,7 +27,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:  # of the module that needs pandas
-        return getattr(import_module("bayescfx.io.endpoint"), name)
+def __getattr__(name: str) -> object:
+    if name in __all__:  # of a module that needs pandas
+        home = "loaded" if name == "Trust" else "endpoint"
+        return getattr(import_module(f"bayescfx.io.{home}"), name)
     raise AttributeError(f"module 'bayescfx.io' has no attribute {name!r}")

@@ -16,6 +16,22 @@ from bayescfx.model.columns import same_name
 
 
 @dataclass(frozen=True)
+class Trust:
+    """What a file may do when it is loaded.
+
+    Parameters
+    ----------
+    pickle : bool, default False
+        Whether ``.joblib`` and ``.pkl`` files, which can run any code, are loaded.
+    types : tuple of str
+        Full names of classes that a ``.skops`` file may hold beside those known as harmless.
+    """
+
+    pickle: bool = False
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A model and what it tells about the rows it takes.
 

@@ -11,16 +11,17 @@ import operator
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayescfx.errors import BayesCFXError, MissingExtraError, ModelError, suggest
 
+TYPE_CHECKING = False  # as `typing` has it, without the time to load that
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import Any
 
     from bayescfx.io.endpoint import Patience
-    from bayescfx.io.loaded import Loaded
+    from bayescfx.io.loaded import Loaded, Trust
 
     Found = tuple[object, dict[str, Any]]  # a model, and what its file tells about it
 
@@ -32,21 +33,6 @@ class LoadError(ModelError):
 class UntrustedError(LoadError):
     """A file holds types that are not known as harmless: `types`, by their full names."""
 
-    types: tuple[str, ...] = ()
-
-
-class Trust(NamedTuple):
-    """What a file may do when it is loaded.
-
-    Parameters
-    ----------
-    pickle : bool, default False
-        Whether ``.joblib`` and ``.pkl`` files, which can run any code, are loaded.
-    types : tuple of str
-        Full names of classes that a ``.skops`` file may hold beside those known as harmless.
-    """
-
-    pickle: bool = False
     types: tuple[str, ...] = ()
 
 
@@ -96,7 +82,7 @@ def load_model(
     from pathlib import Path
 
     from bayescfx.io.endpoint import Endpoint, Patience
-    from bayescfx.io.loaded import Loaded
+    from bayescfx.io.loaded import Loaded, Trust
 
     if source.startswith(("http://", "https://")):
         endpoint = Endpoint(source, output, batch, headers or {}, patience or Patience())
