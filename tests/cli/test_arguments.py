@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Command, Option, parse
+from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Command, parse
 from bayescfx.cli.console import Console
 from bayescfx.cli.spaces import VERBS
 from bayescfx.io.loaders import LOADERS
@@ -79,7 +79,10 @@ def shout(options: Namespace, console: Console) -> int:
 def test_a_new_command_is_a_function_and_a_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = (Option("word", "text", "what to say"), Option("--times", "whole", "how often"))
+    own = """
+        word     text   -  what to say
+        --times  whole  N  how often
+    """
     command = Command(f"{__name__}:shout", "say it", "Say a word louder.", own)
     monkeypatch.setitem(COMMANDS, "shout", command)
     assert shell("shout", "hey", "--times", "2").out == "HEYHEY\n"

@@ -34,6 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         make_parser().print_help(sys.stderr)
         return 2
-    from bayescfx.cli.app import run
+    from bayescfx.cli.console import run
 
     return run(options)

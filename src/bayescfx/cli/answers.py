@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.cli.asking import Asked
-from bayescfx.errors import MissingExtraError, SettingsError
+from bayescfx.cli.tables import read_text
+from bayescfx.errors import MissingExtraError
 from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
@@ -65,7 +66,7 @@ def many_as_text(asked: Asked) -> str:
         status, best = answer.status.replace("_", " "), answer.best
         outputs = wording.number(answer.output), wording.number(best.output)
         lines.append([str(i), status, *outputs, wording.moves(best.changes)])
-    lines += [[str(f.query), "error", "", "", f.reason] for f in asked.failures]
+    lines += [[str(i), "error", "", "", reason] for i, reason in asked.failures.items()]
     reached = sum(answer.reached for answer in asked.answers.values())
     rows = sum(answer.n_evaluations for answer in asked.answers.values())
     count = len(asked.answers) + len(asked.failures)
@@ -112,7 +113,7 @@ def many_as_plain(asked: Asked) -> dict[str, Any]:
     """Return the answers in JSON's own types, with the position of each query."""
     return {
         "answers": [{"query": i, **as_plain(a)} for i, a in sorted(asked.answers.items())],
-        "failures": [{"query": f.query, "error": f.reason} for f in asked.failures],
+        "failures": [{"query": i, "error": reason} for i, reason in asked.failures.items()],
     }
 
 
@@ -130,16 +131,6 @@ def _finite(value: float) -> float | None:
 
 
 # ── files ──
-
-
-def check_out(paths: Sequence[str], kinds: Sequence[str]) -> None:
-    """Raise, before any work, if an output can't be written."""
-    for path in paths:
-        if Path(path).suffix.lower() not in kinds:
-            raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
-        folder = Path(path).resolve().parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
 
 
 def write(found: Explanation | Asked, path: str) -> None:
@@ -178,17 +169,14 @@ def many_as_table(asked: Asked) -> pd.DataFrame:
         for k, (name, value) in enumerate(meta.items()):
             frame.insert(k, name if name not in frame.columns else f"{name}_", value)
         parts.append(frame)
-    lost = [{"query": f.query, "status": "error", "error": f.reason} for f in asked.failures]
+    lost = [{"query": i, "status": "error", "error": text} for i, text in asked.failures.items()]
     parts += [pd.DataFrame(lost)] if lost else []
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def read_answer(path: str) -> Explanation | Explanations:
     """Return the answer or answers in a JSON file that `explain` or `explain-many` wrote."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the answer {path!r} can't be read: {error}.") from error
+    text = read_text(path, "the answer")
     many = '"kind": "explanations"' in text[:200]
     return Explanations.from_json(text) if many else Explanation.from_json(text)
 

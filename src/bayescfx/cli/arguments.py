@@ -1,13 +1,14 @@
 """The commands and their options, as tables; nothing here needs NumPy or pandas.
 
-A new command is a function of the parsed options and a `Console`, and a line in `COMMANDS`.
+A new command is a function of the parsed options and a `Console`, and an entry of `COMMANDS`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 TYPE_CHECKING = False  # as `typing` has it, without the time to load that
 if TYPE_CHECKING:
@@ -16,47 +17,14 @@ if TYPE_CHECKING:
 SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
 
 
-class Option:
-    """An option of the command line and, for most, of a settings file."""
-
-    def __init__(
-        self,
-        flag: str,
-        kind: str,  # of `KINDS`
-        help: str,
-        metavar: str | None = None,
-        default: Any = None,
-        key: str = "",  # its name in a settings file, if not that of the flag
-    ) -> None:
-        self.flag, self.kind, self.help = flag, kind, help
-        self.metavar, self.default = metavar, default
-        self.key = key or flag.lstrip("-").replace("-", "_")
-
-
-class Command:
-    """A command: where its function is, what help says, and what it takes."""
-
-    def __init__(
-        self,
-        function: str,
-        help: str,
-        description: str,
-        own: tuple[Option, ...] = (),
-        groups: tuple[str, ...] = (),  # of `OPTIONS`
-        out: str | None = None,  # the kinds of files it writes
-    ) -> None:
-        self.function, self.help, self.description = function, help, description
-        self.own, self.groups, self.out = own, groups, out
-
-
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 #: How each kind of option is read from the command line, its types in a settings file, their name.
 KINDS: dict[str, tuple[dict[str, Any], tuple[type, ...], str]] = {
-    "text": ({}, (str,), "a text"),
-    "path": ({}, (str,), "a text"),  # relative to the settings file
+    "text": ({"type": str}, (str,), "a text"),
+    "path": ({"type": str}, (str,), "a text"),  # relative to the settings file
     "fault": ({"choices": ("raise", "skip")}, (str,), "a text"),
     "whole": ({"type": int}, (int,), "a whole number"),
     "number": ({"type": float}, (int, float), "a number"),
@@ -71,134 +39,170 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[type, ...], str]] = {
     "files": ({"action": "append", "default": []}, (), ""),
 }
 
+
+class Option:
+    """An option, written ``--flag/name=default  kind  METAVAR  help``: two blanks between.
+
+    The name is that in a settings file, if it is not the flag's. METAVAR may be ``-``.
+    """
+
+    def __init__(self, line: str) -> None:
+        spec, self.kind, self.metavar, self.help = re.split(r"\s{2,}", line.strip(), maxsplit=3)
+        spec, _, default = spec.partition("=")
+        flag, _, name = spec.partition("/")
+        self.flag, self.key = flag, name or flag.lstrip("-").replace("-", "_")
+        empty: dict[str, Any] = {"list": (), "lines": (), "table": {}}
+        read = KINDS[self.kind][0].get("type", str)
+        self.default = read(default) if default else empty.get(self.kind)
+
+    def add_to(self, parser: Any, **words: str) -> None:
+        """Let a parser, or a group of its options, know of it."""
+        settings = {"help": self.help.replace("%", "%%").format(**words), **KINDS[self.kind][0]}
+        if self.metavar != "-":
+            settings["metavar"] = self.metavar
+        if self.flag.startswith("-"):
+            settings["dest"] = self.key
+        parser.add_argument(self.flag, **settings)
+
+
+def _options(table: str) -> tuple[Option, ...]:
+    return tuple(Option(line) for line in table.splitlines() if line.strip())
+
+
 #: The options that several commands have, by the title above them.
 OPTIONS: dict[str, tuple[Option, ...]] = {
-    "model and data": (
-        Option("--settings", "text", "options and space from a .toml file", "FILE"),
-        Option(
-            "--model",
-            "text",
-            "a file (FORMATS), http://…, or package.module:function",
-            "M",
-        ),
-        Option("--data", "path", ".csv or .parquet like the training data", "FILE"),
-        Option("--drop", "list", "columns of the data to ignore", "A,B", ()),
-        Option(
-            "--kind",
-            "table",
-            "real, integer, ordinal or categorical, where the inferred kind is wrong",
-            "NAME=KIND",
-            {},
-            key="features",
-        ),
-        Option("--label", "text", "classifier: whose probability (default: the second of two)"),
-        Option("--output", "text", "which output, if the model has several"),
-        Option("--trust-pickle", "switch", "load .joblib and .pkl files", default=False),
-        Option("--trust", "list", "types in a .skops file", "TYPES", ()),
-        Option("--header", "lines", "sent to an endpoint; repeatable", "'K: V'", ()),
-        Option("--http-timeout", "number", "seconds (default: 30)", "S", 30.0),
-        Option("--retries", "whole", "of a busy endpoint (default: 4)", default=4),
-        Option("--batch", "whole", "rows per request (default: 1000)", "N", 1000),
-    ),
-    "question and search": (
-        Option("--target", "text", SYNTAX, "T"),
-        Option("-n", "whole", "how many answers (default: 1)", "N", 1),
-        Option("--budget", "whole", "rows sent to the model, at most (default: 100)", default=100),
-        Option("--timeout", "number", "seconds, at most", "S"),
-        Option("--seed", "whole", "same seed, same answer (default: 0)", default=0),
-        Option("--tolerance", "number", "share of the change that may be missed", default=0.05),
-        Option(
-            "--method",
-            "text",
-            "bayes-cfx, bayes, random, lbfgsb, gradient (default: bayes-cfx)",
-            default="bayes-cfx",
-        ),
-        Option("--on-fault", "fault", "rows for which the model fails", default="raise"),
-        Option("--evaluations", "path", "keep what the model said, and use it next time", "FILE"),
-    ),
-    "what may change": (
-        Option("--fix", "names", "never change", "A,B"),
-        Option("--allow", "names", "only these may change", "A,B"),
-        Option("--only-up", "names", "only rise", "A,B"),
-        Option("--only-down", "names", "only fall", "A,B"),
-        Option("--between", "table", "limits; levels as job=clerk|cook; repeatable", "'bmi=18:32'"),
-        Option("--move", "table", "limits relative to the query; repeatable", "'hour=-2:2'"),
-        Option("--require", "texts", "a rule; repeatable", "'a <= b'"),
-        Option(
-            "--group",
-            "table",
-            "one-hot columns that are one feature; repeatable",
-            "'colour=red,blue'",
-            key="groups",
-        ),
-        Option(
-            "--derive",
-            "table",
-            "a column computed from others; repeatable",
-            "'bmi=module:function'",
-        ),
-        Option("--together", "lists", "change the same way", "A,B"),
-        Option("--max-changes", "whole", "change at most so many", "K"),
-        Option("--near-data", "switch", "stay close to rows of the data"),
-    ),
+    "model and data": _options("""
+        --settings          text    FILE       options and space from a .toml file
+        --model             text    M          a file ({formats}), http://…, or \
+package.module:function
+        --data              path    FILE       .csv or .parquet like the training data
+        --drop              list    A,B        columns of the data to ignore
+        --kind/features     table   NAME=KIND  real, integer, ordinal or categorical, where the \
+inferred kind is wrong
+        --label             text    -          classifier: whose probability (default: the second \
+of two)
+        --output            text    -          which output, if the model has several
+        --trust-pickle      switch  -          load .joblib and .pkl files
+        --trust             list    TYPES      types in a .skops file
+        --header            lines   'K: V'     sent to an endpoint; repeatable
+        --http-timeout=30   number  S          seconds (default: 30)
+        --retries=4         whole   -          of a busy endpoint (default: 4)
+        --batch=1000        whole   N          rows per request (default: 1000)
+    """),
+    "": (),  # here are those that only one command has
+    "question and search": _options(f"""
+        --target            text    T          {SYNTAX}
+        -n=1                whole   N          how many answers (default: 1)
+        --budget=100        whole   -          rows sent to the model, at most (default: 100)
+        --timeout           number  S          seconds, at most
+        --seed=0            whole   -          same seed, same answer (default: 0)
+        --tolerance=0.05    number  -          share of the change that may be missed
+        --method=bayes-cfx  text    -          bayes-cfx, bayes, random, lbfgsb, gradient \
+(default: bayes-cfx)
+        --on-fault=raise    fault   -          rows for which the model fails
+        --evaluations       path    FILE       keep what the model said, and use it next time
+    """),
+    "what may change": _options("""
+        --fix           names   A,B                    never change
+        --allow         names   A,B                    only these may change
+        --only-up       names   A,B                    only rise
+        --only-down     names   A,B                    only fall
+        --between       table   'bmi=18:32'            limits; levels as job=clerk|cook; repeatable
+        --move          table   'hour=-2:2'            limits relative to the query; repeatable
+        --require       texts   'a <= b'               a rule; repeatable
+        --group/groups  table   'colour=red,blue'      one-hot columns that are one feature; \
+repeatable
+        --derive        table   'bmi=module:function'  a column computed from others; repeatable
+        --together      lists   A,B                    change the same way
+        --max-changes   whole   K                      change at most so many
+        --near-data     switch  -                      stay close to rows of the data
+    """),
+    "output": _options("""
+        --out    files   FILE  {out}
+        --json   switch  -     JSON on stdout, for scripts
+    """),
+    "messages": _options("""
+        --quiet  switch  -     no notes and no progress
+        --debug  switch  -     a traceback with each error
+    """),
 }
+
+
+class Command:
+    """A command: where its function is, what help says, and what it takes."""
+
+    def __init__(
+        self,
+        function: str,
+        help: str,
+        description: str,
+        own: str = "",  # options that only this command has
+        groups: Iterable[str] = ("", "messages"),  # of `OPTIONS`
+        out: str = "",  # the kinds of files it writes
+    ) -> None:
+        self.function, self.help, self.description = function, help, description
+        self.own, self.groups, self.out = _options(own), tuple(groups), out
+
+    def add_to(self, parser: Parser) -> None:
+        """Let a parser know the options of the command."""
+        from bayescfx.io.loaders import LOADERS
+
+        for title in self.groups:
+            group = parser.add_argument_group(title) if title else parser
+            for option in OPTIONS[title] or self.own:
+                option.add_to(group, formats=", ".join(LOADERS), out=self.out)
+
 
 COMMANDS: dict[str, Command] = {
     "demo": Command(
         "bayescfx.cli.demo:demo",
         "a model, a question and its answer in a minute",
         "Train a model on diabetes data, ask a question, show the answer.",
-        (Option("--folder", "text", "where picture and report go (default: .)", default="."),),
+        "--folder  text  -  where picture and report go (default: .)",
     ),
     "explain": Command(
         "bayescfx.cli.commands:explain",
         "answer one question about a model",
         "Say what would have to change in one row.",
-        (
-            Option(
-                "--query",
-                "text",
-                "row number in the data (0 is the first), a JSON object, a file with one row, "
-                "or - ",
-                "ROW|JSON|FILE",
-            ),
-        ),
-        tuple(OPTIONS),
+        "--query  text  ROW|JSON|FILE  row number in the data (0 is the first), a JSON object, a "
+        "file with one row, or -",
+        OPTIONS,
         ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)",
     ),
     "explain-many": Command(
         "bayescfx.cli.commands:explain_many",
         "answer one for each row of a file",
         "Say what would have to change in each row of a file.",
-        (Option("--queries", "path", ".csv or .parquet with a row for each question", "FILE"),),
-        tuple(OPTIONS),
+        "--queries  path  FILE  .csv or .parquet with a row for each question",
+        OPTIONS,
         ".csv, .parquet (one table), .json (complete) or .html (report)",
     ),
     "inspect": Command(
         "bayescfx.cli.inspecting:inspect",
         "what is inferred from data, and corrections",
         "Show what is inferred from the data, and how to correct it.",
-        (),
-        ("model and data", "what may change"),
+        "",
+        ("model and data", "what may change", "output", "messages"),
         "a settings file .toml to correct and to share",
     ),
     "report": Command(
         "bayescfx.cli.commands:report",
         "an answer as a page that works offline",
         "Write an answer as a page that works offline and prints well.",
-        (Option("answer", "text", "what explain --out wrote", "answer.json"),),
-        out=".html (report), .csv, .png, .svg or .pdf (picture)",
+        "answer  text  answer.json  what explain --out wrote",
+        ("", "output", "messages"),
+        ".html (report), .csv, .png, .svg or .pdf (picture)",
     ),
     "reproduce": Command(
         "bayescfx.cli.commands:reproduce",
         "run the paper's experiments (in a clone)",
         "Run the paper's experiments; needs a clone of the repository.",
-        (
-            Option("experiments", "words", "which ones; all by default"),
-            Option("--quick", "switch", "small versions, into build/"),
-            Option("--out", "text", "where results, figures and page go", "FOLDER"),
-            Option("--data", "text", "where the paper's data are", "FOLDER"),
-        ),
+        """
+        experiments  words   -       which ones; all by default
+        --quick      switch  -       small versions, into build/
+        --out        text    FOLDER  where results, figures and page go
+        --data       text    FOLDER  where the paper's data are
+        """,
     ),
 }
 
@@ -243,20 +247,12 @@ exit codes:
         formatter_class=_formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(
-        dest="command", metavar="command", parser_class=Parser, prog=parser.prog
-    )
+    commands = parser.add_subparsers(dest="command", metavar="command", prog=parser.prog)
     for name, command in COMMANDS.items():
-        child = commands.add_parser(
-            name,
-            help=command.help,
-            description=command.description,
-            formatter_class=_formatter,
-        )
-        for title, options in _groups(command) if name in argv else ():
-            group = child.add_argument_group(title) if title else child
-            for option in options:
-                _add(group, option)
+        child = commands.add_parser(name, help=command.help, formatter_class=_formatter)
+        child.description = command.description
+        if name in argv:
+            command.add_to(child)
     return parser
 
 
@@ -267,31 +263,3 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     except (ValueError, OSError):
         columns = 80
     return argparse.RawDescriptionHelpFormatter(prog, width=columns - 2)
-
-
-def _groups(command: Command) -> Iterator[tuple[str, tuple[Option, ...]]]:
-    """Yield the options of a command by the title above them."""
-    for title in command.groups[:1]:
-        yield title, OPTIONS[title]
-    yield "", command.own
-    for title in command.groups[1:]:
-        yield title, OPTIONS[title]
-    if command.out is not None:
-        files = Option("--out", "files", command.out, "FILE")
-        yield "output", (files, Option("--json", "switch", "JSON on stdout, for scripts"))
-    quiet = Option("--quiet", "switch", "no notes and no progress")
-    yield "messages", (quiet, Option("--debug", "switch", "a traceback with each error"))
-
-
-def _add(group: Any, option: Option) -> None:
-    text = option.help.replace("%", "%%")
-    if "FORMATS" in text:
-        from bayescfx.io.loaders import LOADERS
-
-        text = text.replace("FORMATS", ", ".join(LOADERS))
-    settings = {"help": text, **KINDS[option.kind][0]}
-    if option.flag.startswith("-"):
-        settings["dest"] = option.key
-    if option.metavar is not None:
-        settings["metavar"] = option.metavar
-    group.add_argument(option.flag, **settings)

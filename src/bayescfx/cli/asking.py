@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,10 @@ Answer = Callable[..., Explanations]
 class Subject:
     """A model, the data it is asked about and what may change."""
 
-    model: Model
+    loaded: Loaded
     data: pd.DataFrame  # all columns of the data file
     columns: list[str]  # those that the model takes, in its order
+    ignored: list[str]  # the others
     space: Space
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -52,8 +54,32 @@ class Subject:
         return cells
 
 
-def load(settings: Settings) -> Loaded:
-    """Return the model that the settings name."""
+def make_subject(settings: Settings, note: Callable[[str], object] = str) -> Subject:
+    """Return what a question is about; without a model, all columns of the data."""
+    data = read_table(settings.data)
+    unknown = [name for name in settings.drop if name not in data.columns]
+    if unknown:
+        raise SettingsError(
+            f"--drop must name columns of the data; got {unknown[0]!r}. Columns: "
+            f"{', '.join(data.columns[:20])}."
+        )
+    data = data.drop(columns=list(settings.drop))
+    check_numbers(data, settings.features, settings.data)
+    for name, wish in settings.features.items():
+        kind = wish.get("kind") if isinstance(wish, dict) else wish
+        if kind == "moment" and name in data.columns:
+            data[name] = pd.to_datetime(data[name])
+    loaded = Loaded(None) if settings.model is None else _load(settings)
+    columns = [str(name) for name in loaded.select(list(data.columns))]
+    ignored = [name for name in data.columns if name not in columns]
+    if ignored:
+        note(f"columns that the model does not take: {', '.join(ignored)}.")
+    told = {name: "categorical" for name in loaded.categorical if name in columns}
+    space = make_space(data[columns], {**told, **settings.features}, settings.space)
+    return Subject(loaded, data, columns, ignored, space)
+
+
+def _load(settings: Settings) -> Loaded:
     headers = {}
     for line in settings.header:
         name, colon, value = line.partition(":")
@@ -70,61 +96,12 @@ def load(settings: Settings) -> Loaded:
     )
 
 
-def read_data(settings: Settings) -> pd.DataFrame:
-    """Return the data without the columns to ignore."""
-    data = read_table(settings.data)
-    unknown = [name for name in settings.drop if name not in data.columns]
-    if unknown:
-        raise SettingsError(
-            f"--drop must name columns of the data; got {unknown[0]!r}. Columns: "
-            f"{', '.join(data.columns[:20])}."
-        )
-    data = data.drop(columns=list(settings.drop))
-    check_numbers(data, settings.features, settings.data)
-    for name, wish in settings.features.items():
-        kind = wish.get("kind") if isinstance(wish, dict) else wish
-        if kind == "moment" and name in data.columns:
-            data[name] = pd.to_datetime(data[name])
-    return data
-
-
-def make_subject(settings: Settings, console: Console) -> Subject:
-    """Return what a question is about; says which columns are left out."""
-    data, loaded = read_data(settings), load(settings)
-    columns = [str(name) for name in loaded.select(list(data.columns))]
-    left_out = [name for name in data.columns if name not in columns]
-    if left_out:
-        console.note(f"columns that the model does not take: {', '.join(left_out)}.")
-    model = as_model(loaded.scoring(settings.label))
-    if loaded.labels and settings.label is None:
-        console.note(
-            f"the model is a classifier; predictions are its score of {loaded.labels[-1]!r}. "
-            "Choose another label with --label."
-        )
-    return Subject(model, data, columns, space_of(settings, data[columns], loaded))
-
-
-def space_of(settings: Settings, table: pd.DataFrame, loaded: Loaded | None) -> Space:
-    """Return the space of the columns that the model takes."""
-    known = () if loaded is None else loaded.categorical
-    told = {name: "categorical" for name in known if name in table.columns}
-    return make_space(table, {**told, **settings.features}, settings.space)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A query that was not answered, and why."""
-
-    query: int
-    reason: str
-
-
 @dataclass(frozen=True)
 class Asked:
-    """What came of asking: answers by the position of the query, failures, the model's error."""
+    """What came of asking: answers and failures by the position of the query, the model's error."""
 
     answers: dict[int, Explanation]
-    failures: tuple[Failure, ...] = ()
+    failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
 
     @property
@@ -150,6 +127,12 @@ def ask(
     each block.
     """
     _check(settings)
+    model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
+    if labels and settings.label is None:
+        console.note(
+            f"the model is a classifier; predictions are its score of {labels[-1]!r}. Choose "
+            "another label with --label."
+        )
     places = [i for i, row in enumerate(queries) if row is not None]
     progress = Progress(console, settings.budget * len(places), len(places))
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
@@ -168,31 +151,29 @@ def ask(
         on_fault="skip" if settings.on_fault == "skip" else "raise",
     )
     asked = Asked({})
-    try:
-        with warnings.catch_warnings():
-            # What there is to say about a query was said when it was read.
-            warnings.simplefilter("ignore", SpaceWarning)
-            for start in range(0, len(places), BLOCK):
-                block, fault = places[start : start + BLOCK], None
-                rows = [queries[i] for i in block]
-                left = None if end is None else max(end - time.monotonic(), 0.0)
-                try:
-                    listener = progress.within(start)
-                    found = [*answer(subject.model, rows, timeout=left, on_step=listener)]
-                except Exception as error:
-                    if not hasattr(error, "evaluations"):  # not the model's
-                        raise
-                    spent = [progress.spent.get(start + i, 0) for i in range(len(rows))]
-                    found, fault = best_so_far(answer, subject.model, rows, spent, error), error
-                found = [replace(answer, seed=settings.seed) for answer in found]
-                answers = {**asked.answers, **dict(zip(block, found, strict=False))}
-                asked = Asked(answers, fault=fault)
-                on_block(asked)
-                if fault is not None:
-                    break
-    finally:
-        progress.close()
-        store.close()
+    with contextlib.ExitStack() as stack:
+        stack.callback(progress.close)
+        stack.callback(store.close)
+        # What there is to say about a query was said when it was read.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", SpaceWarning)
+        for start in range(0, len(places), BLOCK):
+            block, fault = places[start : start + BLOCK], None
+            rows = [queries[i] for i in block]
+            left = None if end is None else max(end - time.monotonic(), 0.0)
+            try:
+                found = [*answer(model, rows, timeout=left, on_step=progress.within(start))]
+            except Exception as error:
+                if not hasattr(error, "evaluations"):  # not the model's
+                    raise
+                spent = [progress.spent.get(start + i, 0) for i in range(len(rows))]
+                found, fault = best_so_far(answer, model, rows, spent, error), error
+            seeded = [replace(answer, seed=settings.seed) for answer in found]
+            new = dict(zip(block, seeded, strict=False))
+            asked = Asked({**asked.answers, **new}, fault=fault)
+            on_block(asked)
+            if fault is not None:
+                break
     return asked
 
 

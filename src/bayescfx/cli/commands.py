@@ -6,19 +6,19 @@ import subprocess
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import bayescfx
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Asked, Failure, Subject, ask, make_subject
+from bayescfx.cli.asking import Asked, Subject, ask, make_subject
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
+from bayescfx.potentials.wishes import Target
 from bayescfx.result.explanations import Explanations
 
 AGAIN = (
@@ -28,11 +28,7 @@ AGAIN = (
 
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
-    answers.check_out(options.out, (".json", ".csv", ".html", ".png", ".svg", ".pdf"))
-    settings = gather(options)
-    settings.need("model", "data", "query", "target")
-    target = parse_target(settings.target)
-    subject = make_subject(settings, console)
+    settings, target, subject = _understood(options, "query", console)
     query = subject.fit(read_query(settings.query, subject.data))
     asked = ask(subject, [query], target, settings, console)
     if asked.fault is not None and not asked.answers:
@@ -52,13 +48,17 @@ def explain(options: Namespace, console: Console) -> int:
     return 0 if answer.reached else 2
 
 
+def _understood(
+    options: Namespace, what: str, console: Console
+) -> tuple[Settings, Target, Subject]:
+    settings = gather(options)
+    settings.need("model", "data", what, "target")
+    return settings, parse_target(settings.target), make_subject(settings, console.note)
+
+
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
-    answers.check_out(options.out, (".csv", ".parquet", ".json", ".html"))
-    settings = gather(options)
-    settings.need("model", "data", "queries", "target")
-    target = parse_target(settings.target)
-    subject = make_subject(settings, console)
+    settings, target, subject = _understood(options, "queries", console)
     queries, refused = _queries(subject, settings, console)
 
     def keep(asked: Asked) -> None:
@@ -68,8 +68,8 @@ def explain_many(options: Namespace, console: Console) -> int:
 
     asked = ask(subject, queries, target, settings, console, on_block=keep)
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
-    unanswered = [Failure(i, "not answered: the model failed before") for i in lost]
-    asked = replace(asked, failures=(*refused, *unanswered))
+    failures = refused | dict.fromkeys(lost, "not answered: the model failed before")
+    asked = replace(asked, failures=failures)
     if asked.fault is not None and not asked.answers:
         raise asked.fault
     for path in options.out:
@@ -78,16 +78,32 @@ def explain_many(options: Namespace, console: Console) -> int:
     console.answer(
         answers.dumps(answers.many_as_plain(asked)) if plain else answers.many_as_text(asked)
     )
-    return _many_code(asked, len(queries), options.out, console)
+    where = f" They are in {', '.join(options.out)}." if options.out else ""
+    code = answers.exit_code(asked.answers.values())
+    if asked.fault is not None:
+        code = 2 if code else 0
+        say = console.error if code or failures else console.warn
+        say(
+            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of "
+            f"{len(queries)} queries have answers, the last ones from what was known by then."
+            f"{where} {AGAIN}"
+        )
+    elif failures:
+        first, reason = next(iter(failures.items()))
+        console.error(
+            f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
+            f"{reason} The others have answers.{where}"
+        )
+    return 2 if failures else code
 
 
 def _queries(
     subject: Subject, settings: Settings, console: Console
-) -> tuple[list[dict[str, Any] | None], tuple[Failure, ...]]:
+) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
     table = read_table(settings.queries, "queries")
     rows: list[dict[str, Any] | None] = []
-    refused = []
+    refused: dict[int, str] = {}
     said: dict[int, str] = {}
     for i in range(len(table)):
         cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
@@ -97,41 +113,21 @@ def _queries(
                 rows.append(subject.fit(cells))
             except BayesCFXError as error:
                 rows.append(None)
-                refused.append(Failure(i, describe(error)))
+                refused[i] = describe(error)
         if caught:
             said[i] = str(caught[0].message)
-    for i, text in list(said.items())[:1]:
+    if said:
+        first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        console.warn(f"row {i} of the queries{others}: {text}")
+        console.warn(f"row {first} of the queries{others}: {said[first]}")
     if refused and len(refused) == len(rows):
-        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0].reason}")
-    return rows, tuple(refused)
-
-
-def _many_code(asked: Asked, count: int, out: Sequence[str], console: Console) -> int:
-    """Say what is missing, and return the exit code."""
-    where = f" They are in {', '.join(out)}." if out else ""
-    code = answers.exit_code(list(asked.answers.values()))
-    if asked.fault is not None:
-        code = 2 if code else 0
-        say = console.error if code or asked.failures else console.warn
-        say(
-            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of {count} "
-            f"queries have answers, the last ones from what was known by then.{where} {AGAIN}"
-        )
-    elif asked.failures:
-        first = asked.failures[0]
-        console.error(
-            f"{len(asked.failures)} of {count} queries can't be asked; the first is row "
-            f"{first.query}: {first.reason} The others have answers.{where}"
-        )
-    return 2 if asked.failures else code
+        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0]}")
+    return rows, refused
 
 
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
-    answers.check_out(paths, (".html", ".csv", ".png", ".svg", ".pdf"))
     found = answers.read_answer(options.answer)
     answer = Asked(dict(enumerate(found))) if isinstance(found, Explanations) else found
     for path in paths:

@@ -1,4 +1,4 @@
-"""Where a command writes: the answer to stdout, everything else to stderr, in words of its own."""
+"""Run a command: the answer goes to stdout, everything else to stderr, each error in one line."""
 
 from __future__ import annotations
 
@@ -6,16 +6,67 @@ import contextlib
 import importlib
 import io
 import os
+import pkgutil
+import re
 import sys
+import traceback
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TextIO
 
-from bayescfx.cli.arguments import OPTIONS
-from bayescfx.errors import BayesCFXError
+from bayescfx.cli.arguments import COMMANDS, OPTIONS
+from bayescfx.errors import BayesCFXError, SettingsError
 from bayescfx.result import wording
 from bayescfx.search.turns import Step
+
+
+def run(options: Namespace) -> int:
+    """Run the command that was asked for; return its exit code."""
+    command = COMMANDS[options.command]
+    with opened(bool(options.quiet)) as console:
+        try:
+            if command.out:  # before any work
+                _check_out(options.out, re.findall(r"\.\w+", command.out))
+            code: int = pkgutil.resolve_name(command.function)(options, console)
+            return code
+        except KeyboardInterrupt:
+            console.error("interrupted.")
+            return 130
+        except BrokenPipeError:  # who reads the answer has seen enough
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), console.out.fileno())
+            return 1
+        except Exception as error:
+            if options.debug:
+                traceback.print_exception(error, file=console.err)
+            more = "" if options.debug else " See the traceback with --debug."
+            text = describe(error)
+            if isinstance(error, BayesCFXError | OSError):
+                console.error(text)
+            elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
+                console.error(f"the model failed: {text}{more}")
+            elif isinstance(error, ValueError):
+                console.error(text.removeprefix("ValueError: "))
+            else:
+                console.error(f"unexpected {text}{more}")
+                return 1
+            return 2
+
+
+def _check_out(paths: list[str], kinds: list[str]) -> None:
+    """Raise if an output can't be written."""
+    for path in paths:
+        if Path(path).suffix.lower() not in kinds:
+            raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
+        folder = Path(path).resolve().parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
+
+
+# ── words ──
 
 #: What to do here about a parameter, where the library's advice is for Python.
 ADVICE = {
@@ -68,6 +119,9 @@ def about(parameter: str) -> Iterator[None]:
 def one_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
+
+
+# ── streams ──
 
 
 @dataclass

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from bayescfx.cli.answers import check_out, dumps
-from bayescfx.cli.asking import load, read_data, space_of
+from bayescfx.cli.answers import dumps
+from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.features import Feature
-from bayescfx.io.loaded import Loaded
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 from bayescfx.space.description import kind
@@ -26,22 +24,17 @@ from bayescfx.space.space import Space
 
 def inspect(options: Namespace, console: Console) -> int:
     """Show what is inferred, and how to correct it."""
-    check_out(options.out, (".toml",))
     settings = gather(options)
     settings.need("data")
-    data = read_data(settings)
-    loaded = Loaded(None) if settings.model is None else load(settings)
-    columns = loaded.select(list(data.columns))
-    table = data[columns]
-    space = space_of(settings, table, loaded)
-    outputs = _outputs(loaded, settings.label, table)
-    ignored = [name for name in data.columns if name not in columns]
+    subject = make_subject(settings)
+    loaded, space = subject.loaded, subject.space
+    outputs = _outputs(subject, settings.label)
     for path in options.out:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
     if options.json:
         content: dict[str, Any] = {
             "features": {str(n): _plain(f) for n, f in space.features.items()},
-            "ignored": ignored,
+            "ignored": subject.ignored,
             "labels": [str(label) for label in loaded.labels],
         }
         if outputs is not None:
@@ -49,12 +42,13 @@ def inspect(options: Namespace, console: Console) -> int:
         console.answer(dumps(content))
     else:
         said = _said_of_outputs(loaded.labels, settings.label, outputs)
-        console.answer("\n".join([*_text(space, table, ignored), *said]))
+        console.answer("\n".join([*_text(subject), *said]))
     return 0
 
 
-def _outputs(loaded: Loaded, label: str | None, table: pd.DataFrame) -> Any:
+def _outputs(subject: Subject, label: str | None) -> Any:
     """Return the outputs for some rows; None if it is not said which of several is meant."""
+    loaded, table = subject.loaded, subject.data[subject.columns]
     if loaded.model is None or (label is None and len(loaded.labels) > 2):
         return None
     rows = table.iloc[np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)]
@@ -79,13 +73,14 @@ def _said_of_outputs(labels: Sequence[Any], label: str | None, outputs: Any) -> 
     ]
 
 
-def _text(space: Space, table: pd.DataFrame, ignored: list[str]) -> list[str]:
+def _text(subject: Subject) -> list[str]:
+    space, table = subject.space, subject.data[subject.columns]
     lines = [f"{len(table)} rows", str(space)]
     missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
     if missing:
         lines.append(f"missing cells: {', '.join(missing)}")
-    if ignored:
-        lines.append(f"not taken by the model: {', '.join(ignored)}")
+    if subject.ignored:
+        lines.append(f"not taken by the model: {', '.join(subject.ignored)}")
     real = [n for n, f in space.features.items() if kind(f) == "real" and n in table.columns]
     whole = [str(name) for name in real if (table[name].dropna() % 1 == 0).all()]
     if whole:

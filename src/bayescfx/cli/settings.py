@@ -31,44 +31,43 @@ class Settings(Namespace):
                 )
 
 
-def _known() -> dict[str, Option]:
-    """Return the options that are settings, by their names."""
+def _known() -> tuple[dict[str, Option], dict[str, Option]]:
+    """Return what may be set, by its names: options, and verbs of the space."""
     own = [*COMMANDS["explain"].own, *COMMANDS["explain-many"].own]
-    options = [*OPTIONS["model and data"], *own, *OPTIONS["question and search"]]
-    return {option.key: option for option in options if option.flag != "--settings"}
-
-
-def _verbs() -> dict[str, Option]:
-    """Return the options about the space, and what only a settings file may hold about it."""
-    options = {option.key: option for option in OPTIONS["what may change"]}
-    return {verb: options.get(verb, Option(verb, "table", "")) for verb in VERBS}
+    _, *options = [*OPTIONS["model and data"], *own, *OPTIONS["question and search"]]
+    verbs = {option.key: option for option in OPTIONS["what may change"]}
+    only_in_files = {verb: Option(f"{verb}  table  -  -") for verb in VERBS}
+    return {option.key: option for option in options}, {**only_in_files, **verbs}
 
 
 def gather(given: Namespace) -> Settings:
     """Return the settings that the command line and its settings file give together."""
-    options = vars(given)
-    path = options.get("settings")
-    settings = {option.key: option.default for option in _known().values()} | {"space": {}}
-    settings |= {} if path is None else read_settings(Path(path))
-    settings |= _said(_known().values(), options, settings)
-    settings["space"] |= _said(_verbs().values(), options, settings["space"])
-    return Settings(**settings)
+    said = vars(given)
+    known, verbs = _known()
+    settings: dict[str, Any] = {key: option.default for key, option in known.items()}
+    settings |= read_settings(Path(said["settings"])) if said.get("settings") else {}
+    settings |= _said(known, said, settings)
+    wishes = settings.get("space", {})
+    return Settings(**settings | {"space": wishes | _said(verbs, said, wishes)})
 
 
-def _said(options: Any, given: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the command line says of some options.
+def _said(
+    known: Mapping[str, Option], given: Mapping[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the command line says.
 
-    Tables grow, and so do the lists of a space; single values are replaced.
+    Tables grow, and so do the lists of a space; other values are replaced.
     """
     found: dict[str, Any] = {}
-    for option in options:
-        value, old = given.get(option.key), before.get(option.key)
-        if option.kind == "table" and value is not None:
+    for key, option in known.items():
+        value, old = given.get(key), before.get(key)
+        if value is None:
+            continue
+        if option.kind == "table":
             value = {**(old or {}), **dict(_assignment(option.flag, text) for text in value)}
-        elif isinstance(old, list) and option.kind in ("names", "texts", "lists") and value:
-            value = [*old, *value]
-        if value is not None:
-            found[option.key] = value
+        elif option.kind in ("names", "texts", "lists"):
+            value = [*(old or ()), *value]
+        found[key] = value
     return found
 
 
@@ -93,18 +92,20 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"the settings file {file!r} must be TOML; got {error}. Correct that place."
         ) from error
+    known, verbs = _known()
     for name in ("trust", "trust_pickle"):
+        del known[name]
         if name in content:
             raise SettingsError(
                 f"{name!r} must not be in a settings file, because it decides what code runs. "
                 "Give it on the command line."
             )
-    known = {key: option for key, option in _known().items() if not key.startswith("trust")}
-    _check(content, known | {"space": Option("space", "table", "")}, file)
-    _check(content.get("space", {}), _verbs(), file, "space.")
+    _check(content, known | {"space": Option("space  table  -  -")}, file)
+    _check(content.get("space", {}), verbs, file, "space.")
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
-        if (name in known and known[name].kind == "path") or (name == "model" and beside.is_file()):
+        there = name == "model" and beside.is_file()
+        if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content
 

@@ -43,36 +43,40 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
 
 def _calls(verb: str, wish: Any, data: pd.DataFrame) -> Iterable[Any]:
     """Return the arguments of each call of a verb."""
-    if verb in ("near_data", "cost"):
-        return [(wish, data)]
-    if isinstance(wish, dict):
-        return wish.items()
-    if verb == "together":
-        return list(wish)
+    if verb == "near_data":
+        return [] if wish is False else [(wish if isinstance(wish, dict) else {}, data)]
+    if verb in ("max_changes", "cost"):
+        return [(wish,)]
     if verb == "require":
         return [(rule,) for rule in wish]
-    return [wish] if isinstance(wish, list) else [(wish,)]
-
-
-# ── features ──
+    if verb == "together":
+        return list(wish)
+    return wish.items() if isinstance(wish, dict) else [wish]
 
 
 def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
-    kinds = {name: _kind(name, wish, data.columns) for name, wish in features.items()}
-    made: dict[Any, str | Feature] = {name: kind for name, kind in kinds.items() if kind}
+    """Return the space with the kinds and the corrections that the settings give."""
+    made: dict[Any, Any] = {}
+    for name, wish in features.items():
+        kind = _kind(name, wish, data.columns)
+        if kind not in (None, "moment"):
+            made[name] = kind
     space = Space.from_data(data, made)
-    rests = {
-        name: {k: v for k, v in wish.items() if k != "kind"}
-        for name, wish in features.items()
-        if isinstance(wish, dict)
-    }
-    for name, rest in rests.items():
+    for name, wish in features.items():
+        rest = {k: v for k, v in wish.items() if k != "kind"} if isinstance(wish, dict) else {}
+        known = [f.name for f in fields(space.features[name])]
+        for key in rest:
+            if key not in known:
+                raise SettingsError(
+                    f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
+                    f"{suggest(key, known)}"
+                )
         if rest:
-            made[name] = _corrected(name, space.features[name], rest)
-    return Space.from_data(data, made) if any(rests.values()) else space
+            made[name] = replace(space.features[name], **rest)
+    return Space.from_data(data, made)
 
 
-def _kind(name: str, wish: Any, columns: Iterable[Any]) -> str | None:
+def _kind(name: str, wish: Any, columns: Iterable[Any]) -> Any:
     """Return the kind that the settings give to a column; None if they leave it."""
     if name not in columns:
         raise SettingsError(
@@ -88,18 +92,7 @@ def _kind(name: str, wish: Any, columns: Iterable[Any]) -> str | None:
             f"the kind of {name!r} must be one of {', '.join(KINDS)}, moment; got {kind!r}."
             f"{suggest(kind, KINDS)}"
         )
-    return None if kind == "moment" else kind
-
-
-def _corrected(name: str, feature: Feature, rest: Mapping[str, Any]) -> Feature:
-    known = [f.name for f in fields(feature)]
-    for key in rest:
-        if key not in known:
-            raise SettingsError(
-                f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
-                f"{suggest(key, known)}"
-            )
-    return replace(feature, **dict(rest))
+    return kind
 
 
 # ── verbs ──
@@ -126,26 +119,17 @@ def _derive(space: Space, name: str, source: str) -> Space:
     return space.derive(name, function)
 
 
-def _near(space: Space, wish: Any, data: pd.DataFrame) -> Space:
-    try:
-        return (
-            space.near_data(data, **(wish if isinstance(wish, dict) else {}))
-            if wish is not False
-            else space
-        )
-    except TypeError as error:
-        raise SettingsError(
-            f"space.near_data must have only quantile and neighbours; got {wish!r}."
-        ) from error
+def _set(verb: str, known: str) -> Callable[..., Space]:
+    """Return a verb whose settings are a table."""
 
+    def apply(space: Space, wish: Mapping[str, Any], *data: pd.DataFrame) -> Space:
+        try:
+            changed: Space = getattr(space, verb)(*data, **wish)
+            return changed
+        except TypeError as error:
+            raise SettingsError(f"space.{verb} must have only {known}; got {wish!r}.") from error
 
-def _cost(space: Space, wish: Any, _: pd.DataFrame) -> Space:
-    try:
-        return space.cost(**wish)
-    except TypeError as error:
-        raise SettingsError(
-            f"space.cost must have only weight, norm and per_feature; got {wish!r}."
-        ) from error
+    return apply
 
 
 #: What a settings file may hold in ``[space]``, in the order in which it is applied.
@@ -161,8 +145,8 @@ VERBS: dict[str, Callable[..., Space]] = {
     "derive": _derive,
     "together": Space.together,
     "max_changes": Space.max_changes,
-    "near_data": _near,
-    "cost": _cost,
+    "near_data": _set("near_data", "quantile and neighbours"),
+    "cost": _set("cost", "weight, norm and per_feature"),
 }
 
 
@@ -175,8 +159,16 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     """
     known = getattr(feature, "levels", None)
     if known is not None:
+        # On the command line all levels are text.
+        spelt = {str(level): level for level in known} | {level: level for level in known}
         wanted = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
-        return [_level(name, known, level) for level in wanted]
+        for level in wanted:
+            if level not in spelt:
+                raise SpaceError(
+                    f"{name!r} has no level {level!r}.{suggest(level, known)} Levels: "
+                    f"{', '.join(map(str, known[:12]))}."
+                )
+        return [spelt[level] for level in wanted]
     if isinstance(wish, str):
         return _ends(name, wish, numbers=kind_of(feature) != "moment")
     if not isinstance(wish, list | tuple) or len(wish) != 2:
@@ -184,33 +176,19 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     return tuple(None if isinstance(v, float) and math.isinf(v) else v for v in wish)
 
 
-def _level(name: str, known: tuple[Any, ...], level: Any) -> Any:
-    """Return the level that is meant; on the command line all of them are text."""
-    for own in known:
-        if own == level or str(own) == level:
-            return own
-    raise SpaceError(
-        f"{name!r} has no level {level!r}.{suggest(level, known)} Levels: "
-        f"{', '.join(map(str, known[:12]))}."
-    )
-
-
 def _ends(name: str, text: str, *, numbers: bool = False) -> tuple[Any, Any]:
     """Return the two ends of ``low:high``; an end left out is open."""
     parts = [part.strip() for part in text.split(".." if ".." in text else ":")]
     if len(parts) != 2 or not any(parts):
         raise SettingsError(f"limits of {name!r} must be like low:high; got {text!r}.")
-    low, high = (_end(name, part, numbers) if part else None for part in parts)
-    return low, high
-
-
-def _end(name: str, text: str, numbers: bool) -> Any:
-    try:
-        value = float(text)
-    except ValueError:
-        if numbers:
-            raise SettingsError(
-                f"limits of {name!r} must be numbers like 18:32; got {text!r}."
-            ) from None
-        return text
-    return int(value) if value.is_integer() and "." not in text else value
+    ends: list[Any] = [part or None for part in parts]
+    for i, part in enumerate(parts):
+        try:
+            value = float(part)
+            ends[i] = int(value) if value.is_integer() and "." not in part else value
+        except ValueError:
+            if part and numbers:
+                raise SettingsError(
+                    f"limits of {name!r} must be numbers like 18:32; got {part!r}."
+                ) from None
+    return ends[0], ends[1]

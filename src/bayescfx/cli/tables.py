@@ -10,11 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx.errors import BayesCFXError, MissingExtraError, suggest
+from bayescfx.errors import MissingExtraError, SettingsError, suggest
 
 
-class TableError(BayesCFXError, ValueError):
-    """A file of rows, or a query, is not usable."""
+def read_text(path: str, what: str) -> str:
+    """Return the text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{what} {path!r} can't be read: {error}.") from error
 
 
 def read_table(path: str, what: str = "data") -> pd.DataFrame:
@@ -22,9 +26,9 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
     file = f"the {what} file {path!r}"
     kind = "".join(Path(path).suffixes[-2:]).lower()
     if not kind.endswith(".parquet") and ".csv" not in kind:
-        raise TableError(f"{file} must end in .csv or .parquet. Convert it.")
+        raise SettingsError(f"{file} must end in .csv or .parquet. Convert it.")
     if not Path(path).is_file():
-        raise TableError(f"there is no {what} file {path!r}. Correct the path.")
+        raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
     # Numbers exactly as written; later versions of pandas do that by themselves.
     exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     try:
@@ -35,16 +39,16 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
             "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
         ) from error
     except pd.errors.EmptyDataError as error:
-        raise TableError(
+        raise SettingsError(
             f"{file} is empty. It must have a line of column names and rows."
         ) from error
     except Exception as error:  # each reader has errors of its own, without a common base
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise TableError(
+        raise SettingsError(
             f"{file} can't be read: {reason}. Save it again as CSV or parquet."
         ) from error
     if not len(table):
-        raise TableError(f"{file} has no rows below the column names. Add some.")
+        raise SettingsError(f"{file} has no rows below the column names. Add some.")
     table.columns = table.columns.map(str)
     return table
 
@@ -55,7 +59,7 @@ def check_numbers(table: pd.DataFrame, declared: Mapping[str, Any], path: str) -
     >>> check_numbers(pd.DataFrame({"bmi": ["21", "x", "25"]}), {}, "X.csv")
     Traceback (most recent call last):
     ...
-    bayescfx.cli.tables.TableError: column 'bmi' of 'X.csv' must hold numbers; got 'x' in row 1. \
+    bayescfx.errors.SettingsError: column 'bmi' of 'X.csv' must hold numbers; got 'x' in row 1. \
 Correct the cell, or declare it with --kind "bmi=categorical".
     """
     for name in table.columns:
@@ -66,7 +70,7 @@ Correct the cell, or declare it with --kind "bmi=categorical".
         wrong = known & pd.to_numeric(cells, errors="coerce").isna().to_numpy()
         if 0 < wrong.sum() < 0.5 * known.sum():
             row = int(wrong.argmax())
-            raise TableError(
+            raise SettingsError(
                 f"column {name!r} of {path!r} must hold numbers; got {cells.iloc[row]!r} in row "
                 f'{row}. Correct the cell, or declare it with --kind "{name}=categorical".'
             )
@@ -82,26 +86,22 @@ def read_query(text: str, data: pd.DataFrame) -> dict[str, Any]:
     wish = text.strip()
     if wish.removeprefix("-").isdigit():
         if not 0 <= int(wish) < len(data):
-            raise TableError(
+            raise SettingsError(
                 f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(wish)}."
             )
         return cells_of(data, int(wish))
     if wish.startswith(("{", "[")):
         return _object(wish, "the query")
     if wish.lower().endswith(".json"):
-        try:
-            content = Path(wish).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise TableError(f"the query file {wish!r} can't be read: {error}.") from error
-        return _object(content, f"the query file {wish!r}")
+        return _object(read_text(wish, "the query file"), f"the query file {wish!r}")
     if wish.lower().endswith((".csv", ".parquet", ".csv.gz")):
         table = read_table(wish, "query")
         if len(table) != 1:
-            raise TableError(
+            raise SettingsError(
                 f"the query file {wish!r} must have one row; got {len(table)}. Use explain-many."
             )
         return cells_of(table, 0)
-    raise TableError(
+    raise SettingsError(
         f"the query must be a row number, a JSON object or a file; got {text!r}. "
         "For example --query 12."
     )
@@ -117,11 +117,13 @@ def _object(text: str, what: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise TableError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
+        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
     if isinstance(content, list) and len(content) == 1:
         content = content[0]
     if not isinstance(content, dict):
-        raise TableError(f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.')
+        raise SettingsError(
+            f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
+        )
     return content
 
 
@@ -131,12 +133,12 @@ def fit_query(row: Mapping[str, Any], wanted: list[str], known: list[str]) -> di
     extra = [name for name in row if name not in known]
     if missing:
         unknown = f" It has {', '.join(extra[:12])}, which the data does not." if extra else ""
-        raise TableError(
+        raise SettingsError(
             f"the query must have every column that the model takes; missing: "
             f"{', '.join(missing[:12])}.{suggest(missing[0], extra)}{unknown} Rename or add it."
         )
     if extra:
-        raise TableError(
+        raise SettingsError(
             f"the query must have only columns of the data; unknown: {', '.join(extra[:12])}."
             f"{suggest(extra[0], known)} Rename it or leave it out."
         )
@@ -149,7 +151,7 @@ def check_levels(row: Mapping[str, Any], features: Mapping[Any, Any]) -> None:
         known = getattr(features.get(name), "levels", None)
         if known is not None and not pd.isna(value) and value not in known:
             shown = ", ".join(repr(level) for level in known[:12]) + ", …" * (len(known) > 12)
-            raise TableError(
+            raise SettingsError(
                 f"the query has {value!r} in column {name!r}, which the data does not have."
                 f"{suggest(value, known)} Known: {shown}."
             )

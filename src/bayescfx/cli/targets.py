@@ -7,29 +7,21 @@ from collections.abc import Callable
 
 from bayescfx.cli.arguments import SYNTAX
 from bayescfx.errors import TargetError
-from bayescfx.potentials.targets import (
-    at_least,
-    at_most,
-    between,
-    change,
-    decrease,
-    increase,
-    reach,
-)
+from bayescfx.potentials import targets
 from bayescfx.potentials.wishes import Target
 
 #: What a text may look like; N is a number, P one without sign, A an amount, maybe in percent.
 FORMS: dict[str, Callable[..., Target]] = {
-    "(?:>=|=>|≥|>|at least) N": at_least,
-    "(?:<=|=<|≤|<|at most) N": at_most,
-    r"(?:±|\+/-|\+-) A": change,
-    r"\+ A": increase,
-    "[-−] A": decrease,
-    r"\[ N [,;:] N \]": between,
-    r"N (?:\.\.|…|:|to) N": between,
-    r"between\s+N and N": between,
-    "(?:==?|reach) N": reach,
-    "P": reach,
+    "(?:>=|=>|≥|>|at least) N": targets.at_least,
+    "(?:<=|=<|≤|<|at most) N": targets.at_most,
+    r"(?:±|\+/-|\+-) A": targets.change,
+    r"\+ A": targets.increase,
+    "[-−] A": targets.decrease,
+    r"\[ N [,;:] N \]": targets.between,
+    r"N (?:\.\.|…|:|to) N": targets.between,
+    r"between\s+N and N": targets.between,
+    "(?:==?|reach) N": targets.reach,
+    "P": targets.reach,
 }
 
 
