@@ -15,17 +15,9 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected.
+    The arguments are those of the process by default.
     """
     options = parse(sys.argv[1:] if argv is None else argv)
     if options.version:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
@@ -14,7 +13,6 @@ import pandas as pd
 
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.tables import read_text
-from bayescfx.errors import MissingExtraError
 from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
@@ -135,6 +133,8 @@ def _finite(value: float) -> float | None:
 
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
+    from bayescfx import plots  # which takes its time
+
     kind = Path(path).suffix.lower()
     one = found.explanations if isinstance(found, Asked) else found
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
@@ -145,19 +145,9 @@ def write(found: Explanation | Asked, path: str) -> None:
     elif kind == ".parquet":
         _replaced(path, table.to_parquet)
     elif kind == ".html" or isinstance(one, Explanations):
-        plots().report(one, path)
+        plots.report(one, path)
     else:
-        plots().save(plots().change_chart(one), path)
-
-
-def plots() -> Any:
-    """Return the module of pictures and reports, which is imported only if they are wanted."""
-    try:
-        return importlib.import_module("bayescfx.plots")
-    except ImportError as error:
-        raise MissingExtraError(
-            "pictures and reports need matplotlib: pip install 'bayescfx[plots]'."
-        ) from error
+        plots.save(plots.change_chart(one), path)
 
 
 def many_as_table(asked: Asked) -> pd.DataFrame:

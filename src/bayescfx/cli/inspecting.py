@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def inspect(options: Namespace, console: Console) -> int:
     settings = gather(options)
     settings.need("data")
     subject = make_subject(settings)
-    loaded, space = subject.loaded, subject.space
+    space = subject.space
     outputs = _outputs(subject, settings.label)
     for path in options.out:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
@@ -35,14 +34,13 @@ def inspect(options: Namespace, console: Console) -> int:
         content: dict[str, Any] = {
             "features": {str(n): _plain(f) for n, f in space.features.items()},
             "ignored": subject.ignored,
-            "labels": [str(label) for label in loaded.labels],
+            "labels": [str(label) for label in subject.loaded.labels],
         }
         if outputs is not None:
             content["outputs"] = [float(q) for q in np.quantile(outputs, (0, 0.5, 1))]
         console.answer(dumps(content))
     else:
-        said = _said_of_outputs(loaded.labels, settings.label, outputs)
-        console.answer("\n".join([*_text(subject), *said]))
+        console.answer(_text(subject, settings.label, outputs))
     return 0
 
 
@@ -55,26 +53,8 @@ def _outputs(subject: Subject, label: str | None) -> Any:
     return as_model(loaded.scoring(label))(rows)
 
 
-def _said_of_outputs(labels: Sequence[Any], label: str | None, outputs: Any) -> list[str]:
-    """Return the lines about labels and outputs, and how all this is corrected."""
-    lines = []
-    if labels:
-        lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
-    if outputs is not None:
-        low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
-        which = f" for {labels[-1] if label is None else label}" if labels else ""
-        lines.append(f"outputs{which} on {len(outputs)} rows: {low} to {high}, median {middle}")
-    return [
-        *lines,
-        "",
-        'Correct a kind with --kind "NAME=real|integer|ordinal|categorical", say what may change '
-        "with --fix,\n--only-up, --between …, or write all this to a settings file with --out "
-        "space.toml and edit it;\nthen use it with --settings space.toml.",
-    ]
-
-
-def _text(subject: Subject) -> list[str]:
-    space, table = subject.space, subject.data[subject.columns]
+def _text(subject: Subject, label: str | None, outputs: Any) -> str:
+    space, table, labels = subject.space, subject.data[subject.columns], subject.loaded.labels
     lines = [f"{len(table)} rows", str(space)]
     missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
     if missing:
@@ -85,7 +65,20 @@ def _text(subject: Subject) -> list[str]:
     whole = [str(name) for name in real if (table[name].dropna() % 1 == 0).all()]
     if whole:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
-    return lines
+    if labels:
+        lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
+    if outputs is not None:
+        low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
+        which = f" for {labels[-1] if label is None else label}" if labels else ""
+        lines.append(f"outputs{which} on {len(outputs)} rows: {low} to {high}, median {middle}")
+    return (
+        "\n".join(lines)
+        + """
+
+Correct a kind with --kind "NAME=real|integer|ordinal|categorical", say what may change with --fix,
+--only-up, --between …, or write all this to a settings file with --out space.toml and edit it;
+then use it with --settings space.toml."""
+    )
 
 
 def _plain(feature: Feature) -> dict[str, Any]:
