@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bayescfx import __version__
+import bayescfx
 from bayescfx.cli.arguments import make_parser, parse
 
 __all__ = ["main"]
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = parse(sys.argv[1:] if argv is None else argv)
     if options.version:
-        sys.stdout.write(f"bayescfx {__version__}\n")
+        sys.stdout.write(f"bayescfx {bayescfx.__version__}\n")
         return 0
     if options.command is None:
         make_parser().print_help(sys.stderr)
