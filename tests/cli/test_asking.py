@@ -53,7 +53,7 @@ def test_blocks_are_those_of_python_called_for_one_after_another(
         )
     ]
     assert expected == [
-        (a["counterfactuals"][0]["prediction"], a["n_evaluations"]) for a in ran.content["answers"]
+        (a["counterfactuals"][0]["output"], a["n_evaluations"]) for a in ran.content["answers"]
     ]
 
 
@@ -83,7 +83,7 @@ def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
     assert ran.err.count("\n") == 1
     answer = cfx.Explanation.from_json((shell.folder / "rescued.json").read_text())
     assert len(answer.evaluations) == dying.rows == answer.n_evaluations
-    assert ran.content["stopped"] == "interrupted"
+    assert ran.content["stopped"] == "fault"
     X, _ = people()
     outputs = answer.evaluations.outputs
     assert abs(answer.best.output - 160.123) == np.abs(outputs - 160.123).min()

@@ -40,7 +40,7 @@ def test_json_is_the_answer_that_python_gives(shell: Shell) -> None:
     assert content["status"] == answer.status == "reached"
     assert content["output"] == answer.output
     (found,) = content["counterfactuals"]
-    assert found["prediction"] == answer.best.output
+    assert found["output"] == found["prediction"] == answer.best.output
     assert found["row"] == dict(answer.rows.iloc[0])
     assert found["changes"] == {
         name: {"from": before, "to": after} for name, (before, after) in answer.best.changes.items()
@@ -135,7 +135,7 @@ def test_an_answer_in_a_file_is_complete(shell: Shell) -> None:
     assert answer.seed == 0
     assert answer.verify(lightgbm.Booster(model_file="m.txt"))
     table = pd.read_csv(shell.folder / "answer.csv")
-    assert table["prediction"].tolist() == pytest.approx([answer.best.output], rel=1e-15)
+    assert table["output"].tolist() == pytest.approx([answer.best.output], rel=1e-15)
 
 
 def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
@@ -158,7 +158,7 @@ def test_many_answers_are_one_table(shell: Shell) -> None:
     assert table["query"].tolist() == [0, 1, 2, 3, 4]
     assert set(table["status"]) == {"reached"}
     many = cfx.Explanations.from_json((shell.folder / "many.json").read_text())
-    assert [a.best.output for a in many] == table["prediction"].tolist()
+    assert [a.best.output for a in many] == table["output"].tolist()
 
 
 def test_many_answers_are_those_of_python(shell: Shell) -> None:
@@ -175,7 +175,7 @@ def test_many_answers_are_those_of_python(shell: Shell) -> None:
         budget=4,
         rng=0,
     )
-    predictions = [a["counterfactuals"][0]["prediction"] for a in ran.content["answers"]]
+    predictions = [a["counterfactuals"][0]["output"] for a in ran.content["answers"]]
     assert predictions == [a.best.output for a in many]
     assert [a["query"] for a in ran.content["answers"]] == list(range(8))
 

@@ -17,13 +17,13 @@ from bayescfx.cli.console import Console, Progress, about
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
 from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
-from bayescfx.errors import BayesCFXError, ModelError, SettingsError, SpaceWarning, suggest
+from bayescfx.errors import SettingsError, SpaceWarning, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
-from bayescfx.model.model import Model, as_model
+from bayescfx.model.model import as_model
 from bayescfx.potentials.wishes import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -31,8 +31,6 @@ from bayescfx.search.methods import METHODS
 from bayescfx.space.space import Space
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
-
-Answer = Callable[..., Explanations]
 
 
 @dataclass(frozen=True)
@@ -122,8 +120,8 @@ def ask(
     """Answer the question for each query that is not None, block by block.
 
     Each block starts from what the ones before it have learnt. The answers to one block are those
-    of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in is
-    answered from what is known, and the rest is not answered. `on_block` hears what there is after
+    of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in has the
+    best so far, and the rest is not answered. `on_block` hears what there is after
     each block.
     """
     _check(settings)
@@ -166,8 +164,10 @@ def ask(
             except Exception as error:
                 if not hasattr(error, "evaluations"):  # not the model's
                     raise
-                spent = [progress.spent.get(start + i, 0) for i in range(len(rows))]
-                found, fault = best_so_far(answer, model, rows, spent, error), error
+                # The best so far; what counts is what the model has answered.
+                best, fault = getattr(error, "explanations", ()), error
+                spent = [progress.spent.get(start + i, 0) for i in range(len(best))]
+                found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             seeded = [replace(answer, seed=settings.seed) for answer in found]
             new = dict(zip(block, seeded, strict=False))
             asked = Asked({**asked.answers, **new}, fault=fault)
@@ -175,27 +175,6 @@ def ask(
             if fault is not None:
                 break
     return asked
-
-
-def best_so_far(
-    answer: Answer, model: Model, rows: Sequence[Any], spent: Sequence[int], error: Exception
-) -> list[Explanation]:
-    """Return the best answers among the rows that the model had scored before it failed.
-
-    Without time, a search only looks at what is known, and the model is one that only fails.
-    """
-
-    def dead(_: Any) -> object:
-        raise ModelError("the model failed before") from error
-
-    try:
-        found = answer(replace(model, predict=dead), rows, timeout=0.0)
-    except BayesCFXError:  # not even f(query) is known
-        return []
-    return [
-        replace(one, stopped="interrupted", n_evaluations=n)
-        for one, n in zip(found, spent, strict=True)
-    ]
 
 
 def _check(settings: Settings) -> None:

@@ -13,11 +13,8 @@ from bayescfx.cli.answers import dumps
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
-from bayescfx.features import Feature
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
-from bayescfx.space.description import kind
-from bayescfx.space.saved import write_feature
 from bayescfx.space.space import Space
 
 
@@ -32,7 +29,10 @@ def inspect(options: Namespace, console: Console) -> int:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
     if options.json:
         content: dict[str, Any] = {
-            "features": {str(n): _plain(f) for n, f in space.features.items()},
+            "features": {
+                str(name): {**feature.to_plain(), "kind": feature.kind}
+                for name, feature in space.features.items()
+            },
             "ignored": subject.ignored,
             "labels": [str(label) for label in subject.loaded.labels],
         }
@@ -61,8 +61,8 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
         lines.append(f"missing cells: {', '.join(missing)}")
     if subject.ignored:
         lines.append(f"not taken by the model: {', '.join(subject.ignored)}")
-    real = [n for n, f in space.features.items() if kind(f) == "real" and n in table.columns]
-    whole = [str(name) for name in real if (table[name].dropna() % 1 == 0).all()]
+    floats = [n for n, f in space.features.items() if f.numeric and not f.code_step]
+    whole = [str(n) for n in floats if n in table.columns and (table[n].dropna() % 1 == 0).all()]
     if whole:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
     if labels:
@@ -81,12 +81,6 @@ then use it with --settings space.toml."""
     )
 
 
-def _plain(feature: Feature) -> dict[str, Any]:
-    """Return a feature with its kind as --kind takes it."""
-    content: Any = write_feature(feature)
-    return {**content, "kind": kind(feature)}
-
-
 # ── a settings file ──
 
 
@@ -102,10 +96,10 @@ def as_toml(space: Space, settings: Settings) -> str:
         lines.append(f"drop = {_value(list(settings.drop))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
-            lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(kind(feature))}"]
-            facts = () if kind(feature) == "moment" else ("levels", "low", "high", "step")
-            told = {fact: getattr(feature, fact, None) for fact in facts}
-            lines += [f"{fact} = {_value(v)}" for fact, v in told.items() if v is not None]
+            lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(feature.kind)}"]
+            facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
+            told = [(fact, getattr(feature, fact)) for fact in facts]
+            lines += [f"{fact} = {_value(v)}" for fact, v in told if v is not None]
     lines += ["", "[space]"]
     lines += [f"{verb} = {_value(wish)}" for verb, wish in settings.space.items()]
     examples = {

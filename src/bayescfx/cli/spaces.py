@@ -13,8 +13,6 @@ from bayescfx.cli.console import about
 from bayescfx.errors import SettingsError, SpaceError, suggest
 from bayescfx.features import Feature
 from bayescfx.io.loaders import import_name
-from bayescfx.space.description import kind as kind_of
-from bayescfx.space.inference import KINDS
 from bayescfx.space.space import Space
 
 
@@ -64,7 +62,8 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
     space = Space.from_data(data, made)
     for name, wish in features.items():
         rest = {k: v for k, v in wish.items() if k != "kind"} if isinstance(wish, dict) else {}
-        known = [f.name for f in fields(space.features[name])]
+        feature: Any = space.features[name]
+        known = [f.name for f in fields(feature)]
         for key in rest:
             if key not in known:
                 raise SettingsError(
@@ -72,7 +71,7 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
                     f"{suggest(key, known)}"
                 )
         if rest:
-            made[name] = replace(space.features[name], **rest)
+            made[name] = replace(feature, **rest)
     return Space.from_data(data, made)
 
 
@@ -87,10 +86,10 @@ def _kind(name: str, wish: Any, columns: Iterable[Any]) -> Any:
         raise SettingsError(f"features.{name} must be a kind or a table; got {wish!r}.")
     table = {"kind": wish} if isinstance(wish, str) else wish
     kind = table.get("kind", "categorical" if "levels" in table else None)
-    if kind not in (None, "moment", *KINDS):
+    if kind not in (None, *Feature.kinds):
         raise SettingsError(
-            f"the kind of {name!r} must be one of {', '.join(KINDS)}, moment; got {kind!r}."
-            f"{suggest(kind, KINDS)}"
+            f"the kind of {name!r} must be one of {', '.join(Feature.kinds)}; got {kind!r}."
+            f"{suggest(kind, Feature.kinds)}"
         )
     return kind
 
@@ -99,8 +98,7 @@ def _kind(name: str, wish: Any, columns: Iterable[Any]) -> Any:
 
 
 def _between(space: Space, name: str, wish: Any) -> Space:
-    feature = space.features[space.schema.names[space.schema.position(name)]]
-    return space.between({name: limits(name, feature, wish)})
+    return space.between({name: limits(name, space.features[space.name(name)], wish)})
 
 
 def _move(space: Space, name: str, wish: Any) -> Space:
@@ -157,8 +155,8 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     >>> limits("bmi", Real(15, 40), ":32"), limits("job", Categorical(["a", "b"]), "a|b")
     ((None, 32), ['a', 'b'])
     """
-    known = getattr(feature, "levels", None)
-    if known is not None:
+    if feature.levelled:
+        known = feature.levels
         # On the command line all levels are text.
         spelt = {str(level): level for level in known} | {level: level for level in known}
         wanted = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
@@ -170,7 +168,7 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
                 )
         return [spelt[level] for level in wanted]
     if isinstance(wish, str):
-        return _ends(name, wish, numbers=kind_of(feature) != "moment")
+        return _ends(name, wish, numbers=feature.numeric)
     if not isinstance(wish, list | tuple) or len(wish) != 2:
         raise SettingsError(f"between for {name!r} must be [low, high]; got {wish!r}.")
     return tuple(None if isinstance(v, float) and math.isinf(v) else v for v in wish)

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.errors import MissingExtraError, SettingsError, suggest
+from bayescfx.features import Feature
 
 
 def read_text(path: str, what: str) -> str:
@@ -145,11 +146,11 @@ def fit_query(row: Mapping[str, Any], wanted: list[str], known: list[str]) -> di
     return {name: row[name] for name in wanted}
 
 
-def check_levels(row: Mapping[str, Any], features: Mapping[Any, Any]) -> None:
+def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
     """Raise if a cell is a level that the data does not have: the model may not know it."""
     for name, value in row.items():
-        known = getattr(features.get(name), "levels", None)
-        if known is not None and not pd.isna(value) and value not in known:
+        known: Any = features[name].levels if name in features and features[name].levelled else ()
+        if known and not pd.isna(value) and value not in known:
             shown = ", ".join(repr(level) for level in known[:12]) + ", …" * (len(known) > 12)
             raise SettingsError(
                 f"the query has {value!r} in column {name!r}, which the data does not have."

@@ -74,8 +74,7 @@ def _checked_tolerance(tolerance: float) -> float:
     if not 0.0 <= tolerance < 1.0:
         raise TargetError(
             f"`tolerance` must be at least 0 and less than 1; got {tolerance!r}. "
-            "It is the share of the wanted change that may be missed.",
-            parameter="tolerance",
+            "It is the share of the wanted change that may be missed."
         )
     return float(tolerance)
 
