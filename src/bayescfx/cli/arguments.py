@@ -9,10 +9,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
-
-TYPE_CHECKING = False  # as `typing` has it, without the time to load that
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from typing import Any, NoReturn
 
 SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
 

@@ -11,14 +11,13 @@ import operator
 import os
 import re
 import sys
+from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import BayesCFXError, MissingExtraError, ModelError, suggest
 
-TYPE_CHECKING = False  # as `typing` has it, without the time to load that
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-    from typing import Any
 
     from bayescfx.io.endpoint import Patience
     from bayescfx.io.loaded import Loaded, Trust
