@@ -121,8 +121,7 @@ def ask(
 
     Each block starts from what the ones before it have learnt. The answers to one block are those
     of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in has the
-    best so far, and the rest is not answered. `on_block` hears what there is after
-    each block.
+    best so far, and the rest is not answered. `on_block` hears what there is after each block.
     """
     _check(settings)
     model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
