@@ -18,7 +18,7 @@ from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.model.model import Model
 from bayescfx.potentials.targets import increase
 from bayescfx.potentials.wishes import Target
-from bayescfx.search.question import Question, Search
+from bayescfx.search.question import Question, Search, drive
 from bayescfx.space.space import Space
 from tests.conftest import Recorder
 
@@ -152,7 +152,7 @@ def ask(
 def finish(search: Search, question: Question) -> str:
     """Run a search and return why it ended."""
     try:
-        return search.run(question)
+        return drive(search, question)
     except Stop as stop:
         return stop.reason
     except OutOfTime:

@@ -12,7 +12,7 @@ from bayescfx.features import Categorical, Integer
 from bayescfx.potentials.targets import increase
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Search
+from bayescfx.search.question import Search, drive
 from bayescfx.space.space import Space
 from tests.search.kinds import KINDS, LEVELS, Kind, ask, finish
 
@@ -29,14 +29,14 @@ SMALL = Kind(
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_random_search_evaluates_a_finite_region_completely(batch: int) -> None:
     question, model = ask(SMALL, 100)
-    assert RandomSearch(batch=batch).run(question) == "exhausted"
+    assert drive(RandomSearch(batch=batch), question) == "exhausted"
     assert len(model.rows) == len(model.rows.drop_duplicates()) == 16
 
 
 @pytest.mark.parametrize("search", [NaiveBayes(), LBFGSB()], ids=["bayes", "lbfgsb"])
 def test_a_finite_region_is_exhausted(search: Search) -> None:
     question, model = ask(SMALL, 100)
-    assert search.run(question) == "exhausted"
+    assert drive(search, question) == "exhausted"
     assert len(model.rows.drop_duplicates()) == 16
 
 
@@ -53,7 +53,7 @@ def test_the_batch_does_not_change_what_is_drawn() -> None:
 def test_random_search_stops_early_only_if_nothing_can_be_gained() -> None:
     at_once = replace(KINDS["real"], target=increase(by=0.5))
     question, _ = ask(at_once, 400)
-    assert RandomSearch(batch=1).run(question) == "converged"
+    assert drive(RandomSearch(batch=1), question) == "converged"
     assert question.hits.sum() == 1
     for weight, n in ((0.1, 1), (0.0, 2)):
         question, _ = ask(at_once, 400, weight=weight, n=n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from bayescfx.features import Integer, Real
 from bayescfx.potentials.family import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
+from bayescfx.search.objectives import Gain, Nearer, Posterior, Record, Terraces
 from bayescfx.search.question import PREMIUM, effort
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.region import Region
@@ -130,6 +131,16 @@ def test_nearness_is_the_saving_times_the_probability_of_a_hit() -> None:
     )
 
 
+# ── any other function of mean and deviation ──
+
+
+def test_the_gradient_of_a_function_of_mean_and_deviation_is_right() -> None:
+    def product(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        return np.sin(mean) * std, np.cos(mean) * std, np.sin(mean)
+
+    check_gradient(Posterior(surrogate(), product), points())
+
+
 # ── restrictions ──
 
 
@@ -138,7 +149,7 @@ def test_few_changes_leave_the_other_features_alone() -> None:
     X = points()
     X[::2, 0] = centre[0]
     X[::3, 1:] = centre[1:]
-    few = Few(gain(0.0), centre, 2)
+    few = replace(gain(0.0), centre=centre, few=2)
     differ = (centre != X).sum(axis=1)
     assert (np.isfinite(few.value(X)) == (differ <= 2)).all()
     value, slope = few.gradient(X)
@@ -153,8 +164,8 @@ def test_missing_values_are_no_changes() -> None:
     around = Space.from_data(data).fix(*"uvwx").around(data.iloc[0])
     X = np.vstack([around.query, sample(around, 5, np.random.default_rng(0))])
     found = learn(SurrogateSettings(), around, X, X[:, 0], None, NEVER)
-    inner = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0)
-    assert np.isfinite(Few(inner, around.query, 1).value(X[1:])).all()
+    few = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0, centre=around.query, few=1)
+    assert np.isfinite(few.value(X[1:])).all()
 
 
 # ── records ──
@@ -212,7 +223,7 @@ def test_an_answer_with_a_trifle_added_is_no_answer_of_its_own() -> None:
 def terraces(X: Array, y: Array, around: Region | None = None) -> Terraces:
     around = around or region()
     discrete = around.step > 0.0
-    return Terraces.of(Coordinates.of(around, X), X, y, ((1.0, 2.0),), discrete)
+    return Terraces(Coordinates(around, X), X, y, ((1.0, 2.0),), discrete)
 
 
 def test_close_rows_on_either_side_of_the_target_mark_a_jump() -> None:

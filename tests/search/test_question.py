@@ -15,7 +15,7 @@ from bayescfx.model.model import Link, Model
 from bayescfx.potentials.links import Logit
 from bayescfx.potentials.targets import at_least, decrease, increase
 from bayescfx.potentials.wishes import Target
-from bayescfx.search.question import Question
+from bayescfx.search.question import Question, misses
 from bayescfx.space.space import Space
 
 REGION = Space({"a": Real(0.0, 1.0)}).around({"a": 0.5})
@@ -86,3 +86,8 @@ def test_wishes_beyond_any_probability_have_no_place_on_the_surrogates_scale() -
 def test_a_question_does_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         problem(0.0, 1.0).output = 2.0  # type: ignore[misc]  # the point of the test
+
+
+def test_the_miss_is_the_distance_to_the_nearest_interval() -> None:
+    found = misses(((0.0, 2.0), (4.0, np.inf)), np.array([-1.0, 2.5, 10.0]))
+    assert found.tolist() == [1.0, 0.5, 0.0]

@@ -19,7 +19,7 @@ from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Search
+from bayescfx.search.question import Search, drive
 from tests.search.kinds import KINDS, ask, finish
 
 METHODS: dict[str, Search] = {
@@ -149,7 +149,7 @@ def test_the_gradient_method_asks_for_a_continuous_feature(kind: str) -> None:
     question, model = ask(KINDS[kind], 10)
     message = "`ProjectedGradient` needs a continuous feature that may move; this query has none"
     with pytest.raises(SpaceError, match=message):
-        METHODS["gradient"].run(question)
+        drive(METHODS["gradient"], question)
     assert len(model.rows) == 1
 
 

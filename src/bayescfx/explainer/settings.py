@@ -107,7 +107,8 @@ def _search(method: Any) -> Search:
             + suggest(method, METHODS),
             parameter="method",
         )
-    if isinstance(method, type) or not callable(getattr(method, "run", None)):
+    ways = [getattr(method, name, None) for name in ("rounds", "run")]
+    if isinstance(method, type) or not any(map(callable, ways)):
         raise SettingsError(
             f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}.",
             parameter="method",

@@ -8,36 +8,14 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 
-_ROUNDS = 12  # most changes of the active set per direction
-_MARGIN = 1e-9  # distance kept from linear rules, in units of the ranges
-_TOUCH = 1e-7  # a rule with less slack than this (in its own norm) is active
-
 
 @dataclass(frozen=True)
 class Halfspaces:
-    """Linear rules in units of the ranges, each with a normal of length 1.
+    """Linear rules in units of the ranges, each with a normal of length 1."""
 
-    Parameters
-    ----------
-    A : Array of shape (m, r, c)
-        Over the columns that each row may move.
-    whole : Array of shape (m, r, d)
-        Over all coordinates, in their own units.
-    b : Array of shape (m, r)
-        Right-hand sides.
-
-    Examples
-    --------
-    >>> columns, span = np.array([[0, 1]]), np.ones((1, 2))
-    >>> X = np.array([[0.5, 0.5]])
-    >>> rules = Halfspaces.of(np.array([[3.0, 4.0]]), np.array([6.0]), columns, span, X)
-    >>> rules.slack(np.array([0]), X).round(6)
-    array([[0.5]])
-    """
-
-    A: Array
-    whole: Array
-    b: Array
+    A: Array  # (m, r, c) over the columns that each row may move
+    whole: Array  # (m, r, d) over all coordinates, in their own units
+    b: Array  # (m, r)
 
     @classmethod
     def of(cls, A: Array, b: Array, columns: Indices, span: Array, X: Array) -> Halfspaces:
@@ -47,27 +25,27 @@ class Halfspaces:
         norm = np.where(norm > 0, norm, 1.0)
         whole = A[None] / norm[:, :, None]
         # A hair inside the rules, so that rounding errors never add up to a violation.
-        inner = np.maximum(b / norm - _MARGIN, _products(whole, X))
+        inner = np.maximum(b / norm - 1e-9, _products(whole, X))
         return cls(moving / norm[:, :, None], whole, inner)
 
     def slack(self, rows: Indices, X: Array) -> Array:
-        """Room that each rule leaves to each row, in units of the ranges."""
+        """Return the room ``(n, r)`` that each rule leaves to each row."""
         return self.b[rows] - _products(self.whole[rows], X)
 
     def along(
         self, rows: Indices, X: Array, x: Array, g: Array, H: Array, low: Array, high: Array
     ) -> tuple[Array, Mask]:
-        """Directions along the active rules, in the metric of `H`, and which coordinates stay.
+        """Return directions along the active rules, in the metric of `H`, and what stays.
 
         An active-set method: each round drops the rule that pulls inwards most and holds the
         coordinates that would leave their box.
         """
         A = self.A[rows]
         floor, ceiling = x <= low, x >= high
-        active = self.slack(rows, X) <= _TOUCH
+        active = self.slack(rows, X) <= 1e-7
         pull = np.zeros(active.shape)
         outward = low >= high
-        for _ in range(_ROUNDS):
+        for _ in range(12):  # more changes of the active set are hardly ever needed
             rest = g - np.einsum("mr,mrc->mc", pull, A)
             stuck = outward | (floor & (rest <= 0)) | (ceiling & (rest >= 0))
             move = np.where(stuck[:, :, None] | stuck[:, None, :], 0.0, H)
@@ -115,7 +93,7 @@ def _multipliers(gram: Array, rise: Array, active: Mask) -> Array:
 
 
 def _share(slack: Array, rise: Array) -> Array:
-    """Largest share of a step, at most 1, whose `rise` stays within `slack`."""
+    """Return the largest share of a step, at most 1, whose `rise` stays within `slack`."""
     rising = rise > 1e-13
     share = np.where(rising, slack / np.where(rising, rise, 1.0), np.inf)
     return np.asarray(np.minimum(1.0, share.min(axis=1, initial=np.inf)))

@@ -15,37 +15,23 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.propose.axes import Axes
 from bayescfx.propose.ledger import Acquisition, Ledger
-from bayescfx.propose.refine import different, refine
-from bayescfx.propose.supports import sampled, screen
+from bayescfx.propose.refine import Effort, different, refine
+from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
 
-__all__ = ["Acquisition", "Proposal", "propose"]
+__all__ = ["Acquisition", "Effort", "Proposal", "propose"]
 
-_EXACT = 8192  # regions with at most this many points are enumerated
-_SAMPLE = 4096  # rows drawn before a region that can't be enumerated is called exhausted
-_MANY = 512  # best rows among which several points are chosen
-_APART = (0.2, 0.05, 0.01)  # distances between several points, in units of the ranges
+EXACT = 8192  # regions with at most this many points are enumerated
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Points worth evaluating.
+    """Points worth evaluating."""
 
-    Parameters
-    ----------
-    points : Array of shape (n, d)
-        Codes, best first; at most as many as were asked for.
-    values : Array of shape (n,)
-        Their values; ``-inf`` where nothing better is known.
-    exhausted : bool
-        Every point of the region is to be avoided; there are no points then.
-    """
-
-    points: Array
-    values: Array
-    exhausted: bool = False
+    points: Array  # (n, d) codes, best first; at most as many as were asked for
+    values: Array  # (n,); -inf where nothing better is known
+    exhausted: bool = False  # every point of the region is to be avoided; there are none then
 
 
 def propose(
@@ -56,40 +42,16 @@ def propose(
     *,
     k: int = 1,
     avoid: Array | None = None,
-    thorough: bool = True,
+    effort: Effort = "thorough",
     deadline: Deadline = NEVER,
 ) -> Proposal:
-    """Return the best points of `region` that have not been evaluated.
+    """Return the best `k` points of `region`, different maxima first; fewer if it has no more.
 
-    Parameters
-    ----------
-    acquisition : Acquisition
-        What is maximised, with its gradient by each code. It may be ``-inf`` in places and may
-        have kinks where a feature equals the query's value.
-    region : Region
-        Where; every point proposed lies in it.
-    rng : numpy.random.Generator
-        Source of candidates; the same state gives the same proposal.
-    starts : Array of shape (n, d), optional
-        Promising rows, best first.
-    k : int, default 1
-        How many distinct points, different local maxima first.
-    avoid : Array of shape (n, d), optional
-        Rows that were evaluated before and are not proposed again.
-    thorough : bool, default True
-        Whether to look for the maximum, or, in a third of the time, for a good point.
-    deadline : Deadline
-        Checked before every call of the acquisition.
-
-    Returns
-    -------
-    Proposal
-        Fewer than `k` points where the region has no more.
-
-    Raises
-    ------
-    OutOfTime
-        If the deadline passes on the way.
+    The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
+    value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
+    proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
+    a good point; a *glance* tells the best rows of many, few of which have climbed a little. The
+    same state of `rng` gives the same points. Raises `OutOfTime` when the deadline has passed.
 
     Examples
     --------
@@ -108,36 +70,33 @@ def propose(
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
     ledger = Ledger(acquisition, region, avoid, deadline)
-    axes = Axes.of(region)
-    everything = region.enumerate(_EXACT)
+    everything = region.enumerate(EXACT)
     if everything is not None:
         ledger.value(everything, allowed=True)
-        return _chosen(ledger, axes, k)
+        return _chosen(ledger, k)
     given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, axes, np.concatenate([given, region.query[None]]), rng)
-    if ledger.empty:
-        _last_resort(ledger, rng)
-    refine(ledger, axes, k, rng, thorough=thorough)
-    return _chosen(ledger, axes, k)
+    screen(ledger, np.concatenate([given, region.query[None]]), rng, effort)
+    if not ledger.values:  # nothing new: every point if they can be listed, else many
+        everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
+        more = sampled(region, 4096, rng) if everything is None else everything
+        ledger.value(more, allowed=True)
+    if effort != "glance":
+        refine(ledger, k, rng, effort)
+        return _chosen(ledger, k)
+    refine(ledger, 4, rng, effort)
+    X, value = ledger.tried(4 * k)
+    best = different(ledger.free, X, value, k, apart=0.1)
+    return Proposal(X[best], value[best], exhausted=not len(X))
 
 
-def _last_resort(ledger: Ledger, rng: np.random.Generator) -> None:
-    """Nothing new was found: look at every point if they can be listed, else at many."""
-    everything = ledger.region.enumerate(_EXACT + 4 * ledger.n_avoided)
-    if everything is not None:
-        ledger.value(everything, allowed=True)
-    else:
-        ledger.value(sampled(ledger.region, _SAMPLE, rng), allowed=True)
-
-
-def _chosen(ledger: Ledger, axes: Axes, k: int) -> Proposal:
+def _chosen(ledger: Ledger, k: int) -> Proposal:
     """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
-    X, value = ledger.tried(_MANY + 16 * k if k > 1 else 1)
+    X, value = ledger.tried(512 + 16 * k if k > 1 else 1)
     if not len(X):
         return Proposal(X, value, exhausted=True)
     chosen = np.empty(0, dtype=np.intp)
-    for apart in (*_APART, 0.0):
-        more = different(axes, X, value, k, apart)
+    for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
+        more = different(ledger.free, X, value, k, apart)
         chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
         if len(chosen) == k:
             break

@@ -16,7 +16,7 @@ import scipy
 from bayescfx.arrays import Array
 from bayescfx.errors import SettingsError
 from bayescfx.search.draws import fresh_rows
-from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
 from bayescfx.space.repair import ordered, repair
 
@@ -43,10 +43,6 @@ class RandomSearch:
 
     def __post_init__(self) -> None:
         check_whole("batch", self.batch, 1)
-
-    def run(self, question: Question) -> Ending:
-        """Evaluate rows until the budget, the time or the region ends."""
-        return drive(self, question)
 
     def rounds(self, question: Question) -> Rounds:
         """Yield batches of rows to be evaluated."""

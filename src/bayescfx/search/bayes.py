@@ -19,32 +19,13 @@ import numpy as np
 from bayescfx.arrays import Array, not_among
 from bayescfx.errors import SettingsError
 from bayescfx.propose.proposal import Acquisition, Proposal, propose
+from bayescfx.search import starting
 from bayescfx.search.draws import fresh_rows
-from bayescfx.search.objectives import Few, Gain, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, drive
-from bayescfx.search.starting import (
-    data_rows,
-    few_rows,
-    first_rows,
-    towards_query,
-    towards_target,
-    walked_back,
-)
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
+from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
+from bayescfx.search.question import Question, Rounds, clear_changes
+from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
-
-_EFFORT = 0.5  # share of the budget spent on the best guess before a search gives up
-_FADE = 0.25  # share of the budget after which a miss matters more than the cost of moving
-_FEW = 3  # features in which a row may differ from the best one in a step among few
-_DATA = 1000  # data rows drawn for a step among them
-_NEAR = 0.9  # of the peak: from here on, most steps are taken around the best row
-# How steps take turns: while little is known, and later.
-_EARLY, _LATE = ("global", "data"), ("data", "few", "data", "few", "global")
-_RESERVE = 0.1  # share of the budget kept for walking back
-_WIDE = 16  # batches from here on are drawn from candidates, without refining each
-_WORTH = 1e-3  # expected saving, as a share of the cost, that is still worth a model call ...
-_PATIENCE = 3  # ... and how many rounds without one end the search
 
 
 @dataclass(frozen=True)
@@ -86,218 +67,165 @@ class BayesCFX:
         if self.starts is not None and self.starts < 0:
             raise SettingsError(f"`starts` must be None or at least 0; got {self.starts!r}.")
 
-    def run(self, question: Question) -> Ending:
-        """Search alone; see :func:`explain` for the usual way."""
-        return drive(self, question)
-
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        return _Run(self, question).rounds()
+        run, watch, account = _Run(self, question), Watch(question), question.account
+        if not (yield from run.begin()):
+            return "exhausted"
+        while True:
+            reached = question.reached
+            free = question.weight == 0.0
+            if reached and free and len(run.record().leaders) >= question.n:
+                return "converged"
+            # A tenth of the budget is kept for walking back. Where distance costs nothing, it
+            # still tells answers apart.
+            nearer = reached and not (free and question.n == 1)
+            if nearer and account.left <= 0.1 * account.budget:
+                break
+            surrogate = run.learn()
+            if not reached:
+                hopeless = self.give_up and watch.out_of_reach(surrogate)
+                # Half of the budget is spent on the best guess before a search gives up.
+                if hopeless and account.spent >= 0.5 * account.budget:
+                    return "unreachable"
+                if watch.pending is not None and len(elsewhere := watch.probe()):
+                    yield elsewhere
+                    continue
+            found = run.nearer(surrogate) if nearer else run.hit(surrogate)
+            if found.exhausted:
+                return "exhausted"
+            if nearer and run.idle >= 3:
+                break
+            yield run.tidied(found.points)
+        yield from run.walk_back()
+        return "nothing nearer expected"
 
 
 @dataclass
 class _Run:
-    """The state of one search: what is believed, and how the local steps fare."""
+    """The state of one search: what is believed, and how its steps fare."""
 
     settings: BayesCFX
     question: Question
     surrogate: Surrogate | None = None
-    steps: int = 0
-    idle: int = 0
+    steps: int = 0  # of the first phase
+    idle: int = 0  # rounds in turn that promised nothing worth a model call
 
-    def rounds(self) -> Rounds:
-        """Hit first, then nearer, then walk back."""
-        question = self.question
-        watch = Watch(question)
-        if not (yield from self._begin()):
-            return "exhausted"
-        while True:
-            if question.reached and question.weight == 0.0 and self._enough():
-                return "converged"
-            # Where distance costs nothing, it still tells answers apart.
-            nearer = question.reached and (question.weight > 0.0 or question.n > 1)
-            if nearer and question.account.left <= _RESERVE * question.account.budget:
-                break
-            surrogate = self._learn()
-            if not question.reached:
-                if self._gives_up(watch, surrogate):
-                    return "unreachable"
-                if len(elsewhere := watch.probe()):
-                    yield elsewhere
-                    continue
-            found = self._nearer(surrogate) if nearer else self._hit(surrogate)
-            if found.exhausted:
-                return "exhausted"
-            if nearer and self._idle(found):
-                break
-            yield _tidied(question, found.points)
-        yield from self._walk_back()
-        return "nothing nearer expected"
-
-    def _first(self) -> Array:
+    def begin(self) -> Generator[Array, Array, bool]:
+        """Evaluate the start set, and more until some allowed row is known; return whether."""
         question, n = self.question, self.settings.starts
         if n is None:
             n = len(question.region.free) if question.weight > 0.0 else 2
             n = min(n, max(2, question.account.budget // 4))
         known = len(question.X) - 1  # the query is always known
-        return first_rows(question, n - known) if n > known else question.X[:0]
-
-    def _begin(self) -> Generator[Array, Array, bool]:
-        """Evaluate the start set, and more until some allowed row is known; return whether."""
-        first = self._first()
-        if len(first):
+        if n > known and len(first := starting.first_rows(question, n - known)):
             yield first
-        rows = fresh_rows(self.question)
-        while not len(self.question.y):  # only faults so far, and the query breaks a rule
-            batch = list(islice(rows, self.settings.batch))
-            if not batch:
-                return False
-            yield np.array(batch)
-        return True
+        if not len(question.y):  # only faults so far, and the query breaks a rule
+            rows = fresh_rows(question)
+            while not len(question.y) and (batch := list(islice(rows, self.settings.batch))):
+                yield np.array(batch)
+        return len(question.y) > 0
 
-    def _gives_up(self, watch: Watch, surrogate: Surrogate) -> bool:
-        """Whether the target looks out of reach, and the best guess has had its share."""
-        account = self.question.account
-        hopeless = self.settings.give_up and watch.out_of_reach(surrogate)
-        return hopeless and account.spent >= _EFFORT * account.budget
+    def learn(self) -> Surrogate:
+        """Fit the surrogate to what is known, or to what matters of it."""
+        settings, deadline = self.settings.surrogate, self.question.deadline
+        self.surrogate = surrogate_of(self.question, settings, self.surrogate, deadline)
+        return self.surrogate
 
-    def _enough(self) -> bool:
-        """Whether as many different answers as wanted are known."""
-        n = self.question.n
-        return n == 1 or len(self._record().leaders) >= n
-
-    def _record(self) -> Record:
+    def record(self) -> Record:
         question = self.question
         return Record(question.region, question.X[question.hits], question.n)
 
-    def _learn(self) -> Surrogate:
-        """Fit the surrogate to what is known, or to what matters of it."""
-        question, settings = self.question, self.settings.surrogate
-        known = question.account.evaluator
-        X, y = known.X, known.y
-        score = question.score(question.y)
-        best = question.X[np.argsort(-score, kind="stable")[:4]]
-        chosen = relevant(question.region, X, settings.points, best)
-        outputs = question.to_surrogate(y[chosen])
-        self.surrogate = learn(
-            settings, question.region, X[chosen], outputs, self.surrogate, question.deadline
-        )
-        return self.surrogate
-
-    def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
-        question, batch = self.question, self.settings.batch
-        known = question.account.evaluator.known.codes
-        if batch >= _WIDE and question.region.size > batch:
-            drawn = _best_of(objective, question, starts, known, batch)
-            if len(drawn.points):
-                return drawn
-        return propose(
-            objective,
-            question.region,
-            question.rng,
-            starts,
-            k=batch,
-            avoid=known,
-            thorough=False,
-            deadline=question.deadline,
-        )
-
-    def _hit(self, surrogate: Surrogate) -> Proposal:
+    def hit(self, surrogate: Surrogate) -> Proposal:
         """Propose where the potential may rise most: EI-CFX."""
-        question, region = self.question, self.question.region
-        late = question.account.spent >= _FADE * question.account.budget
-        weight = 0.0 if late else question.weight
+        question, region, account = self.question, self.question.region, self.question.account
+        # From a quarter of the budget on, a miss matters more than the cost of moving.
+        weight = 0.0 if account.spent >= 0.25 * account.budget else question.weight
         value = question.score(question.y) - weight * region.distance(question.X)
         best = float(value.max())
-        objective = Gain(
+        turns: tuple[str, ...] = ("global",)
+        if self.settings.local:
+            late = ("data", "few", "data", "few", "global")
+            turns = late if surrogate.rows >= TRENDS else ("global", "data")
+        step = turns[self.steps % len(turns)]
+        self.steps += 1
+        if step == "data" and best > 0.9 and self.steps % 3:
+            step = "few"  # near the peak most steps are taken around the best row
+        discrete = (region.step > 0.0) | region.categorical
+        gain = Gain(
             surrogate,
             region,
             question.surrogate_potential,
             best,
             weight,
-            _terraces(question, surrogate),
+            Terraces(surrogate.coordinates, question.X, question.y, question.acceptance, discrete),
+            centre=question.X[np.argmax(value)] if step == "few" else None,
+            few=min(3, len(region.free)),
         )
-        step = self._turn(surrogate, best)
         if step == "data":
-            known = question.account.evaluator.known.codes
-            rows = data_rows(question, _DATA)
-            found = _take(objective, rows, known, self.settings.batch)
+            found = self._best_of(gain, starting.data_rows(question))
             if len(found.points):
                 return found
-        if step == "few":
-            centre, few = question.X[np.argmax(value)], min(_FEW, len(region.free))
-            return self._propose(Few(objective, centre, few), few_rows(question, centre, few))
-        return self._propose(objective, towards_target(question, value))
+        if gain.centre is not None:
+            return self._propose(gain, starting.few_rows(question, gain.centre, gain.few))
+        return self._propose(gain, starting.towards_target(question, value))
 
-    def _turn(self, surrogate: Surrogate, best: float) -> str:
-        """Return where the next step looks."""
-        turns = (_LATE if surrogate.steps else _EARLY) if self.settings.local else ("global",)
-        turn = turns[self.steps % len(turns)]
-        self.steps += 1
-        return "few" if turn == "data" and best > _NEAR and self.steps % 3 else turn
-
-    def _nearer(self, surrogate: Surrogate) -> Proposal:
+    def nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
-        question = self.question
-        record = self._record()
+        question, record = self.question, self.record()
         objective = Nearer(surrogate, question.region, question.surrogate_acceptance, record)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
-        return self._propose(objective, towards_query(question, centres))
+        found = self._propose(objective, starting.towards_query(question, centres))
+        if not found.exhausted:
+            # The expected saving that is still worth a model call.
+            worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)
+            self.idle = 0 if found.values.max() > worth else self.idle + 1
+        return found
 
-    def _idle(self, found: Proposal) -> bool:
-        """Whether nothing worth a model call has been expected for some rounds."""
-        record = self._record()
-        worth = np.log(_WORTH * record.cost[record.leaders[0]] + np.finfo(float).tiny)
-        self.idle = 0 if found.values.max() > worth else self.idle + 1
-        return self.idle >= _PATIENCE
+    def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
+        """Return the best rows of the region; large batches are drawn, without refining each."""
+        question, region, batch = self.question, self.question.region, self.settings.batch
+        if batch >= 16 and region.size > batch:
+            drawn = np.vstack([starts, sample(region, max(64, batch // 4), question.rng)])
+            found = self._best_of(objective, drawn[region.contains(drawn)])
+            if len(found.points):
+                return found
+        return propose(
+            objective,
+            region,
+            question.rng,
+            starts,
+            k=batch,
+            avoid=question.account.evaluator.known.codes,
+            effort="brief",
+            deadline=question.deadline,
+        )
 
-    def _walk_back(self) -> Rounds:
+    def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:
+        """Return the best of the rows not known yet, as many as go into one batch."""
+        rows = np.unique(rows + 0.0, axis=0)
+        rows = rows[not_among(rows, self.question.account.evaluator.known.codes)]
+        value = objective.value(rows) if len(rows) else np.empty(0)
+        order = np.argsort(-value, kind="stable")[: self.settings.batch]
+        order = order[value[order] > -np.inf]
+        return Proposal(rows[order], value[order])
+
+    def tidied(self, X: Array) -> Array:
+        """Return rows without trivial changes, where that is allowed and not known already."""
+        region = self.question.region
+        trivial = region.changes(X) & ~clear_changes(region, X)
+        tidy = region.complete(np.where(trivial, region.query, X))
+        new = not_among(tidy, self.question.account.evaluator.known.codes)
+        return np.where((new & region.contains(tidy))[:, None], tidy, X)
+
+    def walk_back(self) -> Rounds:
         """Take back or shorten single changes, the most promising first, until none is left."""
-        question = self.question
-        region = question.region
+        question, region = self.question, self.question.region
         while question.account.left > 0:
-            surrogate, record = self._learn(), self._record()
-            trials = np.vstack([walked_back(region, record.X[i]) for i in record.leaders])
+            surrogate, record = self.learn(), self.record()
             objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
-            known = question.account.evaluator.known.codes
-            found = _take(objective, trials, known, self.settings.batch)
+            found = self._best_of(objective, starting.walked_back(region, record.X[record.leaders]))
             if not len(found.points):
                 break
             yield found.points
         return "nothing nearer expected"
-
-
-def _tidied(question: Question, X: Array) -> Array:
-    """Return rows without trivial changes, where that is allowed and not known already."""
-    region = question.region
-    trivial = region.changes(X) & ~clear_changes(region, X)
-    tidy = region.complete(np.where(trivial, region.query, X))
-    new = not_among(tidy, question.account.evaluator.known.codes)
-    return np.where((new & region.contains(tidy))[:, None], tidy, X)
-
-
-def _terraces(question: Question, surrogate: Surrogate) -> Terraces:
-    """Return where the model is known to be flat, or to jump over the target set."""
-    region = question.region
-    discrete = (region.step > 0.0) | region.categorical
-    accepted = question.acceptance
-    return Terraces.of(surrogate.coordinates, question.X, question.y, accepted, discrete)
-
-
-def _best_of(
-    objective: Acquisition, question: Question, starts: Array, known: Array, n: int
-) -> Proposal:
-    """Return the best `n` of candidates drawn, for large batches."""
-    region, rng = question.region, question.rng
-    drawn = np.vstack([starts, sample(region, max(64, n // 4), rng)])
-    return _take(objective, drawn[region.contains(drawn)], known, n)
-
-
-def _take(objective: Acquisition, rows: Array, known: Array, n: int) -> Proposal:
-    """Return the best `n` of the rows not known yet."""
-    rows = np.unique(rows + 0.0, axis=0)
-    rows = rows[not_among(rows, known)]
-    value = objective.value(rows) if len(rows) else np.empty(0)
-    order = np.argsort(-value, kind="stable")[:n]
-    order = order[value[order] > -np.inf]
-    return Proposal(rows[order], value[order], exhausted=False)

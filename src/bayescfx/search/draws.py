@@ -8,26 +8,12 @@ from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
 
-_POOL = 256  # rows drawn at once
-_LISTED = 100_000  # finite regions of at most this size are listed when draws bring nothing new
-_PATIENCE = 8  # pools without a new row after which any other region counts as exhausted
-
 
 def fresh_rows(question: Question) -> Iterator[Array]:
     """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order.
 
     Ends when the region has no more of them: for certain on a finite region that can be listed,
-    after some thousand vain draws on any other.
-
-    Parameters
-    ----------
-    question : Question
-        Region, what is known, and the random generator.
-
-    Raises
-    ------
-    OutOfTime
-        If the deadline passes between two pools of draws.
+    after eight vain pools of draws on any other. Raises `OutOfTime` between two pools.
     """
     region, known = question.region, question.account.evaluator.known
     seen: set[bytes] = set()
@@ -39,14 +25,14 @@ def fresh_rows(question: Question) -> Iterator[Array]:
                 yield row
 
     vain = 0
-    while vain < _PATIENCE:
+    while vain < 8:
         question.deadline.check()
         before = len(seen)
-        yield from new(sample(region, _POOL, question.rng))
+        yield from new(sample(region, 256, question.rng))
         if len(seen) > before:
             vain = 0
             continue
-        everything = region.enumerate(_LISTED)
+        everything = region.enumerate(100_000)
         if everything is not None:
             yield from new(everything[question.rng.permutation(len(everything))])
             return

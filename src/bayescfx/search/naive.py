@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.draws import fresh_rows
-from bayescfx.search.question import Ending, Question, Rounds, drive
+from bayescfx.search.question import Question, Rounds
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows, sample
@@ -80,10 +80,6 @@ class NaiveBayes:
     def __post_init__(self) -> None:
         check_whole("starts", self.starts, 0)
         check_whole("batch", self.batch, 1)
-
-    def run(self, question: Question) -> Ending:
-        """Propose and evaluate until the budget, the time or the region ends."""
-        return drive(self, question)
 
     def rounds(self, question: Question) -> Rounds:
         """Yield proposals to be evaluated."""

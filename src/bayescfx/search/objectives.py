@@ -1,11 +1,13 @@
-"""What the search maximises over a region: acquisitions composed with the surrogate.
+"""What the search maximises over a region: functions composed with the surrogate.
 
 *Hit first* (:class:`Gain`): log EI-CFX, the cost of moving as a threshold that depends on x.
 *Then nearer* (:class:`Nearer`): the expected cost improvement inside the target set.
+:class:`Posterior` is any other function of the surrogate's mean and deviation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,20 +18,13 @@ from bayescfx.acquisition.ei import (
     log_probability_in,
     log_probability_in_with_gradient,
 )
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Mask
 from bayescfx.potentials.family import Intervals, LevelPotential
-from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort
 from bayescfx.search.selection import apart
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
-
-_CLIFF = 0.004  # closest pair that a continuous model can separate, per coordinate ...
-_WIDEST_CLIFF = 0.04  # ... and at most, in the unit cube
-_TERRACE, _WIDEST_TERRACE = 0.03, 0.1  # how far a terrace is taken to reach, at least and at most
-_FADING = 200.0  # rows after which both are half as wide
-_NUDGE = 1e-6  # finite difference of the threshold, relative to the peak
 
 
 @dataclass(frozen=True)
@@ -38,99 +33,59 @@ class Gain:
 
     The cost is known and never modelled: improvement of `v` is improvement of the potential over
     the threshold ``rho*(x) = peak * (best + weight * cost(x))``. Weight 0 is the paper.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate of f.
-    region : Region
-        Knows the cost.
-    potential : LevelPotential
-        On the surrogate's scale.
-    best : float
-        The best `v` so far.
-    weight : float
-        What a unit of distance is worth, as a share of the peak.
-    terraces : Terraces, optional
-        Where nothing is proposed.
     """
 
     surrogate: Surrogate
     region: Region
-    potential: LevelPotential
-    best: float
-    weight: float
-    terraces: Terraces | None = None
+    potential: LevelPotential  # on the surrogate's scale
+    best: float  # the best `v` so far
+    weight: float  # what a unit of distance is worth, as a share of the peak
+    terraces: Terraces | None = None  # where nothing is proposed
+    centre: Array | None = None  # a row (d,) from which others may differ ...
+    few: int = 0  # ... in so many features
 
     @cached_property
     def _shared(self) -> LogEI:
         """The acquisition where one threshold serves all points."""
         return LogEI(self.potential, self.potential.peak * self.best)
 
-    def _acquisition(self, X: Array, nudge: float = 0.0) -> LogEI:
+    def _log_ei(self, X: Array, nudge: float = 0.0) -> LogEI:
         if self.weight == 0.0:
             return self._shared
         best = self.best + nudge + self.weight * self.region.distance(X)
         return LogEI(self.potential, self.potential.peak * best)
 
     def value(self, X: Array) -> Array:
-        """Return log EI-CFX ``(n,)`` at codes ``(n, d)``."""
+        """Return log EI-CFX ``(n,)`` at codes ``(n, d)``; minus infinity where barred."""
         mean, std = self.surrogate.predict(X)
-        return self._open(X, self._acquisition(X).value_and_gradient(mean, std).value)
+        value = self._log_ei(X).value_and_gradient(mean, std).value
+        return np.where(self._barred(X), -np.inf, value)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
         mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
-        value, d_mean, d_std = self._acquisition(X).value_and_gradient(mean, std)
+        value, d_mean, d_std = self._log_ei(X).value_and_gradient(mean, std)
         slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
         if self.weight > 0.0:
-            nudged = self._acquisition(X, _NUDGE).value_and_gradient(mean, std).value
+            nudge = 1e-6  # finite difference of the threshold, relative to the peak
+            nudged = self._log_ei(X, nudge).value_and_gradient(mean, std).value
             finite = np.isfinite(nudged) & np.isfinite(value)
             rise = np.where(finite, nudged, 0.0) - np.where(finite, value, 0.0)
-            slope += (rise / _NUDGE * self.weight)[:, None] * self.region.distance_gradient(X)
-        return self._open(X, value), slope
+            slope += (rise / nudge * self.weight)[:, None] * self.region.distance_gradient(X)
+        if self.centre is not None:  # what is as in the centre stays
+            slope = np.where(self.centre == X, 0.0, slope)
+        return np.where(self._barred(X), -np.inf, value), slope
 
-    def _open(self, X: Array, value: Array) -> Array:
-        """Return values ``(n,)``, minus infinity where nothing is proposed."""
-        barred = self.terraces is not None and self.terraces.near(X)
-        return np.where(barred, -np.inf, value)
-
-
-@dataclass(frozen=True)
-class Few:
-    """An objective restricted to rows that differ from `centre` in few features.
-
-    Parameters
-    ----------
-    objective : Acquisition
-        What is maximised.
-    centre : Array of shape (d,)
-        A row.
-    most : int
-        In how many features others may differ.
-    """
-
-    objective: Acquisition
-    centre: Array
-    most: int
-
-    def _outside(self, X: Array) -> Mask:
-        # A missing value is the same in every row.
-        differs = (self.centre != X) & ~np.isnan(self.centre)
-        return np.asarray(differs.sum(axis=1) > self.most)
-
-    def value(self, X: Array) -> Array:
-        """Return the objective ``(n,)`` at codes ``(n, d)``."""
-        return np.where(self._outside(X), -np.inf, self.objective.value(X))
-
-    def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
-        value, slope = self.objective.gradient(X)
-        same = self.centre == X
-        return np.where(self._outside(X), -np.inf, value), np.where(same, 0.0, slope)
+    def _barred(self, X: Array) -> Mask:
+        """Return where nothing is proposed."""
+        barred = np.zeros(len(X), dtype=bool) if self.terraces is None else self.terraces.near(X)
+        if self.centre is not None:
+            # A missing value is the same in every row.
+            differs = (self.centre != X) & ~np.isnan(self.centre)
+            barred |= differs.sum(axis=1) > self.few
+        return barred
 
 
-@dataclass(frozen=True)
 class Terraces:
     """Places where the model is known to be flat or to jump, so that another look is wasted.
 
@@ -141,40 +96,27 @@ class Terraces:
     they are from each other is taken to be on its terrace. Both are believed the less the more rows
     there are, so that no place is excluded for ever.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        In which distances are measured.
-    codes : Array of shape (c, d)
-        Places.
-    radii : Array of shape (c,)
-        How far around them nothing is proposed.
-    discrete : Mask of shape (d,)
-        Features in which only equal codes are close.
+    `X` ``(n, d)`` are evaluated codes, `y` ``(n,)`` their outputs; distances are measured in
+    surrogate inputs, and in `discrete` features ``(d,)`` only equal codes are close.
     """
 
-    coordinates: Coordinates
-    codes: Array
-    radii: Array
-    discrete: Mask
-
-    @classmethod
-    def of(
-        cls, coordinates: Coordinates, X: Array, y: Array, accepted: Intervals, discrete: Mask
-    ) -> Terraces:
-        """Return what evaluated codes ``X (n, d)`` with outputs `y` ``(n,)`` tell."""
-        fading = 1.0 + len(X) / _FADING
+    def __init__(
+        self, coordinates: Coordinates, X: Array, y: Array, accepted: Intervals, discrete: Mask
+    ) -> None:
+        self.coordinates, self.discrete = coordinates, discrete
+        fading = 1.0 + len(X) / 200.0
         distance = coordinates.distances(coordinates(X), coordinates(X))
-        below = y < min(low for low, _ in accepted)
-        above = y > max(high for _, high in accepted)
-        cliff = min(_CLIFF * coordinates.width, _WIDEST_CLIFF) / fading
-        i, j = np.nonzero(below[:, None] & above & (distance < cliff))
-        codes, radii = 0.5 * (X[i] + X[j]), np.full(len(i), 2.0 * cliff)
-        ties = distance[(y[:, None] == y) & (distance < _WIDEST_TERRACE)]
+        low, high = np.transpose(accepted)
+        # The closest pair that a continuous model can separate, in the unit cube.
+        cliff = min(0.004 * coordinates.width, 0.04) / fading
+        across = (y < low.min())[:, None] & (y > high.max())
+        i, j = np.nonzero(across & (distance < cliff))
+        self.codes, self.radii = 0.5 * (X[i] + X[j]), np.full(len(i), 2.0 * cliff)
+        ties = distance[(y[:, None] == y) & (distance < 0.1)]
         if (widest := float(ties.max(initial=0.0))) > 0.0:
-            width = min(max(2.0 * widest, _TERRACE), _WIDEST_TERRACE) / fading
-            codes, radii = np.vstack([codes, X]), np.append(radii, np.full(len(X), width))
-        return cls(coordinates, codes, radii, discrete)
+            width = min(max(2.0 * widest, 0.03), 0.1) / fading
+            self.codes = np.vstack([self.codes, X])
+            self.radii = np.append(self.radii, np.full(len(X), width))
 
     def near(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` are too close to one of the places."""
@@ -193,23 +135,12 @@ class Nearer:
 
     ``log (c*(x) - cost(x)) + log P(f(x) in T)``, minus infinity where a row would be no nearer
     than what is found already.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate of f.
-    region : Region
-        Knows the cost.
-    acceptance : Intervals
-        The target set on the surrogate's scale.
-    record : Record
-        The costs to beat.
     """
 
     surrogate: Surrogate
     region: Region
-    acceptance: Intervals
-    record: Record
+    acceptance: Intervals  # the target set on the surrogate's scale
+    record: Record  # the costs to beat
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -238,45 +169,27 @@ class Nearer:
         return out, slope
 
 
-@dataclass(frozen=True)
 class Record:
     """The costs that a new answer has to beat.
 
-    For one answer this is the lowest cost found. For `n` answers with different sets of changed
-    features: the cost of the answer with the same set, or nearly the same row, or else that of the
-    n-th best.
-
-    Parameters
-    ----------
-    region : Region
-        Knows cost and changes.
-    X : Array of shape (m, d)
-        Codes of the points that reach the target.
-    n : int
-        How many answers are wanted.
+    For one answer this is the lowest cost found among the points `X` ``(m, d)`` that reach the
+    target. For `n` answers with different sets of changed features: the cost of the answer with the
+    same set, or nearly the same row, or else that of the n-th best.
     """
 
-    region: Region
-    X: Array
-    n: int = 1
-
-    @cached_property
-    def cost(self) -> Array:
-        """What each point of `X` costs."""
-        return effort(self.region, self.X)
-
-    @cached_property
-    def leaders(self) -> Indices:
-        """Positions in `X` of the best point of each of the best `n` sets of features."""
-        changed = clear_changes(self.region, self.X)
+    def __init__(self, region: Region, X: Array, n: int = 1) -> None:
+        self.region, self.X, self.n = region, X, n
+        self.cost = effort(region, X)
+        changed = clear_changes(region, X)
         chosen: dict[bytes, int] = {}
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
-            support, others = changed[i].tobytes(), self.X[list(chosen.values())]
-            if support not in chosen and apart(self.region, self.X[[i]], others).all():
+            support, others = changed[i].tobytes(), X[list(chosen.values())]
+            if support not in chosen and apart(region, X[[i]], others).all():
                 chosen[support] = int(i)
-            if len(chosen) == self.n:
+            if len(chosen) == n:
                 break
-        return np.array(list(chosen.values()), dtype=np.intp)
+        # Positions in X of the best point of each of the best sets of features.
+        self.leaders = np.array(list(chosen.values()), dtype=np.intp)
 
     @cached_property
     def _open_end(self) -> float:
@@ -298,3 +211,42 @@ class Record:
         same |= ~apart(self.region, X, self.X[best])
         held = np.where(same, cost[best], np.inf).min(axis=1)
         return np.asarray(np.minimum(bar, held))
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Any function of the surrogate's mean and deviation, given with both slopes ``(n,)``."""
+
+    surrogate: Surrogate
+    f: Callable[[Array, Array], tuple[Array, Array, Array]]
+
+    def value(self, X: Array) -> Array:
+        """Return the function ``(n,)`` at codes ``(n, d)``."""
+        return self.f(*self.surrogate.predict(X))[0]
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the function ``(n,)`` and its derivative by each code ``(n, d)``."""
+        mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
+        value, d_mean, d_std = self.f(mean, std)
+        return value, d_mean[:, None] * mean_x + d_std[:, None] * std_x
+
+
+def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Posterior:
+    """Return the surrogate's upper (`side` 1) or negated lower (-1) confidence bound."""
+
+    def bound(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        one = np.ones(len(mean))
+        return side * mean + deviations * std, side * one, deviations * one
+
+    return Posterior(surrogate, bound)
+
+
+def nearness(surrogate: Surrogate, accepted: Intervals) -> Posterior:
+    """Return minus the distance of the surrogate's mean from the nearest accepted value."""
+
+    def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])
+        gap = np.take_along_axis(gaps, np.abs(gaps).argmin(axis=0)[None], axis=0)[0]
+        return -np.abs(gap) - std, np.sign(gap), -np.ones(len(mean))
+
+    return Posterior(surrogate, near)

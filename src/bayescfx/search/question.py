@@ -12,7 +12,6 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.evaluations.evaluator import Account
-from bayescfx.model.model import Link
 from bayescfx.potentials.family import LevelPotential, contains
 from bayescfx.potentials.levels import Intervals
 from bayescfx.potentials.links import Linked, Logit
@@ -23,9 +22,7 @@ from bayescfx.space.sampling import background, sample
 Ending: TypeAlias = Literal["nothing nearer expected", "exhausted", "unreachable", "converged"]
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
-TRIVIAL = 0.01  # a change of less than this share of a feature's scale is none
 PREMIUM = 0.2  # what one more changed feature counts, in units of distance
-_TYPICAL = 64  # rows that say how long a typical move is
 
 
 @dataclass(frozen=True)
@@ -35,51 +32,42 @@ class Question:
     The wish is a potential rho of the model's output y (Section 2 of the paper). A surrogate may
     see the output on another scale (log-odds for a probability); potential and target set stay on
     the output itself, and are only carried over.
-
-    Parameters
-    ----------
-    account : Account
-        Evaluates codes, knows what was evaluated, counts.
-    output : float
-        f(query).
-    target : Target
-        The wish as it was said.
-    rng : numpy.random.Generator
-        The only source of randomness.
-    deadline : Deadline
-        Reaches into fitting and proposing.
-    n : int, default 1
-        How many answers are wanted.
-    tolerance : float, default 0.05
-        How much of the wanted change may be missed.
     """
 
-    account: Account
-    output: float
-    target: Target
-    rng: np.random.Generator
-    deadline: Deadline = NEVER
-    n: int = 1
-    tolerance: float = 0.05
+    account: Account  # evaluates codes, knows what was evaluated, counts
+    output: float  # f(query)
+    target: Target  # the wish as it was said
+    rng: np.random.Generator  # the only source of randomness
+    deadline: Deadline = NEVER  # reaches into fitting and proposing
+    n: int = 1  # how many answers are wanted
+    tolerance: float = 0.05  # how much of the wanted change may be missed
+    region: Region = field(init=False)  # where the search may look
     potential: LevelPotential = field(init=False)
+    acceptance: Intervals = field(init=False)  # outputs that count as reached
+    surrogate_potential: LevelPotential = field(init=False)  # of what the surrogate models
+    surrogate_acceptance: Intervals = field(init=False)  # ends at 0 and 1 become infinite
+    _link: Logit | None = field(init=False)  # from outputs to the surrogate's scale
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "potential", self.target.potential(self.output))
+        potential = carried = self.target.potential(self.output)
+        accepted = inside = self.target.acceptance(self.output, self.tolerance)
+        link = None if self.account.evaluator.model.link is None else Logit()
+        if link is not None:
+            carried = Linked(potential, link)
+            possible = [(low, high) for low, high in accepted if high >= 0.0 and low <= 1.0]
+            inside = tuple(link.interval(low, high) for low, high in possible)
+        vars(self).update(
+            region=self.account.region,
+            potential=potential,
+            acceptance=accepted,
+            surrogate_potential=carried,
+            surrogate_acceptance=inside,
+            _link=link,
+        )
 
-    @property
-    def region(self) -> Region:
-        """Where the search may look."""
-        return self.account.region
-
-    @property
-    def link(self) -> Link | None:
-        """The scale on which the surrogate sees outputs."""
-        return self.account.evaluator.model.link
-
-    @cached_property
-    def acceptance(self) -> Intervals:
-        """Outputs that count as reached."""
-        return self.target.acceptance(self.output, self.tolerance)
+    def to_surrogate(self, y: Array) -> Array:
+        """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
+        return y if self._link is None else self._link.forward(y)
 
     @cached_property
     def wanted(self) -> Intervals:
@@ -95,27 +83,6 @@ class Question:
         fault = np.isnan(y)
         share = self.potential.value(np.where(fault, self.output, y)) / self.potential.peak
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
-
-    # ── on the surrogate's scale ──
-
-    @cached_property
-    def surrogate_potential(self) -> LevelPotential:
-        """The potential as a function of what the surrogate models."""
-        return self.potential if self.link is None else Linked(self.potential, Logit())
-
-    @cached_property
-    def surrogate_acceptance(self) -> Intervals:
-        """The accepted outputs on the surrogate's scale; ends at 0 and 1 become infinite."""
-        if self.link is None:
-            return self.acceptance
-        inside = [(low, high) for low, high in self.acceptance if high >= 0.0 and low <= 1.0]
-        return tuple(Logit().interval(low, high) for low, high in inside)
-
-    def to_surrogate(self, y: Array) -> Array:
-        """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
-        return y if self.link is None else Logit().forward(y)
-
-    # ── what is known ──
 
     @property
     def X(self) -> Array:
@@ -147,40 +114,42 @@ class Question:
         """What a unit of distance costs, as a share of the potential's peak.
 
         The user's weight is what a move of typical length costs: as far as from the query to a
-        row of the data.
+        row of the data, or else to a random point of the region.
         """
         weight = self.region.cost.weight
-        return weight / self.typical if weight > 0.0 else 0.0
-
-    @cached_property
-    def typical(self) -> float:
-        """How far a typical data row, or else a random point of the region, is from the query."""
-        rows = background(self.region)[:_TYPICAL]
+        if weight <= 0.0:
+            return 0.0
+        rows = background(self.region)[:64]
         if not len(rows):
-            rows = sample(self.region, _TYPICAL, np.random.default_rng(0))
-        length = float(np.median(self.region.distance(rows)))
-        return length if length > 0.0 else 1.0
-
-
-class Search(Protocol):
-    """A way to spend a budget of model calls on a question."""
-
-    def run(self, question: Question) -> Ending:
-        """Evaluate rows through ``question.account`` until done; `Stop` may end it at any call."""
-        ...
+            rows = sample(self.region, 64, np.random.default_rng(0))
+        typical = float(np.median(self.region.distance(rows)))
+        return weight / typical if typical > 0.0 else weight
 
 
 @runtime_checkable
-class RoundSearch(Search, Protocol):
-    """A search that can take turns with others, so that one model call serves many questions."""
+class RoundSearch(Protocol):
+    """A way to spend a budget of model calls that takes turns with other questions' searches."""
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
         ...
 
 
-def drive(search: RoundSearch, question: Question) -> Ending:
-    """Run a search round by round, alone."""
+class LoneSearch(Protocol):
+    """A way to spend a budget of model calls on a single question."""
+
+    def run(self, question: Question) -> Ending:
+        """Evaluate rows through ``question.account`` until done; `Stop` may end it at any call."""
+        ...
+
+
+Search: TypeAlias = RoundSearch | LoneSearch
+
+
+def drive(search: Search, question: Question) -> Ending:
+    """Run a search alone."""
+    if not isinstance(search, RoundSearch):
+        return search.run(question)
     rounds = search.rounds(question)
     try:
         X = next(rounds)
@@ -207,9 +176,11 @@ def best_first(question: Question, X: Array, y: Array) -> Indices:
 
 
 def misses(acceptance: Intervals, y: Array) -> Array:
-    """Return how far outputs ``(n,)`` are from the nearest accepted one."""
-    gaps = [np.maximum(np.maximum(low - y, y - high), 0.0) for low, high in acceptance]
-    return np.min(gaps, axis=0) if gaps else np.zeros(len(y))
+    """Return how far outputs ``(n,)`` are from the nearest accepted one; infinite without any."""
+    found = np.full(len(y), np.inf)
+    for low, high in acceptance:
+        found = np.minimum(found, np.maximum(np.maximum(low - y, y - high), 0.0))
+    return found
 
 
 def effort(region: Region, X: Array) -> Array:
@@ -221,5 +192,6 @@ def effort(region: Region, X: Array) -> Array:
 
 def clear_changes(region: Region, X: Array) -> Mask:
     """Return the features ``(n, d)`` that codes change, trivial changes of real ones left out."""
-    tiny = (np.abs(X - region.query) < TRIVIAL * region.scale) & (region.step == 0.0)
+    # Less than a hundredth of a feature's scale is no change.
+    tiny = (np.abs(X - region.query) < 0.01 * region.scale) & (region.step == 0.0)
     return np.asarray(region.changes(X) & ~tiny)

@@ -12,124 +12,77 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.propose.free import FreeFeatures
+from bayescfx.propose.proposal import propose
+from bayescfx.search.objectives import Posterior
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.axis import Axis
 from bayescfx.space.region import Region
 
-_BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range
-_PARTS = (0.5, 1.0)  # of that way
-_SHORT = (-0.2, -0.1, 0.1, 0.2)  # of a feature's range: steps where a rule is left out
-_FEATURES = 48  # the most features that are looked at
-_CODES = 5  # codes per feature that are tried
+BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range
+FEATURES = 48  # the most features, or levels of one, that are looked at
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps out of a region that one limit forbids, and the same steps inside.
+    """Steps out of a region that one limit forbids, and the same steps inside."""
 
-    Parameters
-    ----------
-    words : str
-        The limit.
-    region : Region
-        The region without it.
-    start, end : Array of shape (n, d)
-        From rows of the region to rows that are allowed, if at all, in the relaxed one only.
-    before, after : Array of shape (n, d)
-        The same steps inside, as far as there is room.
-    times : Array of shape (n,)
-        How much longer the steps out are than those inside; 0 where there is nothing like them.
-    chosen : bool
-        Whether somebody set the limit; the end of a feature nobody did.
+    words: str  # the limit
+    region: Region  # the region without it
+    start: Array  # (n, d) from rows of the region ...
+    end: Array  # (n, d) ... to rows that are allowed, if at all, in the relaxed one only
+    before: Array  # (n, d) the same steps inside ...
+    after: Array  # (n, d) ... as far as there is room
+    times: Array  # (n,) how much longer the steps out are; 0 where there is nothing like them
+    chosen: bool = True  # whether somebody set the limit; the end of a feature nobody did
+
+
+def relaxations(
+    near: Posterior, region: Region, tops: Array, known: Array, rng: np.random.Generator
+) -> Iterator[Steps]:
+    """Yield the steps out of a region, limit by limit, from its `tops` ``(n, d)``.
+
+    `near` says how near rows come to the target; `known` ``(m, d)`` is everything evaluated,
+    inside the region or not.
     """
-
-    words: str
-    region: Region
-    start: Array
-    end: Array
-    before: Array
-    after: Array
-    times: Array
-    chosen: bool = True
-
-
-def relaxations(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
-    """Yield the steps out of a region, limit by limit.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        The surrogate.
-    region : Region
-        To be relaxed.
-    tops : Array of shape (n, d)
-        Rows of the region to start from.
-    known : Array of shape (m, d)
-        Everything evaluated, inside the region or not.
-    """
-    for j in _strongest(region, surrogate.predict_gradient(tops)[2]):
-        yield from _limits(region, int(j), tops, known)
-    yield from _fixed(surrogate, region, tops, known)
-    moved = variants(surrogate, region, tops)
+    slope = np.abs(near.surrogate.predict_gradient(tops)[2]) * (region.high - region.low)
+    strongest = np.argsort(-slope.max(axis=0)[region.free], kind="stable")
+    strongest = region.free[strongest[:FEATURES]]
+    for j in strongest.tolist():
+        yield from _limits(region, j, tops, known)
+    yield from _fixed(near.surrogate, region, tops, known)
+    features, codes = FreeFeatures.of(region).single_changes(rng)
+    looked_at = np.isin(features, strongest)
+    start, end = _steps(region, tops, features[looked_at], codes[looked_at, None])
     bound = region.max_changes
     if bound is not None and bound < len(region.free):
-        yield _one_more(surrogate, region, bound, *_pairs(region, tops, moved))
+        yield _one_more(near.surrogate, region, bound, start, end)
     without = list(_without_rules(region))
     if without:
-        start, end = _pairs(region, tops, np.vstack([moved, *_short(region, tops)]))
-        for words, freed in without:
-            yield _straight_on(words, freed, start, freed.complete(end))
+        # Short steps too, either way, of the features that have an order.
+        features = np.repeat(strongest[~(region.categorical | region.cyclic)[strongest]], 4)
+        shares = np.resize((-0.2, -0.1, 0.1, 0.2), len(features))
+        away = shares * (region.high - region.low)[features]
+        short = _steps(region, tops, features, tops[:, features].T + away[:, None])
+        start, end = np.vstack([start, short[0]]), np.vstack([end, short[1]])
+    for words, freed in without:
+        # And straight to where the target is nearest without the rule.
+        best = propose(near, freed, rng, tops, k=4, effort="glance").points
+        closest = [int(np.argmin(region.distance(region.query + x - tops))) for x in best]
+        first, last = np.vstack([start, tops[closest]]), np.vstack([freed.complete(end), best])
+        yield _straight_on(words, freed, first, last)
 
 
-def variants(surrogate: Surrogate, region: Region, X: Array) -> Array:
-    """Return the rows with single features, or all along the slope, moved within their limits.
-
-    Returns
-    -------
-    Array of shape (k n, d)
-        The rows of `X` in turn, k times.
-    """
-    slope = surrogate.predict_gradient(X)[2]
-    found = [
-        np.where(side * slope > 0, region.high, np.where(slope != 0, region.low, X))
-        for side in (1, -1)
-    ]
-    for j in _strongest(region, slope):
-        found += [_with(X, int(j), code) for code in _spread(region, int(j))]
-    return np.vstack(found)
+def _with(X: Array, features: Indices, codes: Array) -> Array:
+    """Return the rows ``(n, d)`` for each of `t` changes of a feature to codes ``(t, 1 or n)``."""
+    rows = np.tile(X, (len(features), 1)).reshape(len(features), *X.shape)
+    rows[np.arange(len(features)), :, features] = codes
+    return rows.reshape(-1, X.shape[1])
 
 
-def _strongest(region: Region, slope: Array) -> Indices:
-    strength = (np.abs(slope) * (region.high - region.low)).max(axis=0)[region.free]
-    return region.free[np.argsort(-strength, kind="stable")[:_FEATURES]]
-
-
-def _spread(region: Region, j: int) -> Array:
-    """Return a few codes of feature `j`, its ends included."""
-    choices = region.choices[j]
-    if choices is None:
-        return np.linspace(region.low[j], region.high[j], _CODES)
-    at = np.linspace(0, len(choices) - 1, min(_CODES, len(choices))).astype(np.intp)
-    return np.asarray(choices[at])
-
-
-def _with(X: Array, j: int, code: Array | float) -> Array:
-    moved = X.copy()
-    moved[:, j] = code
-    return moved
-
-
-def _short(region: Region, X: Array) -> Iterator[Array]:
-    """Yield the rows with single features moved a little, either way."""
-    for j in region.free[:_FEATURES].tolist():
-        if not region.categorical[j] and not region.cyclic[j]:
-            span = region.high[j] - region.low[j]
-            yield from (_with(X, j, X[:, j] + share * span) for share in _SHORT)
-
-
-def _pairs(region: Region, tops: Array, moved: Array) -> tuple[Array, Array]:
-    """Return rows and what was made of them, where that is something else within the limits."""
-    start, end = np.tile(tops, (len(moved) // len(tops), 1)), region.snap(moved)
+def _steps(region: Region, X: Array, features: Indices, codes: Array) -> tuple[Array, Array]:
+    """Return rows and what changes make of them, where that is something else within the limits."""
+    start, end = np.tile(X, (len(features), 1)), region.snap(_with(X, features, codes))
     other = ((start != end) & ~np.isnan(end)).any(axis=1)
     return start[other], end[other]
 
@@ -151,7 +104,7 @@ def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
     room = np.where(step != 0, back / np.where(step != 0, np.abs(step), 1.0), 1.0).min(axis=1)
     share = np.clip(room, 0.0, 1.0)
     before = region.complete(start - share[:, None] * step)
-    times = np.where(share > 0, 1.0 / np.maximum(share, _BEYOND), 0.0)
+    times = np.where(share > 0, 1.0 / np.maximum(share, BEYOND), 0.0)
     return Steps(words, region, start, end, before, start, times)
 
 
@@ -164,92 +117,73 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     added = freed.changes(end) & ~freed.changes(start)
     fresh = (added.sum(axis=1) == 1) & (freed.changes(end).sum(axis=1) == bound + 1)
     start, end, added = start[fresh], end[fresh], added[fresh]
-    fewer = np.array([_one_less(surrogate, region, row) for row in start]).reshape(start.shape)
+    fewer = start.copy()
+    for row in fewer:  # without the change that moves the surrogate's mean least
+        changed = np.flatnonzero(region.changes(row[None])[0])
+        others = np.tile(row, (len(changed), 1))
+        others[np.arange(len(changed)), changed] = region.query[changed]
+        others = region.complete(others)
+        mean = surrogate.predict(np.vstack([row, others]))[0]
+        row[:] = others[np.argmin(np.abs(mean[1:] - mean[0]))]
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
-
-
-def _one_less(surrogate: Surrogate, region: Region, row: Array) -> Array:
-    """Return the row without the change that moves the surrogate's mean least."""
-    changed = np.flatnonzero(region.changes(row[None])[0])
-    fewer = np.repeat(row[None], len(changed), axis=0)
-    fewer[np.arange(len(changed)), changed] = region.query[changed]
-    fewer = region.complete(fewer)
-    mean = surrogate.predict(np.vstack([row, fewer]))[0]
-    return np.asarray(fewer[np.argmin(np.abs(mean[1:] - mean[0]))])
 
 
 # ── limits of single features ──
 
 
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
-    """Yield steps of feature `j` beyond either of its ends, or to other levels."""
+    """Yield steps of feature `j` beyond either of its ends, or to levels that others have tried."""
     axis, feature = region.axes[j], region.schema.features[region.names[j]]
+    first, last = feature.code_range
     if not feature.ordered:
-        yield from _levels(region, j, tops, known)
+        every = np.arange(first, last + 1.0, axis.step or 1.0)
+        assert axis.choices is not None  # levels and cyclic integers are always listed
+        other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
+        if len(other):
+            wider = replace(axis, choices=every, low=first, high=last)
+            yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
         return
-    ends = feature.code_range
-    amount = _BEYOND * (max(ends[1], region.high[j]) - min(ends[0], region.low[j]))
-    amount = max(amount, axis.step)
-    for side in (-1, 1):
-        limit = float(region.high[j] if side > 0 else region.low[j])
-        if feature.levelled and limit == ends[side > 0]:
-            continue  # there are no more levels
-        wider = _with_axis(region, j, _wider(axis, side, limit, amount))
-        yield _beyond(region, wider, j, side, tops, amount)
+    amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), axis.step)
+    for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
+        if not (feature.levelled and limit == end):  # else there are no more levels
+            wider = _wider(axis, side, limit, amount)
+            yield _beyond(region, _with_axis(region, j, wider), j, side, tops, limit, amount)
 
 
-def _beyond(region: Region, wider: Region, j: int, side: int, tops: Array, amount: float) -> Steps:
+def _beyond(
+    region: Region, wider: Region, j: int, side: int, tops: Array, limit: float, amount: float
+) -> Steps:
     """Return steps of feature `j` beyond its end, and steps of that length up to it."""
-    limit = float(region.high[j] if side > 0 else region.low[j])
-    at_limit = region.complete(_with(tops, j, limit))
-    start = np.tile(at_limit, (len(_PARTS), 1))
-    way = np.repeat(_PARTS, len(tops)) * side * amount
-    end = wider.snap(_with(start, j, limit + way))
+    start, end = np.tile(tops, (2, 1)), np.tile(tops, (2, 1))  # half of the way, and all of it
+    start[:, j], end[:, j] = limit, limit + np.repeat((0.5, 1.0), len(tops)) * side * amount
+    start, end, before = region.complete(start), wider.snap(end), start.copy()
     length = np.abs(end[:, j] - limit)
     inside = np.minimum(length, region.high[j] - region.low[j])
-    before = region.complete(_with(start, j, limit - side * inside))
+    before[:, j] = limit - side * inside
     times = length / np.where(inside > 0, inside, 1.0)
     words, chosen = _end_words(region, j, side, limit)
-    return Steps(words, wider, start, end, before, start, times, chosen)
-
-
-def _levels(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
-    """Yield steps to levels of feature `j` that the region lacks, where others have tried them."""
-    axis = region.axes[j]
-    first, last = region.schema.features[region.names[j]].code_range
-    every = np.arange(first, last + 1.0, axis.step or 1.0)
-    assert axis.choices is not None  # levels and cyclic integers are always listed
-    other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
-    if len(other):
-        wider = replace(axis, choices=every, low=first, high=last)
-        yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
+    return Steps(words, wider, start, end, region.complete(before), start, times, chosen)
 
 
 def _fixed(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> Iterator[Steps]:
     """Yield steps of fixed features, where others have moved them."""
-    seen = np.concatenate(
-        [
-            surrogate.coordinates.linear,
-            surrogate.coordinates.cyclic,
-            surrogate.coordinates.categorical,
-        ]
-    )
-    fixed = np.setdiff1d(seen, region.free)
+    seen = surrogate.coordinates
+    fixed = np.setdiff1d(np.concatenate([seen.linear, seen.cyclic, seen.categorical]), region.free)
     for j in fixed[~region.recomputed[fixed]].tolist():
         codes = np.unique(known[:, j])
-        codes = codes[np.linspace(0, len(codes) - 1, min(_CODES, len(codes))).astype(np.intp)]
+        codes = codes[np.linspace(0, len(codes) - 1, min(5, len(codes))).astype(np.intp)]
         axis = replace(region.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
-        yield _to_codes(
-            f"{region.names[j]!r} being fixed", _with_axis(region, j, axis), j, tops, codes
-        )
+        words = f"{region.names[j]!r} being fixed"
+        yield _to_codes(words, _with_axis(region, j, axis), j, tops, codes)
 
 
 def _to_codes(words: str, region: Region, j: int, tops: Array, codes: Array) -> Steps:
     """Return steps to codes of feature `j` that no step inside resembles."""
-    end = region.complete(np.vstack([_with(tops, j, code) for code in codes[:_FEATURES]]))
-    start = np.tile(tops, (len(end) // len(tops), 1))
+    codes = codes[:FEATURES, None]
+    end = region.complete(_with(tops, np.full(len(codes), j), codes))
+    start = np.tile(tops, (len(codes), 1))
     return Steps(words, region, start, end, start, start, np.zeros(len(end)))
 
 

@@ -8,12 +8,6 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.search.question import Question, best_first, clear_changes
 from bayescfx.space.region import Region
 
-_APART = (
-    0.25  # how far different answers are apart in some feature, as a share of their longest move
-)
-
-_TRIFLE = 0.02  # what leaving out a change may cost more, as a share
-
 
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
@@ -24,14 +18,20 @@ def distinct(question: Question, n: int) -> Indices:
     Fewer rather than duplicates: a row that adds a trifle to another is none of its own.
     """
     X, region = question.X, question.region
-    order = _worth_telling(question)
+    order = best_first(question, X, question.y)
+    moved, hits = region.changes(X)[order].any(axis=1), question.hits[order]
+    if hits.any():
+        order = order[hits & moved] if (hits & moved).any() else order[hits]
+    elif not moved.all():
+        # What does not come nearer to the target than the query does is no guess worth making.
+        order = order[: max(1, int(np.argmin(moved)))]
     changed = clear_changes(region, X)
     chosen: list[int] = []
     seen: set[bytes] = set()
     for new_sets_only in (True, False):
         for i in order:
             if len(chosen) == n:
-                return np.array(chosen, dtype=np.intp)
+                break
             support = changed[i].tobytes()
             if (new_sets_only and support in seen) or not apart(region, X[[i]], X[chosen]).all():
                 continue
@@ -40,29 +40,15 @@ def distinct(question: Question, n: int) -> Indices:
     return np.array(chosen, dtype=np.intp)
 
 
-def _worth_telling(question: Question) -> Indices:
-    """Return the rows that may be handed out, best first; at least one."""
-    X, y = question.X, question.y
-    order = best_first(question, X, y)
-    changed = question.region.changes(X)[order].any(axis=1)
-    hits = question.accepted(y)[order]
-    if hits.any():
-        return order[hits & changed] if (hits & changed).any() else order[hits]
-    unchanged = np.flatnonzero(~changed)
-    # What does not come nearer to the target than the query does is no guess worth making.
-    better = order[: unchanged[0]] if len(unchanged) else order
-    return better if len(better) else order[:1]
-
-
 def _sparser(question: Question, i: int, chosen: list[int]) -> int:
     """Return `i`, or a row that does as well without the trifles that `i` changes."""
-    X, region = question.X, question.region
-    hits = question.accepted(question.y)
+    X, region, hits = question.X, question.region, question.hits
     if not hits[i]:
         return i
     changed, cost = region.changes(X), region.distance(X)
     fewer = hits & (changed <= changed[i]).all(axis=1) & changed.any(axis=1)
-    fewer &= (cost <= (1.0 + _TRIFLE) * cost[i]) & ~apart(region, X, X[[i]])[:, 0]
+    # Leaving out a change may cost a fiftieth more.
+    fewer &= (cost <= 1.02 * cost[i]) & ~apart(region, X, X[[i]])[:, 0]
     fewer &= apart(region, X, X[chosen]).all(axis=1)
     found = np.flatnonzero(fewer)
     return int(found[np.lexsort((cost[found], changed[found].sum(axis=1)))[0]])
@@ -81,4 +67,4 @@ def apart(region: Region, X: Array, others: Array) -> Mask:
     # Differences are measured as moves from the query, which knows levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = units(moves).max(axis=1, initial=0.0).reshape(longest.shape)
-    return np.asarray(between > _APART * longest)
+    return np.asarray(between > 0.25 * longest)

@@ -14,10 +14,7 @@ from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
-_REFIT = 1.25  # hyperparameters are learnt again when the data have grown by this factor ...
-_TRENDS = 8  # rows below which only trends are learnt, no steps
-_ALIKE = 0.7  # how much lengthscales differ, in logarithms, where steps are learnt
-_ALWAYS = 24  # ... and at every step up to this many rows
+TRENDS = 8  # rows below which only trends are learnt, no steps
 
 
 @dataclass(frozen=True)
@@ -42,26 +39,11 @@ class SurrogateSettings:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted surrogate of f over codes.
+    """A fitted surrogate of f over codes."""
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        From codes to surrogate inputs.
-    process : GaussianProcess
-        Fitted to what is known.
-    rows : int
-        How many rows its hyperparameters were learnt from.
-    """
-
-    coordinates: Coordinates
-    process: GaussianProcess
-    rows: int
-
-    @property
-    def steps(self) -> bool:
-        """Whether enough is known to tell steps from trends."""
-        return self.rows >= _TRENDS
+    coordinates: Coordinates  # from codes to surrogate inputs
+    process: GaussianProcess  # fitted to what is known
+    rows: int  # how many rows its hyperparameters were learnt from
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and deviation ``(n,)`` at codes ``(n, d)``."""
@@ -70,8 +52,8 @@ class Surrogate:
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean, deviation ``(n,)`` and their derivatives by each code ``(n, d)``."""
         mean, std, d_mean, d_std = self.process.predict_gradient(self.coordinates(X))
-        pull = self.coordinates.pull_back
-        return mean, std, pull(X, d_mean), pull(X, d_std)
+        mean_x, std_x = self.coordinates.pull_back(X, d_mean, d_std)
+        return mean, std, mean_x, std_x
 
 
 def surrogate_of(
@@ -91,9 +73,8 @@ def surrogate_of(
         best = np.argsort(-question.score(question.y), kind="stable")[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
         X, y = X[chosen], y[chosen]
-    return learn(
-        settings, question.region, X, (values or question.to_surrogate)(y), before, deadline
-    )
+    outputs = (values or question.to_surrogate)(y)
+    return learn(settings, question.region, X, outputs, before, deadline)
 
 
 def learn(
@@ -101,31 +82,35 @@ def learn(
     region: Region,
     X: Array,
     y: Array,
-    before: Surrogate | None,
-    deadline: Deadline,
+    before: Surrogate | None = None,
+    deadline: Deadline = NEVER,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
 
-    Hyperparameters are learnt anew at every step while rows are few, then each time their number
-    has grown by a quarter; in between the surrogate is only conditioned on the new rows.
+    Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
+    grown by a quarter; in between the surrogate is only conditioned on the new rows.
     """
-    coordinates = Coordinates.of(region, X)
+    coordinates = Coordinates(region, X)
     Z = coordinates(X)
     kernel = settings.kernel
-    if kernel == "tabular" and len(X) < _TRENDS:
+    if kernel == "tabular" and len(X) < TRENDS:
         kernel = "matern52"
     process = GaussianProcess(
         kernel=kernel,  # type: ignore[arg-type]  # checked by the constructor
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
         categorical=coordinates.categorical_columns,
-        alike=_ALIKE if kernel == "tabular" else None,
+        # how much lengthscales differ, in logarithms, where steps are learnt
+        alike=0.7 if kernel == "tabular" else None,
     )
-    same = before is not None and before.coordinates.width == coordinates.width
-    same = same and before is not None and before.process.kernel == kernel
-    if before is not None and same and _ALWAYS < len(X) < _REFIT * before.rows:
-        fitted = process.condition(Z, y, before.process.hyperparameters)
-        return Surrogate(coordinates, fitted, before.rows)
-    start = before.process.hyperparameters if before is not None and same else None
+    start = None
+    if (
+        before is not None
+        and before.coordinates.width == coordinates.width
+        and before.process.kernel == kernel
+    ):
+        start = before.process.hyperparameters
+        if 24 < len(X) < 1.25 * before.rows:
+            return Surrogate(coordinates, process.condition(Z, y, start), before.rows)
     return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))
 
 
@@ -137,13 +122,11 @@ def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
     """
     if len(X) <= most:
         return np.arange(len(X))
-    coordinates = Coordinates.of(region, X)
+    coordinates = Coordinates(region, X)
     Z = coordinates(X)
-    hubs = coordinates(np.vstack([region.query, centres]))
-    unordered = np.zeros(coordinates.width, dtype=bool)
-    unordered[list(coordinates.categorical_columns)] = True
+    unordered = list(coordinates.categorical_columns)
     distance = np.full(len(X), np.inf)
-    for hub in hubs:
+    for hub in coordinates(np.vstack([region.query, centres])):
         gap = np.abs(Z - hub)
         gap[:, unordered] = gap[:, unordered] > 0
         np.minimum(distance, gap.sum(axis=1), out=distance)

@@ -24,8 +24,5 @@ def _controller() -> Any:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which linear algebra runs on one thread, where that can be set."""
-    controller = _controller()
-    if controller is None:
-        return nullcontext()
-    limited: AbstractContextManager[Any] = controller.limit(limits=1)
-    return limited
+    limit = getattr(_controller(), "limit", None)
+    return nullcontext() if limit is None else limit(limits=1)

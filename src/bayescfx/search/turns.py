@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -12,8 +11,8 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop, Stopped
-from bayescfx.search.question import Question, Rounds, RoundSearch, Search
+from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
+from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
 
@@ -63,104 +62,93 @@ class Halt:
 class Turns:
     """Run the searches of several questions to one model until each has ended.
 
-    Parameters
-    ----------
-    search : Search
-        The method, the same for all.
-    questions : sequence of Question
-        They share one evaluator.
-    evaluator : Evaluator
-        The model and all that is known of it.
-    listener : callable, optional
-        Hears a :class:`Step` per question and round. If it raises, all searches end.
-    labels : sequence of int
-        Which query each question belongs to.
-    halt : Halt
-        Shared by all searches of one call.
+    Whatever ends `run`, an error of the model included, questions and their accounts stay usable,
+    and `endings` says which searches had ended by then, and why.
     """
 
-    search: Search
-    questions: Sequence[Question]
-    evaluator: Evaluator
-    listener: Listener | None
-    labels: Sequence[int]
-    halt: Halt = field(default_factory=Halt)
-    endings: dict[int, Stopped] = field(default_factory=dict)
+    search: Search  # the method, the same for all
+    questions: Sequence[Question]  # they share one evaluator
+    evaluator: Evaluator  # the model and all that is known of it
+    listener: Listener | None  # hears of each question and round; all searches end if it raises
+    labels: Sequence[int]  # which query each question belongs to
+    halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
+    endings: dict[int, Stopped] = field(default_factory=dict)  # by position, of those that ended
 
-    def run(self) -> list[Stopped]:
-        """Return why each search ended."""
+    def run(self) -> None:
+        """Run every search to its end, or until somebody wants no more."""
+        rounds: list[Rounds] = []
         try:
-            if isinstance(self.search, RoundSearch):
-                self._take_turns(self.search)
-            else:
+            if not isinstance(self.search, RoundSearch):
                 self._one_by_one(self.search)
+            else:
+                rounds += map(self.search.rounds, self.questions)
+            scores: dict[int, Scores | None] = dict.fromkeys(range(len(rounds)))
+            while scores:
+                asked: dict[int, tuple[Account, Array]] = {}
+                for i, answer in scores.items():
+                    X = self._next(i, rounds[i], answer)
+                    if X is not None:
+                        asked[i] = self.questions[i].account, X
+                found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
+                scores = dict(zip(asked, found, strict=True))
+                if self.listener is not None:
+                    for i in asked:
+                        self._hear(i)
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
-        return [self.endings.get(i, "interrupted") for i in range(len(self.questions))]
-
-    def _one_by_one(self, search: Search) -> None:
-        """Run a search that can't take turns; it is heard after each of its model calls."""
-        for i, question in enumerate(self.questions):
-            self._check_halt()
-            question.account.after = partial(self._hear, i)
-            with self._naming(i):
-                self.endings[i] = _alone(search, question)
-
-    def _take_turns(self, search: RoundSearch) -> None:
-        rounds = [search.rounds(question) for question in self.questions]
-        try:
-            asked = {
-                i: X
-                for i in range(len(rounds))
-                if (X := self._next(i, rounds[i], None)) is not None
-            }
-            while asked:
-                requests = [(self.questions[i].account, X) for i, X in asked.items()]
-                scores = dict(zip(asked, self.evaluator.evaluate_many(requests), strict=True))
-                for i in asked:
-                    self._hear(i)
-                answered = ((i, self._next(i, rounds[i], scores[i])) for i in asked)
-                asked = {i: X for i, X in answered if X is not None}
         finally:
             for generator in rounds:
                 generator.close()
 
     def _next(self, i: int, rounds: Rounds, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when it has ended."""
-        self._check_halt()
-        account = self.questions[i].account
-        if scores is not None and (scores.stopped or account.left <= 0):
-            self.endings[i] = scores.stopped or "budget"
-            return None
-        if account.left <= 0:
-            self.endings[i] = "budget"
-            return None
-        try:
-            with one_thread(), self._naming(i):
-                return next(rounds) if scores is None else rounds.send(scores.y)
-        except StopIteration as end:
-            self.endings[i] = end.value
-        except OutOfTime:
-            self.endings[i] = "timeout"
-        return None
-
-    @contextmanager
-    def _naming(self, i: int) -> Iterator[None]:
-        """Say in an error which of several queries it is about."""
-        try:
-            yield
-        except BayesCFXError as error:
-            if len(self.questions) > 1:
-                error.add_note(f"for the query at position {self.labels[i]}")
-            raise
-
-    def _check_halt(self) -> None:
         if self.halt.called:
             raise _Interrupted
+        if scores is not None and scores.stopped:
+            self.endings[i] = scores.stopped
+        elif self.questions[i].account.left <= 0:
+            self.endings[i] = "budget"
+        else:
+            try:
+                with one_thread():
+                    return next(rounds) if scores is None else rounds.send(scores.y)
+            except StopIteration as end:
+                self.endings[i] = end.value
+            except OutOfTime:
+                self.endings[i] = "timeout"
+            except BayesCFXError as error:
+                self._name(i, error)
+                raise
+        return None
+
+    def _one_by_one(self, search: LoneSearch) -> None:
+        """Run searches that can't take turns; they are heard after each model call."""
+        for i, question in enumerate(self.questions):
+            if self.halt.called:
+                raise _Interrupted
+            if question.account.left <= 0:
+                self.endings[i] = "budget"
+                continue
+            question.account.after = partial(self._hear, i)
+            try:
+                self.endings[i] = search.run(question)
+            except Stop as stop:
+                self.endings[i] = stop.reason
+            except OutOfTime:
+                self.endings[i] = "timeout"
+            except BayesCFXError as error:
+                self._name(i, error)
+                raise
+
+    def _name(self, i: int, error: BayesCFXError) -> None:
+        """Say in an error which of several queries it is about."""
+        if len(self.questions) > 1:
+            error.add_note(f"for the query at position {self.labels[i]}")
 
     def _hear(self, i: int) -> None:
         """Tell the listener; whatever it raises ends the searches."""
-        self._check_halt()
+        if self.halt.called:
+            raise _Interrupted
         if self.listener is None:
             return
         try:
@@ -179,8 +167,9 @@ class _Interrupted(Exception):
 def _step(question: Question, label: int) -> Step:
     """Return how far a question has got."""
     known = len(question.y) > 0  # else neither the query nor any row scored so far is allowed
-    row = question.X[[question.best]] if known else question.region.query[None]
-    output = float(question.y[question.best]) if known else question.output
+    best = question.best if known else 0
+    row = question.X[[best]] if known else question.region.query[None]
+    output = float(question.y[best]) if known else question.output
     return Step(
         question=label,
         n_evaluations=question.account.spent,
@@ -190,15 +179,3 @@ def _step(question: Question, label: int) -> Step:
         reached=question.reached,
         cost=float(question.region.distance(row)[0]),
     )
-
-
-def _alone(search: Search, question: Question) -> Stopped:
-    """Run a search that can't take turns."""
-    if question.account.left <= 0:
-        return "budget"
-    try:
-        return search.run(question)
-    except Stop as stop:
-        return stop.reason
-    except OutOfTime:
-        return "timeout"

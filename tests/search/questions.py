@@ -1,0 +1,53 @@
+"""Questions about a plane over the unit cube, or about any other model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.deadline import NEVER
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.features import Real
+from bayescfx.model.model import Link, Model
+from bayescfx.potentials.targets import as_target
+from bayescfx.search.question import Question
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
+from bayescfx.space.sampling import sample
+from bayescfx.space.space import Space
+
+UNIT = {name: Real(0, 1) for name in "abcd"}
+MIDDLE = dict.fromkeys("abcd", 0.5)
+
+
+def plane(frame: pd.DataFrame) -> Any:
+    """Return a + 2 b + 3 c, between 0 and 6."""
+    return frame["a"] + 2 * frame["b"] + 3 * frame["c"]
+
+
+def asked(
+    space: Space,
+    target: object,
+    *,
+    f: Callable[[Any], Any] = plane,
+    query: Any = MIDDLE,
+    rows: int = 30,
+    budget: int = 80,
+    link: Link | None = None,
+) -> Question:
+    """Return a question whose region is known at the query and at some random rows."""
+    region = space.around(query)
+    account = Evaluator(Model(f, link=link), region.schema, Evaluations()).account(region, budget)
+    output = float(account.evaluate(region.query[None])[0])
+    rng = np.random.default_rng(1)
+    if rows:
+        account.evaluate(sample(region, rows, rng))
+    return Question(account, output, as_target(target), rng)
+
+
+def believed(question: Question) -> Surrogate:
+    y = question.to_surrogate(question.y)
+    return learn(SurrogateSettings(), question.region, question.X, y, None, NEVER)
