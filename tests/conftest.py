@@ -20,10 +20,10 @@ class Recorder:
 
     def __init__(self, model: Callable[[Any], Any]) -> None:
         self.model = model
-        self.calls: list[pd.DataFrame] = []
+        self.calls: list[Any] = []
 
     def __call__(self, rows: Any) -> Any:
-        self.calls.append(pd.DataFrame(rows).copy())
+        self.calls.append(rows.copy())
         return self.model(rows)
 
     @property
@@ -39,7 +39,7 @@ class Recorder:
     @property
     def rows(self) -> pd.DataFrame:
         """All rows it was asked for."""
-        return pd.concat(self.calls, ignore_index=True)
+        return pd.concat(map(pd.DataFrame, self.calls), ignore_index=True)
 
 
 def plane(rows: Any) -> Any:

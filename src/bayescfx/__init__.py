@@ -43,8 +43,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.io.endpoint import Endpoint as Endpoint
     from bayescfx.io.endpoint import EndpointError as EndpointError
     from bayescfx.io.endpoint import Patience as Patience
+    from bayescfx.io.loaded import Trust as Trust
     from bayescfx.io.loaders import LoadError as LoadError
-    from bayescfx.io.loaders import Trust as Trust
+    from bayescfx.io.loaders import UntrustedError as UntrustedError
     from bayescfx.io.loaders import load_model as load_model
     from bayescfx.model import probability as probability
     from bayescfx.potentials.family import AEP as AEP
@@ -88,7 +89,8 @@ _HOMES = {
         "explainer": "explain explain_many",
         "features": "Categorical Integer Moment Ordinal Real",
         "io.endpoint": "Endpoint EndpointError Patience",
-        "io.loaders": "LoadError Trust load_model",
+        "io.loaded": "Trust",
+        "io.loaders": "LoadError UntrustedError load_model",
         "model": "probability",
         "potentials.family": "AEP SEP",
         "potentials.plateau": "Plateau",

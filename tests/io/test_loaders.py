@@ -19,8 +19,9 @@ from sklearn.svm import SVC, LinearSVC
 
 import bayescfx as cfx
 from bayescfx.errors import MissingExtraError
+from bayescfx.io import LoadError, Trust, UntrustedError, load_model
 from bayescfx.io.loaded import Loaded
-from bayescfx.io.loaders import LOADERS, LoadError, Trust, load_model
+from bayescfx.io.loaders import LOADERS
 from bayescfx.model.model import as_model
 from tests.people import categories, people
 from tests.servers import Scoring, serving
@@ -145,6 +146,28 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
     path.write_text("Dear diary,\n\ntoday")
     with pytest.raises(LoadError, match=r"as a LightGBM model: it does not start as such"):
         load_model(str(path))
+
+
+def test_a_new_kind_of_file_is_a_function_and_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weights(path: Path, *_: Any) -> Any:
+        """Load a line of weights, one per column."""
+        table = dict(pair.split("=") for pair in path.read_text().split())
+        series = pd.Series(table, dtype=float)
+        return lambda rows: rows @ series, {"columns": tuple(table)}
+
+    monkeypatch.setitem(LOADERS, ".weights", ("a line of weights", weights))
+    (tmp_path / "m.weights").write_text("bmi=2 age=1")
+    loaded = load_model(str(tmp_path / "m.weights"))
+    X, _ = people()
+    assert loaded.select([*X.columns, "y"]) == ["bmi", "age"]
+    np.testing.assert_allclose(outputs(loaded, X[["bmi", "age"]]), 2 * X["bmi"] + X["age"])
+    (tmp_path / "m.weights").write_text("bmi")
+    with pytest.raises(LoadError, match=r"can't be read as a line of weights: "):
+        load_model(str(tmp_path / "m.weights"))
+    with pytest.raises(LoadError, match=r"Give a file that ends in .*, \.weights, an address"):
+        load_model("nothing.weights")
 
 
 # ── classifiers ──
@@ -276,7 +299,9 @@ def test_a_pickle_is_loaded_only_with_trust(tmp_path: Path) -> None:
     path = tmp_path / "m.pkl"
     joblib.dump(pipeline(), path)
     with pytest.raises(
-        LoadError, match=r"is a pickle, which can run any code when it is loaded\. If you trust who"
+        LoadError,
+        match=r"is a pickle, which can run any code when it is loaded\. If you trust who made it, "
+        r"pass trust=Trust\(pickle=True\)",
     ):
         load_model(str(path))
 
@@ -287,10 +312,11 @@ def test_a_skops_file_with_unknown_types_is_loaded_only_with_trust(tmp_path: Pat
     model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1).fit(X[["age", "bmi"]], y)
     path = tmp_path / "m.skops"
     skops.dump(model, path)
-    with pytest.raises(LoadError, match=r"add --trust \S+ to the command\.$") as caught:
+    with pytest.raises(UntrustedError, match=r"pass trust=Trust\(types=\(.*\)\)\.$") as caught:
         load_model(str(path))
-    types = str(caught.value).rpartition("--trust ")[2].split(" ")[0].split(",")
-    loaded = load_model(str(path), trust=Trust(types=tuple(types)))
+    assert "lightgbm.sklearn.LGBMRegressor" in caught.value.types
+    assert all(repr(name) in str(caught.value) for name in caught.value.types)
+    loaded = load_model(str(path), trust=Trust(types=caught.value.types))
     np.testing.assert_allclose(outputs(loaded, X[["age", "bmi"]]), model.predict(X[["age", "bmi"]]))
 
 

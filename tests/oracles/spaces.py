@@ -48,12 +48,9 @@ class Case:
 
     def changed(self, rows: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which cells differ from the query's, shape (n, columns), by value."""
-        return np.array(
-            [
-                [not _same_value(rows[c].iloc[i], self.query[c].iloc[0]) for c in rows]
-                for i in range(len(rows))
-            ]
-        ).reshape(len(rows), rows.shape[1])
+        own = {c: self.query[c].iloc[0] for c in rows}
+        moved = [[not _same_value(rows[c].iloc[i], own[c]) for c in rows] for i in range(len(rows))]
+        return np.array(moved).reshape(len(rows), rows.shape[1])
 
     def foreign(self, rows: pd.DataFrame) -> list[str]:
         """Return columns in which a cell equals the query's by value, but not in type and bits."""
@@ -465,11 +462,8 @@ def _at_most(table: _Table, k: int, hands_off: set[str]) -> Wish:
     counted = [name for name in table.frame if name not in hands_off]
 
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
-        changed = sum(
-            np.array([not _same_value(v, query[c].iloc[0]) for v in rows[c]]).astype(int)
-            for c in counted
-        )
-        return np.asarray(changed) <= k
+        moved = [[not _same_value(v, query[c].iloc[0]) for v in rows[c]] for c in counted]
+        return np.array(moved, dtype=int).sum(axis=0) <= k
 
     return Wish(f"max_changes {k}", lambda space: space.max_changes(k), check)
 
@@ -500,7 +494,6 @@ def _near(table: _Table) -> Wish | None:
 
 def _spread(x: Any) -> float:
     """Return MAD, or IQR, std, range where that is 0, or 1."""
-    mad = np.median(np.abs(x - np.median(x)))
-    quarter, three = np.percentile(x, [25, 75])
-    spreads = (mad, three - quarter, np.std(x), x.max() - x.min(), 1.0)
-    return float(next(s for s in spreads if s > 0))
+    quarter, middle, three = np.percentile(x, [25, 50, 75])
+    mad = np.median(np.abs(x - middle))
+    return float(next(s for s in (mad, three - quarter, np.std(x), np.ptp(x), 1.0) if s > 0))

@@ -58,7 +58,7 @@ def test_derived_columns_follow_along_a_response(mixed: cfx.Explanation) -> None
 
 
 def test_unknown_features_are_named(numbers: cfx.Explanation) -> None:
-    with pytest.raises(SpaceError, match="`space` has no feature 'x9'"):
+    with pytest.raises(SpaceError, match="there is no feature 'x9'"):
         plots.response(numbers, feature="x9")
 
 

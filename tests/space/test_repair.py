@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
@@ -18,6 +18,7 @@ CUBE: dict[Any, Feature] = {f"x{j}": Real(0, 1) for j in range(10)}
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
+@example(4651)  # the rows rest for a while before they move on
 def test_projection_finds_the_nearest_point_of_a_polytope(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d = 4

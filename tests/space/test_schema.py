@@ -166,7 +166,7 @@ def test_rows_come_with_the_categories_and_order_of_the_data() -> None:
 def test_a_feature_is_found_by_name_or_by_number_in_arrays() -> None:
     space = Space.from_data(np.zeros((2, 3)))
     assert space.schema.position("x1") == space.schema.position(1) == 1
-    with pytest.raises(SpaceError, match=r"`space` has no feature 'x7'. Features: x0, x1, x2"):
+    with pytest.raises(SpaceError, match=r"there is no feature 'x7'. Features: x0, x1, x2"):
         space.fix("x7")
     message = r"features must be named one by one; got \['x0', 'x1'\]\. Write \*names for a list\."
     with pytest.raises(SpaceError, match=message):

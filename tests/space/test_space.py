@@ -131,7 +131,7 @@ def test_together_merges_chains_of_features() -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: s.fix("agee"), "`space` has no feature 'agee'. Did you mean 'age'"),
+        (lambda s: s.fix("agee"), "there is no feature 'agee'. Did you mean 'age'"),
         (lambda s: s.only_up("sex"), "`only_up` needs an order, but 'sex' is Categorical"),
         (lambda s: s.only_down("day"), "`only_down` needs an order, but 'day' is cyclic"),
         (lambda s: s.move({"sex": (0, 1)}), "`move` needs an order, but 'sex' is Categorical"),
@@ -154,8 +154,8 @@ def test_together_merges_chains_of_features() -> None:
         (lambda s: s.max_changes(1.5), "`k` must be a whole number >= 1; got 1.5"),
         (lambda s: s.require(3), "`rule` must be text or a function of rows; got 3"),
         (lambda s: s.derive("bmi", 3), "`function` must be a function of rows; got 3"),
-        (lambda s: s.derive("b", len), "has no feature 'b'"),
-        (lambda s: s.cost(per_feature={"ag": 1}), "has no feature 'ag'. Did you mean 'age'"),
+        (lambda s: s.derive("b", len), "is no feature 'b'"),
+        (lambda s: s.cost(per_feature={"ag": 1}), "is no feature 'ag'. Did you mean 'age'"),
         (lambda s: s.derive("bmi", len).together("bmi", "age"), "it is derived from other"),
         (lambda s: s.together("bmi", "age").derive("bmi", len), "it moves together with others"),
     ],

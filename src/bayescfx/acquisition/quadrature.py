@@ -29,7 +29,7 @@ DROP = 43.0  # nats below the largest term where the integrand is cut off
 CHUNK = 1000  # points per pass: the node arrays stay in the cache
 
 
-class Rule(NamedTuple):
+class GaussLegendre(NamedTuple):
     """Gauss-Legendre on [0, 1], as what it is multiplied with."""
 
     nodes: int
@@ -50,10 +50,10 @@ def _legendre(nodes: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     return (1 + x) / 2, 1 / ((1 - x * x) * slope * slope)
 
 
-def _rule(nodes: int) -> Rule:
+def _rule(nodes: int) -> GaussLegendre:
     u, w = _legendre(nodes)
     powers = np.stack([u**k for k in range(5)])
-    return Rule(
+    return GaussLegendre(
         nodes,
         np.ascontiguousarray(powers[:3].T, dtype=float),
         np.asarray(w * powers, dtype=float),
@@ -140,7 +140,7 @@ def hull(low: Array, high: Array, span: Array) -> Hull:
 class Batch(NamedTuple):
     """Some of the points, the rule that their hulls need, and memory for their nodes."""
 
-    rule: Rule
+    rule: GaussLegendre
     rows: Rows
     size: int
     memory: list[Array]

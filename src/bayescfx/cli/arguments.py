@@ -1,26 +1,207 @@
-"""The commands and their options."""
+"""The commands and their options, as tables; nothing here needs NumPy or pandas.
+
+A new command is a function of the parsed options and a `Console`, and an entry of `COMMANDS`.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import NoReturn
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
-from bayescfx.cli.targets import SYNTAX
-from bayescfx.io.loaders import LOADERS
-from bayescfx.search.methods import METHODS
+SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
 
-_EXAMPLES = """\
-examples:
-  bayescfx demo
-  bayescfx inspect --data houses.csv --model model.onnx
-  bayescfx explain --model model.txt --data houses.csv --query 12 --target "+20%" --fix year
-  bayescfx explain --model model.cbm --data people.csv --query '{"age": 41, …}' --target ">= 0.5"
-  bayescfx explain-many --model http://localhost:5000 --data X.csv --queries Q.csv --target "-15"
 
-exit codes:
-  0 reached   3 best guess   4 unreachable   2 bad input   1 unexpected
-"""
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+#: How each kind of option is read from the command line, its types in a settings file, their name.
+KINDS: dict[str, tuple[dict[str, Any], tuple[type, ...], str]] = {
+    "text": ({"type": str}, (str,), "a text"),
+    "path": ({"type": str}, (str,), "a text"),  # relative to the settings file
+    "fault": ({"choices": ("raise", "skip")}, (str,), "a text"),
+    "whole": ({"type": int}, (int,), "a whole number"),
+    "number": ({"type": float}, (int, float), "a number"),
+    "list": ({"type": _names}, (list,), "a list"),
+    "lines": ({"action": "append"}, (list,), "a list"),
+    "names": ({"type": _names, "action": "extend"}, (list,), "a list of names"),
+    "texts": ({"action": "append"}, (list,), "a list of texts"),
+    "lists": ({"type": _names, "action": "append"}, (list,), "a list of lists of names"),
+    "table": ({"action": "append"}, (dict,), "a table"),  # of NAME=VALUE
+    "switch": ({"action": "store_true", "default": None}, (bool, dict), "true or a table"),
+    "words": ({"nargs": "*"}, (), ""),
+    "files": ({"action": "append", "default": []}, (), ""),
+}
+
+
+class Option:
+    """An option, written ``--flag/name=default  kind  METAVAR  help``: two blanks between.
+
+    The name is that in a settings file, if it is not the flag's. METAVAR may be ``-``.
+    """
+
+    def __init__(self, line: str) -> None:
+        spec, self.kind, self.metavar, self.help = re.split(r"\s{2,}", line.strip(), maxsplit=3)
+        spec, _, default = spec.partition("=")
+        flag, _, name = spec.partition("/")
+        self.flag, self.key = flag, name or flag.lstrip("-").replace("-", "_")
+        empty: dict[str, Any] = {"list": (), "lines": (), "table": {}}
+        read = KINDS[self.kind][0].get("type", str)
+        self.default = read(default) if default else empty.get(self.kind)
+
+    def add_to(self, parser: Any, **words: str) -> None:
+        """Let a parser, or a group of its options, know of it."""
+        settings = {"help": self.help.replace("%", "%%").format(**words), **KINDS[self.kind][0]}
+        if self.metavar != "-":
+            settings["metavar"] = self.metavar
+        if self.flag.startswith("-"):
+            settings["dest"] = self.key
+        parser.add_argument(self.flag, **settings)
+
+
+def _options(table: str) -> tuple[Option, ...]:
+    return tuple(Option(line) for line in table.splitlines() if line.strip())
+
+
+#: The options that several commands have, by the title above them.
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "model and data": _options("""
+        --settings          text    FILE       options and space from a .toml file
+        --model             text    M          a file ({formats}), http://…, or \
+package.module:function
+        --data              path    FILE       .csv or .parquet like the training data
+        --drop              list    A,B        columns of the data to ignore
+        --kind/features     table   NAME=KIND  real, integer, ordinal or categorical, where the \
+inferred kind is wrong
+        --label             text    -          classifier: whose probability (default: the second \
+of two)
+        --output            text    -          which output, if the model has several
+        --trust-pickle      switch  -          load .joblib and .pkl files
+        --trust             list    TYPES      types in a .skops file
+        --header            lines   'K: V'     sent to an endpoint; repeatable
+        --http-timeout=30   number  S          seconds (default: 30)
+        --retries=4         whole   -          of a busy endpoint (default: 4)
+        --batch=1000        whole   N          rows per request (default: 1000)
+    """),
+    "": (),  # here are those that only one command has
+    "question and search": _options(f"""
+        --target            text    T          {SYNTAX}
+        -n=1                whole   N          how many answers (default: 1)
+        --budget=100        whole   -          rows sent to the model, at most (default: 100)
+        --timeout           number  S          seconds, at most
+        --seed=0            whole   -          same seed, same answer (default: 0)
+        --tolerance=0.05    number  -          share of the change that may be missed
+        --method=bayes-cfx  text    -          bayes-cfx, bayes, random, lbfgsb, gradient \
+(default: bayes-cfx)
+        --on-fault=raise    fault   -          rows for which the model fails
+        --evaluations       path    FILE       keep what the model said, and use it next time
+    """),
+    "what may change": _options("""
+        --fix           names   A,B                    never change
+        --allow         names   A,B                    only these may change
+        --only-up       names   A,B                    only rise
+        --only-down     names   A,B                    only fall
+        --between       table   'bmi=18:32'            limits; levels as job=clerk|cook; repeatable
+        --move          table   'hour=-2:2'            limits relative to the query; repeatable
+        --require       texts   'a <= b'               a rule; repeatable
+        --group/groups  table   'colour=red,blue'      one-hot columns that are one feature; \
+repeatable
+        --derive        table   'bmi=module:function'  a column computed from others; repeatable
+        --together      lists   A,B                    change the same way
+        --max-changes   whole   K                      change at most so many
+        --near-data     switch  -                      stay close to rows of the data
+    """),
+    "output": _options("""
+        --out    files   FILE  {out}
+        --json   switch  -     JSON on stdout, for scripts
+    """),
+    "messages": _options("""
+        --quiet  switch  -     no notes and no progress
+        --debug  switch  -     a traceback with each error
+    """),
+}
+
+
+class Command:
+    """A command: where its function is, what help says, and what it takes."""
+
+    def __init__(
+        self,
+        function: str,
+        help: str,
+        description: str,
+        own: str = "",  # options that only this command has
+        groups: Iterable[str] = ("", "messages"),  # of `OPTIONS`
+        out: str = "",  # the kinds of files it writes
+    ) -> None:
+        self.function, self.help, self.description = function, help, description
+        self.own, self.groups, self.out = _options(own), tuple(groups), out
+
+    def add_to(self, parser: Parser) -> None:
+        """Let a parser know the options of the command."""
+        from bayescfx.io.loaders import LOADERS
+
+        for title in self.groups:
+            group = parser.add_argument_group(title) if title else parser
+            for option in OPTIONS[title] or self.own:
+                option.add_to(group, formats=", ".join(LOADERS), out=self.out)
+
+
+COMMANDS: dict[str, Command] = {
+    "demo": Command(
+        "bayescfx.cli.demo:demo",
+        "a model, a question and its answer in a minute",
+        "Train a model on diabetes data, ask a question, show the answer.",
+        "--folder  text  -  where picture and report go (default: .)",
+    ),
+    "explain": Command(
+        "bayescfx.cli.commands:explain",
+        "answer one question about a model",
+        "Say what would have to change in one row.",
+        "--query  text  ROW|JSON|FILE  row number in the data (0 is the first), a JSON object, a "
+        "file with one row, or -",
+        OPTIONS,
+        ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)",
+    ),
+    "explain-many": Command(
+        "bayescfx.cli.commands:explain_many",
+        "answer one for each row of a file",
+        "Say what would have to change in each row of a file.",
+        "--queries  path  FILE  .csv or .parquet with a row for each question",
+        OPTIONS,
+        ".csv, .parquet (one table), .json (complete) or .html (report)",
+    ),
+    "inspect": Command(
+        "bayescfx.cli.inspecting:inspect",
+        "what is inferred from data, and corrections",
+        "Show what is inferred from the data, and how to correct it.",
+        "",
+        ("model and data", "what may change", "output", "messages"),
+        "a settings file .toml to correct and to share",
+    ),
+    "report": Command(
+        "bayescfx.cli.commands:report",
+        "an answer as a page that works offline",
+        "Write an answer as a page that works offline and prints well.",
+        "answer  text  answer.json  what explain --out wrote",
+        ("", "output", "messages"),
+        ".html (report), .csv, .png, .svg or .pdf (picture)",
+    ),
+    "reproduce": Command(
+        "bayescfx.cli.commands:reproduce",
+        "run the paper's experiments (in a clone)",
+        "Run the paper's experiments; needs a clone of the repository.",
+        """
+        experiments  words   -       which ones; all by default
+        --quick      switch  -       small versions, into build/
+        --out        text    FOLDER  where results, figures and page go
+        --data       text    FOLDER  where the paper's data are
+        """,
+    ),
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,186 +215,48 @@ class Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line.
 
-    Examples
-    --------
     >>> parse(["explain", "--target", "-15%"]).target
     '-15%'
     """
-    return make_parser().parse_args(_with_signs(argv))
-
-
-def _with_signs(argv: Sequence[str]) -> list[str]:
-    """Return the arguments with ``--target -15%`` joined: argparse would see an option."""
-    joined: list[str] = []
-    rest = iter(argv)
-    for word in rest:
+    words, rest = [], iter(argv)
+    for word in rest:  # argparse would take the value of `--target -15%` for an option
         value = next(rest, None) if word in ("--target", "--output", "--label") else None
-        joined.append(word if value is None else f"{word}={value}")
-    return joined
+        words.append(word if value is None else f"{word}={value}")
+    return make_parser(argv).parse_args(words)
 
 
-def make_parser() -> Parser:
-    """Return the parser of all commands."""
+def make_parser(argv: Sequence[str] = ()) -> Parser:
+    """Return the parser, with the options of those commands that stand in `argv`."""
     parser = Parser(
         prog="bayescfx",
         description="What would have to change for a model to answer as wished?",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="""\
+examples:
+  bayescfx demo
+  bayescfx inspect --data houses.csv --model model.onnx
+  bayescfx explain --model model.txt --data houses.csv --query 12 --target "+20%" --fix year
+  bayescfx explain --model model.cbm --data people.csv --query '{"age": 41, …}' --target ">= 0.5"
+  bayescfx explain-many --model http://localhost:5000 --data X.csv --queries Q.csv --target "-15"
+
+exit codes:
+  0 reached   3 best guess   4 unreachable   2 bad input   1 unexpected
+""",
+        formatter_class=_formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    _demo(commands.add_parser("demo", help="a model, a question and its answer in a minute"))
-    _explain(commands.add_parser("explain", help="answer one question about a model"))
-    _explain_many(commands.add_parser("explain-many", help="answer one for each row of a file"))
-    _inspect(commands.add_parser("inspect", help="what is inferred from data, and corrections"))
-    _report(commands.add_parser("report", help="an answer as a page that works offline"))
-    _reproduce(commands.add_parser("reproduce", help="run the paper's experiments (in a clone)"))
+    commands = parser.add_subparsers(dest="command", metavar="command", prog=parser.prog)
+    for name, command in COMMANDS.items():
+        child = commands.add_parser(name, help=command.help, formatter_class=_formatter)
+        child.description = command.description
+        if name in argv:
+            command.add_to(child)
     return parser
 
 
-def _demo(parser: Parser) -> None:
-    parser.description = "Train a model on diabetes data, ask a question, show the answer."
-    parser.add_argument("--folder", default=".", help="where picture and report go (default: .)")
-    _common(parser)
-
-
-def _explain(parser: Parser) -> None:
-    parser.description = "Say what would have to change in one row."
-    _model(parser)
-    parser.add_argument(
-        "--query",
-        metavar="ROW|JSON|FILE",
-        help="row number in the data (0 is the first), a JSON object, a file with one row, or - ",
-    )
-    _question(parser)
-    _space(parser)
-    _output(parser, ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)")
-
-
-def _explain_many(parser: Parser) -> None:
-    parser.description = "Say what would have to change in each row of a file."
-    _model(parser)
-    parser.add_argument(
-        "--queries", metavar="FILE", help=".csv or .parquet with a row for each question"
-    )
-    _question(parser)
-    _space(parser)
-    _output(parser, ".csv, .parquet (one table), .json (complete) or .html (report)")
-
-
-def _inspect(parser: Parser) -> None:
-    parser.description = "Show what is inferred from the data, and how to correct it."
-    _model(parser)
-    _space(parser)
-    _output(parser, "a settings file .toml to correct and to share")
-
-
-def _report(parser: Parser) -> None:
-    parser.description = "Write an answer as a page that works offline and prints well."
-    parser.add_argument("answer", metavar="answer.json", help="what explain --out wrote")
-    _output(parser, ".html (report), .csv, .png, .svg or .pdf (picture)")
-
-
-def _reproduce(parser: Parser) -> None:
-    parser.description = "Run the paper's experiments; needs a clone of the repository."
-    parser.add_argument("experiments", nargs="*", help="which ones; all by default")
-    parser.add_argument("--quick", action="store_true", help="small versions, into build/")
-    parser.add_argument("--out", metavar="FOLDER", help="where results, figures and page go")
-    parser.add_argument("--data", metavar="FOLDER", help="where the paper's data are")
-    _common(parser)
-
-
-def _common(parser: Parser) -> None:
-    group = parser.add_argument_group("messages")
-    group.add_argument("--quiet", action="store_true", help="no notes and no progress")
-    group.add_argument("--debug", action="store_true", help="a traceback with each error")
-
-
-def _output(parser: Parser, kinds: str) -> None:
-    group = parser.add_argument_group("output")
-    group.add_argument("--out", action="append", default=[], metavar="FILE", help=kinds)
-    group.add_argument("--json", action="store_true", help="JSON on stdout, for scripts")
-    _common(parser)
-
-
-def _model(parser: Parser) -> None:
-    group = parser.add_argument_group("model and data")
-    group.add_argument("--settings", metavar="FILE", help="options and space from a .toml file")
-    group.add_argument(
-        "--model",
-        metavar="M",
-        help=f"a file ({', '.join(LOADERS)}), http://…, or package.module:function",
-    )
-    group.add_argument("--data", metavar="FILE", help=".csv or .parquet like the training data")
-    group.add_argument("--drop", type=_names, metavar="A,B", help="columns of the data to ignore")
-    group.add_argument(
-        "--kind",
-        action="append",
-        metavar="NAME=KIND",
-        help="real, integer, ordinal or categorical, where the inferred kind is wrong",
-    )
-    group.add_argument("--label", help="classifier: whose probability (default: the second of two)")
-    group.add_argument("--output", help="which output, if the model has several")
-    group.add_argument(
-        "--trust-pickle", action="store_true", default=None, help="load .joblib and .pkl files"
-    )
-    group.add_argument("--trust", type=_names, metavar="TYPES", help="types in a .skops file")
-    group.add_argument(
-        "--header", action="append", metavar="'K: V'", help="sent to an endpoint; repeatable"
-    )
-    group.add_argument("--http-timeout", type=float, metavar="S", help="seconds (default: 30)")
-    group.add_argument("--retries", type=int, help="of a busy endpoint (default: 4)")
-    group.add_argument("--batch", type=int, metavar="N", help="rows per request (default: 1000)")
-
-
-def _question(parser: Parser) -> None:
-    group = parser.add_argument_group("question and search")
-    group.add_argument("--target", metavar="T", help=SYNTAX.replace("%", "%%"))
-    group.add_argument("-n", type=int, metavar="N", help="how many answers (default: 1)")
-    group.add_argument("--budget", type=int, help="rows sent to the model, at most (default: 100)")
-    group.add_argument("--timeout", type=float, metavar="S", help="seconds, at most")
-    group.add_argument("--seed", type=int, help="same seed, same answer (default: 0)")
-    group.add_argument("--tolerance", type=float, help="share of the change that may be missed")
-    group.add_argument("--method", help=f"{', '.join(METHODS)} (default: bayes-cfx)")
-    group.add_argument(
-        "--on-fault", choices=("raise", "skip"), help="rows for which the model fails"
-    )
-    group.add_argument(
-        "--evaluations", metavar="FILE", help="keep what the model said, and use it next time"
-    )
-
-
-def _space(parser: Parser) -> None:
-    group = parser.add_argument_group("what may change")
-    for flag, words in (
-        ("--fix", "never change"),
-        ("--allow", "only these may change"),
-        ("--only-up", "only rise"),
-        ("--only-down", "only fall"),
-    ):
-        group.add_argument(flag, type=_names, action="extend", metavar="A,B", help=words)
-    for flag, example, words in (
-        ("--between", "bmi=18:32", "limits; levels as job=clerk|cook"),
-        ("--move", "hour=-2:2", "limits relative to the query"),
-        ("--require", "a <= b", "a rule"),
-        ("--group", "colour=red,blue", "one-hot columns that are one feature"),
-        ("--derive", "bmi=module:function", "a column computed from others"),
-    ):
-        group.add_argument(
-            flag,
-            action="append",
-            metavar=f"'{example}'",
-            help=f"{words}; repeatable",
-            dest="groups" if flag == "--group" else flag.removeprefix("--"),
-        )
-    group.add_argument(
-        "--together", type=_names, action="append", metavar="A,B", help="change the same way"
-    )
-    group.add_argument("--max-changes", type=int, metavar="K", help="change at most so many")
-    group.add_argument(
-        "--near-data", action="store_true", default=None, help="stay close to rows of the data"
-    )
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter as wide as the terminal, without the archives argparse loads for that."""
+    try:
+        columns = int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        columns = 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=columns - 2)

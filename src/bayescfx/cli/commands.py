@@ -12,80 +12,98 @@ from typing import Any
 
 import bayescfx
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Asked, Failure, Subject, ask, make_subject
-from bayescfx.cli.console import Console, one_line
-from bayescfx.cli.settings import Settings, SettingsError, gather
+from bayescfx.cli.asking import Asked, Subject, ask, make_subject
+from bayescfx.cli.console import Console, describe
+from bayescfx.cli.settings import Settings, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
-from bayescfx.errors import BayesCFXError, SpaceWarning
+from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
+from bayescfx.potentials.wishes import Target
 from bayescfx.result.explanations import Explanations
 
-_AGAIN = (
+AGAIN = (
     "Run the command again when the model answers; with --evaluations FILE it goes on from there."
 )
 
 
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
-    answers.check_out(options.out, (".json", ".csv", ".html", *answers.PICTURES))
-    settings = gather(options)
-    settings.need("model", "data", "query", "target")
-    target = parse_target(str(settings.target))
-    subject = make_subject(settings, console)
-    query = subject.fit(read_query(str(settings.query), subject.data))
+    settings, target, subject = _understood(options, "query", console)
+    query = subject.fit(read_query(settings.query, subject.data))
     asked = ask(subject, [query], target, settings, console)
-    if not asked.answers:
-        assert asked.fault is not None
+    if asked.fault is not None and not asked.answers:
         raise asked.fault
     answer = asked.answers[0]
     for path in options.out:
         answers.write(answer, path)
-    content = answers.dumps(answers.as_plain(answer)) if options.json else answers.as_text(answer)
-    console.answer(content)
+    plain = options.json
+    console.answer(answers.dumps(answers.as_plain(answer)) if plain else answers.as_text(answer))
     if asked.fault is None:
         return answers.exit_code([answer])
     say = console.warn if answer.reached else console.error
     say(
         f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
-        f"The answer is the best of what was known by then. {_AGAIN}"
+        f"The answer is the best of what was known by then. {AGAIN}"
     )
     return 0 if answer.reached else 2
 
 
+def _understood(
+    options: Namespace, what: str, console: Console
+) -> tuple[Settings, Target, Subject]:
+    settings = gather(options)
+    settings.need("model", "data", what, "target")
+    return settings, parse_target(settings.target), make_subject(settings, console.note)
+
+
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
-    answers.check_out(options.out, (".csv", ".parquet", ".json", ".html"))
-    settings = gather(options)
-    settings.need("model", "data", "queries", "target")
-    target = parse_target(str(settings.target))
-    subject = make_subject(settings, console)
+    settings, target, subject = _understood(options, "queries", console)
     queries, refused = _queries(subject, settings, console)
 
     def keep(asked: Asked) -> None:
         for path in options.out:
             if not path.endswith(".html"):
-                answers.write_many(replace(asked, failures=refused), path)
+                answers.write(replace(asked, failures=refused), path)
 
     asked = ask(subject, queries, target, settings, console, on_block=keep)
-    asked = replace(asked, failures=(*refused, *_unanswered(asked, queries)))
+    lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
+    failures = refused | dict.fromkeys(lost, "not answered: the model failed before")
+    asked = replace(asked, failures=failures)
     if asked.fault is not None and not asked.answers:
         raise asked.fault
     for path in options.out:
-        answers.write_many(asked, path)
-    many = (
-        answers.dumps(answers.many_as_plain(asked)) if options.json else answers.many_as_text(asked)
+        answers.write(asked, path)
+    plain = options.json
+    console.answer(
+        answers.dumps(answers.many_as_plain(asked)) if plain else answers.many_as_text(asked)
     )
-    console.answer(many)
-    return _many_code(asked, len(queries), options.out, console)
+    where = f" They are in {', '.join(options.out)}." if options.out else ""
+    code = answers.exit_code(asked.answers.values())
+    if asked.fault is not None:
+        code = 2 if code else 0
+        say = console.error if code or failures else console.warn
+        say(
+            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of "
+            f"{len(queries)} queries have answers, the last ones from what was known by then."
+            f"{where} {AGAIN}"
+        )
+    elif failures:
+        first, reason = next(iter(failures.items()))
+        console.error(
+            f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
+            f"{reason} The others have answers.{where}"
+        )
+    return 2 if failures else code
 
 
 def _queries(
     subject: Subject, settings: Settings, console: Console
-) -> tuple[list[dict[str, Any] | None], tuple[Failure, ...]]:
+) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
-    table = read_table(str(settings.queries), "queries")
+    table = read_table(settings.queries, "queries")
     rows: list[dict[str, Any] | None] = []
-    refused = []
+    refused: dict[int, str] = {}
     said: dict[int, str] = {}
     for i in range(len(table)):
         cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
@@ -95,56 +113,25 @@ def _queries(
                 rows.append(subject.fit(cells))
             except BayesCFXError as error:
                 rows.append(None)
-                refused.append(Failure(i, one_line(str(error))))
+                refused[i] = describe(error)
         if caught:
             said[i] = str(caught[0].message)
-    for i, text in list(said.items())[:1]:
+    if said:
+        first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        console.warn(f"row {i} of the queries{others}: {text}")
+        console.warn(f"row {first} of the queries{others}: {said[first]}")
     if refused and len(refused) == len(rows):
-        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0].reason}")
-    return rows, tuple(refused)
-
-
-def _unanswered(asked: Asked, queries: list[dict[str, Any] | None]) -> list[Failure]:
-    """Return the queries that a failing model left without an answer."""
-    return [
-        Failure(i, "not answered: the model failed before")
-        for i, row in enumerate(queries)
-        if row is not None and i not in asked.answers
-    ]
-
-
-def _many_code(asked: Asked, count: int, out: list[str], console: Console) -> int:
-    """Say what is missing, and return the exit code."""
-    where = f" They are in {', '.join(out)}." if out else ""
-    code = answers.exit_code(list(asked.answers.values()))
-    if asked.fault is not None:
-        code = 2 if code else 0
-        say = console.error if code or asked.failures else console.warn
-        say(
-            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of {count} "
-            f"queries have answers, the last ones from what was known by then.{where} {_AGAIN}"
-        )
-    elif asked.failures:
-        first = asked.failures[0]
-        console.error(
-            f"{len(asked.failures)} of {count} queries can't be asked; the first is row "
-            f"{first.query}: {first.reason} The others have answers.{where}"
-        )
-    return 2 if asked.failures else code
+        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0]}")
+    return rows, refused
 
 
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
-    answers.check_out(paths, (".html", ".csv", *answers.PICTURES))
     found = answers.read_answer(options.answer)
+    answer = Asked(dict(enumerate(found))) if isinstance(found, Explanations) else found
     for path in paths:
-        if isinstance(found, Explanations):
-            answers.write_many(Asked(dict(enumerate(found))), path)
-        else:
-            answers.write(found, path)
+        answers.write(answer, path)
     console.answer(answers.dumps(paths) if options.json else "\n".join(paths))
     return 0
 
@@ -165,21 +152,3 @@ def reproduce(options: Namespace, console: Console) -> int:
     console.note(f"running the experiments in {root}.")
     done = subprocess.run([sys.executable, "-m", "experiments", *words], cwd=root, check=False)
     return done.returncode
-
-
-def describe(error: BaseException) -> str:
-    """Return an error in one sentence, with where it happened if that is known.
-
-    Examples
-    --------
-    >>> describe(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero.'
-    """
-    text = one_line(str(error)).rstrip(".")
-    name = type(error).__name__
-    if isinstance(error, BayesCFXError | OSError) and text:
-        # These say themselves what they are about.
-        return text if text.endswith(("?", "!")) else f"{text}."
-    told = f"{name}: {text}" if text else name
-    notes = [one_line(note) for note in getattr(error, "__notes__", [])]
-    return f"{told} ({'; '.join(notes)})." if notes else f"{told}."

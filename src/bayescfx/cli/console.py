@@ -1,34 +1,136 @@
-"""Where a command writes: the answer to stdout, everything else to stderr."""
+"""Run a command: the answer goes to stdout, everything else to stderr, each error in one line."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
+import pkgutil
+import re
 import sys
+import traceback
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TextIO
+
+from bayescfx.cli.arguments import COMMANDS, OPTIONS
+from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.result import wording
+from bayescfx.search.turns import Step
+
+
+def run(options: Namespace) -> int:
+    """Run the command that was asked for; return its exit code."""
+    command = COMMANDS[options.command]
+    with opened(bool(options.quiet)) as console:
+        try:
+            if command.out:  # before any work
+                _check_out(options.out, re.findall(r"\.\w+", command.out))
+            code: int = pkgutil.resolve_name(command.function)(options, console)
+            return code
+        except KeyboardInterrupt:
+            console.error("interrupted.")
+            return 130
+        except BrokenPipeError:  # who reads the answer has seen enough
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), console.out.fileno())
+            return 1
+        except Exception as error:
+            if options.debug:
+                traceback.print_exception(error, file=console.err)
+            more = "" if options.debug else " See the traceback with --debug."
+            text = describe(error)
+            if isinstance(error, BayesCFXError | OSError):
+                console.error(text)
+            elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
+                console.error(f"the model failed: {text}{more}")
+            elif isinstance(error, ValueError):
+                console.error(text.removeprefix("ValueError: "))
+            else:
+                console.error(f"unexpected {text}{more}")
+                return 1
+            return 2
+
+
+def _check_out(paths: list[str], kinds: list[str]) -> None:
+    """Raise if an output can't be written."""
+    for path in paths:
+        if Path(path).suffix.lower() not in kinds:
+            raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
+        folder = Path(path).resolve().parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
+
+
+# ── words ──
+
+#: What to do here about a parameter, where the library's advice is for Python.
+ADVICE = {
+    "columns": "Leave out those it was not trained on, with --drop.",
+    "evaluations": "Use another file for each model.",
+    "model": "For a classifier pass --label LABEL.",
+    "on_fault": "Exclude that region with --require, or pass --on-fault skip.",
+    "pickle": "If you trust who made it, pass --trust-pickle; better save it as .skops or .onnx.",
+    "types": "If you trust who made it, add --trust {types} to the command.",
+}
+
+
+def describe(error: BaseException) -> str:
+    """Return an error in one sentence: in terms of options, and with where it happened if known.
+
+    >>> describe(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero.'
+    >>> describe(BayesCFXError("`k` must be at least 1; got 0.", parameter="k"))
+    '--max-changes must be at least 1; got 0.'
+    """
+    text = one_line(str(error))
+    if isinstance(error, BayesCFXError) and error.parameter is not None:
+        if error.advice and error.parameter in ADVICE:
+            types = ",".join(getattr(error, "types", ()))
+            text = text.removesuffix(error.advice) + ADVICE[error.parameter].format(types=types)
+        names = {option.key: option.flag for group in OPTIONS.values() for option in group}
+        # The time-out of a question is checked before; what is left is that of an endpoint.
+        names |= {"k": "--max-changes", "timeout": "--http-timeout"}
+        names |= {"model": "the model", "query": "the query"}
+        for name, words in names.items():
+            text = text.replace(f"`{name}`", words)
+    if isinstance(error, BayesCFXError | OSError) and text:  # says itself what it is about
+        return text if text.endswith((".", "?", "!")) else f"{text}."
+    kind = type(error).__name__
+    told = f"{kind}: {text.rstrip('.')}" if text else kind
+    notes = [one_line(note) for note in getattr(error, "__notes__", [])]
+    return f"{told} ({'; '.join(notes)})." if notes else f"{told}."
+
+
+@contextlib.contextmanager
+def about(parameter: str) -> Iterator[None]:
+    """Say of an error which parameter it is about, unless it knows."""
+    try:
+        yield
+    except BayesCFXError as error:
+        error.parameter = error.parameter or parameter
+        raise
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
+# ── streams ──
 
 
 @dataclass
 class Console:
-    """The two streams of a command.
+    """The two streams of a command."""
 
-    Parameters
-    ----------
-    out : text stream
-        For the answer and nothing else.
-    err : text stream
-        For notes, progress, warnings and errors.
-    quiet : bool
-        Whether notes and progress are left out.
-    """
-
-    out: TextIO
-    err: TextIO
-    quiet: bool = False
+    out: TextIO  # for the answer and nothing else
+    err: TextIO  # for notes, progress, warnings and errors
+    quiet: bool = False  # no notes and no progress
     _said: set[str] = field(default_factory=set)
 
     def answer(self, text: str) -> None:
@@ -47,8 +149,7 @@ class Console:
 
     def error(self, text: str) -> None:
         """Say what is wrong."""
-        self.err.write(f"error: {one_line(text)}\n")
-        self.err.flush()
+        self._say("error", text)
 
     def _say(self, kind: str, text: str) -> None:
         line = f"{kind}: {one_line(text)}\n"
@@ -56,22 +157,6 @@ class Console:
             self._said.add(line)
             self.err.write(line)
             self.err.flush()
-
-    @property
-    def live(self) -> bool:
-        """Whether someone watches stderr."""
-        return not self.quiet and self.err.isatty()
-
-
-def one_line(text: str) -> str:
-    r"""Return a text on one line.
-
-    Examples
-    --------
-    >>> one_line("a\n  b")
-    'a b'
-    """
-    return " ".join(text.split())
 
 
 @contextlib.contextmanager
@@ -118,3 +203,48 @@ def _own_stdout() -> Iterator[TextIO]:
             stream.close()
         os.dup2(copy, 1)
         os.close(copy)
+
+
+@dataclass
+class Progress:
+    """Hears a `Step` after each model call, and shows it: a bar if someone watches, else lines."""
+
+    console: Console
+    total: int  # the most rows that may be sent to the model
+    questions: int = 1  # how many queries there are
+    spent: dict[int, int] = field(default_factory=dict)  # rows sent so far, per query
+    _reached: set[int] = field(default_factory=set)
+    _bar: Any = None
+    _shown: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.console.quiet and self.console.err.isatty():
+            with contextlib.suppress(ImportError):
+                tqdm = importlib.import_module("tqdm").tqdm
+                self._bar = tqdm(total=self.total, unit="row", file=self.console.err, leave=False)
+
+    def __call__(self, step: Step) -> None:
+        """Show a step."""
+        self.spent[step.question] = step.n_evaluations
+        if step.reached:
+            self._reached.add(step.question)
+        done = sum(self.spent.values())
+        told = f"best prediction {wording.number(step.output)}" + ", reached" * step.reached
+        if self.questions > 1:
+            told = f"{len(self._reached)} of {self.questions} reached"
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+            self._bar.set_postfix_str(told)
+        elif not self.console.quiet and done - self._shown >= self.total / 8:  # lines, at most
+            self._shown = done
+            self.console.err.write(f"  {done} of at most {self.total} rows: {told}\n")
+            self.console.err.flush()
+
+    def within(self, first: int) -> Callable[[Step], None]:
+        """Return a listener for questions that are counted from `first` on."""
+        return lambda step: self(replace(step, question=first + step.question))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()

@@ -10,42 +10,16 @@ from __future__ import annotations
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bayescfx.errors import SettingsError as SettingsError
-from bayescfx.errors import suggest
+from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
+from bayescfx.cli.spaces import VERBS
+from bayescfx.errors import SettingsError, suggest
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of a command; see ``bayescfx explain --help``."""
-
-    model: str | None = None
-    data: str | None = None
-    query: str | None = None
-    queries: str | None = None
-    target: str | None = None
-    label: str | None = None
-    output: str | None = None
-    budget: int = 100
-    n: int = 1
-    tolerance: float = 0.05
-    timeout: float | None = None
-    seed: int = 0
-    method: str = "bayes-cfx"
-    on_fault: str = "raise"
-    evaluations: str | None = None
-    drop: tuple[str, ...] = ()
-    batch: int = 1000
-    http_timeout: float = 30.0
-    retries: int = 4
-    header: tuple[str, ...] = ()
-    trust: tuple[str, ...] = ()
-    trust_pickle: bool = False
-    features: Mapping[str, Any] = field(default_factory=dict)
-    space: Mapping[str, Any] = field(default_factory=dict)
+class Settings(Namespace):
+    """The options of a command by their names in a settings file, and `space`: verbs and wishes."""
 
     def need(self, *names: str) -> None:
         """Raise unless these options are given."""
@@ -57,148 +31,95 @@ class Settings:
                 )
 
 
-#: The verbs of a space: what each holds, in the order in which they are applied.
-VERBS: dict[str, str] = {
-    "groups": "table",
-    "fix": "names",
-    "allow": "names",
-    "only_up": "names",
-    "only_down": "names",
-    "between": "table",
-    "move": "table",
-    "require": "texts",
-    "derive": "table",
-    "together": "lists",
-    "max_changes": "number",
-    "near_data": "switch",
-    "cost": "table",
-}
-
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "table": ((dict,), "a table"),
-    "names": ((list,), "a list of names"),
-    "texts": ((list,), "a list of texts"),
-    "lists": ((list,), "a list of lists of names"),
-    "number": ((int,), "a whole number"),
-    "switch": ((bool, dict), "true or a table"),
-    "str": ((str,), "a text"),
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "tuple": ((list,), "a list"),
-}
-
-_PATHS = ("data", "queries", "evaluations")
-_NOT_IN_FILES = {
-    "trust": "it decides what code runs",
-    "trust_pickle": "it decides what code runs",
-}
+def _known() -> tuple[dict[str, Option], dict[str, Option]]:
+    """Return what may be set, by its names: options, and verbs of the space."""
+    own = [*COMMANDS["explain"].own, *COMMANDS["explain-many"].own]
+    _, *options = [*OPTIONS["model and data"], *own, *OPTIONS["question and search"]]
+    verbs = {option.key: option for option in OPTIONS["what may change"]}
+    only_in_files = {verb: Option(f"{verb}  table  -  -") for verb in VERBS}
+    return {option.key: option for option in options}, {**only_in_files, **verbs}
 
 
 def gather(given: Namespace) -> Settings:
-    """Return the settings that the command line and its settings file give together.
+    """Return the settings that the command line and its settings file give together."""
+    said = vars(given)
+    known, verbs = _known()
+    settings: dict[str, Any] = {key: option.default for key, option in known.items()}
+    settings |= read_settings(Path(said["settings"])) if said.get("settings") else {}
+    settings |= _said(known, said, settings)
+    wishes = settings.get("space", {})
+    return Settings(**settings | {"space": wishes | _said(verbs, said, wishes)})
 
-    Raises
-    ------
-    SettingsError
-        If the file can't be read, or has unknown names or wrong types.
+
+def _said(
+    known: Mapping[str, Option], given: Mapping[str, Any], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the command line says.
+
+    Tables grow, and so do the lists of a space; other values are replaced.
     """
-    options = vars(given)
-    path = options.get("settings")
-    settings = Settings() if path is None else read_settings(Path(path))
-    known = {f.name for f in fields(Settings)} - {"features", "space"}
-    said = {name: value for name, value in options.items() if name in known and value is not None}
-    kinds = dict(_assignment("--kind", text) for text in options.get("kind") or ())
-    said["features"] = {**settings.features, **kinds}
-    said["space"] = _merged(settings.space, _said_of_space(options))
-    return replace(settings, **said)
-
-
-def read_settings(path: Path) -> Settings:
-    """Return the settings in a TOML file; paths in it are relative to it."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(
-            f"the settings file {str(path)!r} can't be read: {error.strerror}. Correct the path."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"the settings file {str(path)!r} must be TOML; got {error}. Correct that place."
-        ) from error
-    kinds = {f.name: str(f.type).split(" ")[0].partition("[")[0] for f in fields(Settings)}
     found: dict[str, Any] = {}
-    for name, value in content.items():
-        if name in _NOT_IN_FILES:
-            raise SettingsError(
-                f"{name!r} must not be in a settings file, because {_NOT_IN_FILES[name]}. Give it "
-                "on the command line."
-            )
-        if name not in kinds:
-            raise SettingsError(
-                f"{str(path)!r} has an unknown name {name!r}.{suggest(name, kinds)} Known: "
-                f"{', '.join(n for n in kinds if n not in _NOT_IN_FILES)}."
-            )
-        kind = "table" if name in ("features", "space") else kinds[name]
-        _check(f"{name!r} in {str(path)!r}", kind, value)
-        found[name] = tuple(value) if kind == "tuple" else value
-    _check_space(found.get("space", {}), path)
-    for name in _PATHS:
-        if name in found:
-            found[name] = str(path.parent / found[name])
-    if "model" in found and (path.parent / found["model"]).is_file():
-        found["model"] = str(path.parent / found["model"])
-    return Settings(**found)
-
-
-def _check(what: str, kind: str, value: object) -> None:
-    types, words = _TYPES[kind]
-    wrong_bool = isinstance(value, bool) and bool not in types
-    if wrong_bool or not isinstance(value, types):
-        raise SettingsError(f"{what} must be {words}; got {value!r}.")
-
-
-def _check_space(space: Mapping[str, Any], path: Path) -> None:
-    for verb, value in space.items():
-        if verb not in VERBS:
-            raise SettingsError(
-                f"[space] in {str(path)!r} has an unknown name {verb!r}.{suggest(verb, VERBS)} "
-                f"Known: {', '.join(VERBS)}."
-            )
-        _check(f"'space.{verb}' in {str(path)!r}", VERBS[verb], value)
-
-
-def _said_of_space(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the command line says about the space, in the form of the file."""
-    found: dict[str, Any] = {}
-    for verb, kind in VERBS.items():
-        value = options.get(verb)
+    for key, option in known.items():
+        value, old = given.get(key), before.get(key)
         if value is None:
             continue
-        if kind == "table":
-            flag = f"--{verb.removesuffix('s')}"
-            found[verb] = dict(_assignment(flag, text) for text in value)
-        else:
-            found[verb] = value
+        if option.kind == "table":
+            value = {**(old or {}), **dict(_assignment(option.flag, text) for text in value)}
+        elif option.kind in ("names", "texts", "lists"):
+            value = [*(old or ()), *value]
+        found[key] = value
     return found
 
 
 def _assignment(flag: str, text: str) -> tuple[str, str]:
     """Return name and value of ``name=value``."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and name and value):
         raise SettingsError(f"{flag} must be like name=value; got {text!r}.")
-    return name.strip(), value.strip()
+    return name, value
 
 
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two descriptions of a space together: lists and tables grow, numbers are replaced."""
-    merged = dict(first)
-    for verb, value in second.items():
-        old = merged.get(verb)
-        if isinstance(old, list) and isinstance(value, list):
-            merged[verb] = [*old, *value]
-        elif isinstance(old, dict) and isinstance(value, dict):
-            merged[verb] = {**old, **value}
-        else:
-            merged[verb] = value
-    return merged
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings in a TOML file; paths in it are relative to it."""
+    file = str(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"the settings file {file!r} can't be read: {error.strerror}. Correct the path."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"the settings file {file!r} must be TOML; got {error}. Correct that place."
+        ) from error
+    known, verbs = _known()
+    for name in ("trust", "trust_pickle"):
+        del known[name]
+        if name in content:
+            raise SettingsError(
+                f"{name!r} must not be in a settings file, because it decides what code runs. "
+                "Give it on the command line."
+            )
+    _check(content, known | {"space": Option("space  table  -  -")}, file)
+    _check(content.get("space", {}), verbs, file, "space.")
+    for name, value in content.items():
+        beside = path.parent / value if isinstance(value, str) else path
+        there = name == "model" and beside.is_file()
+        if there or (name in known and known[name].kind == "path"):
+            content[name] = str(beside)
+    return content
+
+
+def _check(
+    content: Mapping[str, Any], known: Mapping[str, Option], file: str, of: str = ""
+) -> None:
+    """Raise unless every name is known and its value of the type that its kind asks for."""
+    for name, value in content.items():
+        if name not in known:
+            raise SettingsError(
+                f"{'[space] in ' if of else ''}{file!r} has an unknown name {name!r}."
+                f"{suggest(name, known)} Known: {', '.join(known)}."
+            )
+        _, types, words = KINDS[known[name].kind]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise SettingsError(f"{of + name!r} in {file!r} must be {words}; got {value!r}.")

@@ -4,58 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeAlias
 
+from bayescfx.cli.arguments import SYNTAX
 from bayescfx.errors import TargetError
-from bayescfx.potentials.targets import (
-    at_least,
-    at_most,
-    between,
-    change,
-    decrease,
-    increase,
-    reach,
-)
+from bayescfx.potentials import targets
 from bayescfx.potentials.wishes import Target
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-
-SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
-
-_Maker: TypeAlias = Callable[[re.Match[str]], Target]
-
-
-def _shift(kind: Callable[..., Target]) -> _Maker:
-    """Return what makes a relative target of an amount that may be in percent."""
-
-    def make(match: re.Match[str]) -> Target:
-        amount = float(match["amount"])
-        return kind(percent=amount) if match["percent"] else kind(by=amount)
-
-    return make
-
-
-_AMOUNT = rf"\s*(?P<amount>{_PLAIN})\s*(?P<percent>%|percent)?"
-_PAIR = rf"(?P<low>{_NUMBER})\s*%s\s*(?P<high>{_NUMBER})"
-
-
-def _pair(match: re.Match[str]) -> Target:
-    return between(float(match["low"]), float(match["high"]))
-
-
-_PATTERNS: tuple[tuple[str, _Maker], ...] = (
-    (rf"(?:>=|=>|≥|>|at least)\s*(?P<value>{_NUMBER})", lambda m: at_least(float(m["value"]))),
-    (rf"(?:<=|=<|≤|<|at most)\s*(?P<value>{_NUMBER})", lambda m: at_most(float(m["value"]))),
-    (rf"(?:±|\+/-|\+-)\s*{_AMOUNT}", _shift(change)),
-    (rf"\+{_AMOUNT}", _shift(increase)),
-    (rf"[-−]{_AMOUNT}", _shift(decrease)),
-    (rf"\[\s*{_PAIR % '[,;:]'}\s*\]", _pair),
-    (_PAIR % r"(?:\.\.|…|:|to)", _pair),
-    (rf"between\s+{_PAIR % 'and'}", _pair),
-    (rf"(?:==?|reach)\s*(?P<value>{_NUMBER})", lambda m: reach(float(m["value"]))),
-    (rf"(?P<value>{_PLAIN})", lambda m: reach(float(m["value"]))),
-)
+#: What a text may look like; N is a number, P one without sign, A an amount, maybe in percent.
+FORMS: dict[str, Callable[..., Target]] = {
+    "(?:>=|=>|≥|>|at least) N": targets.at_least,
+    "(?:<=|=<|≤|<|at most) N": targets.at_most,
+    r"(?:±|\+/-|\+-) A": targets.change,
+    r"\+ A": targets.increase,
+    "[-−] A": targets.decrease,
+    r"\[ N [,;:] N \]": targets.between,
+    r"N (?:\.\.|…|:|to) N": targets.between,
+    r"between\s+N and N": targets.between,
+    "(?:==?|reach) N": targets.reach,
+    "P": targets.reach,
+}
 
 
 def parse_target(text: str) -> Target:
@@ -64,30 +31,21 @@ def parse_target(text: str) -> Target:
     A sign makes a number relative to f(query): ``"-15"`` asks for 15 less. For an output of
     minus fifteen write ``"= -15"``.
 
-    Parameters
-    ----------
-    text : str
-        ``">= 150"``, ``"<= 0.3"``, ``"+20%"``, ``"-15"``, ``"±10%"``, ``"[140, 160]"``,
-        ``"140..160"``, ``"150"`` or ``"= -15"``.
-
-    Returns
-    -------
-    Target
-        The target.
-
-    Raises
-    ------
-    TargetError
-        If the text is none of these.
-
-    Examples
-    --------
     >>> parse_target(">= 150"), parse_target("-15%"), parse_target("150")
     (Range(low=150.0, high=inf), Shift(kind='decrease', by=None, percent=15.0), Reach(value=150.0))
     """
-    wish = " ".join(text.lower().split())
-    for pattern, make in _PATTERNS:
-        match = re.fullmatch(pattern, wish)
+    plain = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+    parts = {
+        " ": r"\s*",
+        "N": f"([+-]?{plain})",
+        "P": f"({plain})",
+        "A": rf"({plain})\s*(%|percent)?",
+    }
+    for form, make in FORMS.items():
+        pattern = "".join(parts.get(letter, letter) for letter in form)
+        match = re.fullmatch(pattern, " ".join(text.lower().split()))
+        if match and "A" in form:
+            return make(**{"percent" if match[2] else "by": float(match[1])})
         if match:
-            return make(match)
+            return make(*map(float, match.groups()))
     raise TargetError(f"the target must be like {SYNTAX}; got {text!r}.")

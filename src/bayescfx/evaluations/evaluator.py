@@ -84,14 +84,6 @@ class Evaluator:
     alone. No model call starts after the `deadline`. Where the model fails, `on_fault` says to
     raise, with ``.evaluations`` attached to the error, or to skip: the row's output is nan, and it
     is never asked for again.
-
-    >>> from bayescfx.features import Real
-    >>> from bayescfx.space.space import Space
-    >>> region = Space({"a": Real(0, 1)}).around({"a": 0.5})
-    >>> model = Model(lambda rows: 2 * rows["a"])
-    >>> account = Evaluator(model, region.schema, Evaluations()).account(region, budget=10)
-    >>> account.evaluate(np.array([[0.5], [0.25], [0.5]])), account.spent
-    (array([1. , 0.5, 1. ]), 2)
     """
 
     def __init__(

@@ -1,9 +1,4 @@
-"""Models behind HTTP: MLflow's scoring protocol and the Open Inference Protocol v2.
-
-An :class:`Endpoint` is a function of rows like any other model. It sends rows in batches, waits
-and asks again when the server is busy or out of reach for a moment, and says what is wrong when
-the answer is not one number per row.
-"""
+"""Models behind HTTP: MLflow's scoring protocol and the Open Inference Protocol v2."""
 
 from __future__ import annotations
 
@@ -22,13 +17,14 @@ from numpy.typing import NDArray
 from bayescfx.errors import MissingExtraError, ModelError
 from bayescfx.io.protocols import Mlflow, OpenInference, Protocol
 
-_BUSY = frozenset({408, 425, 429, 502, 503, 504})
-_LONGEST_PAUSE = 8.0
-_SHOWN = 300
-
 
 class EndpointError(ModelError):
-    """A model behind HTTP does not answer, or not as agreed."""
+    """A model behind HTTP does not answer, or not as agreed; or its settings are not usable."""
+
+
+def _check(name: str, value: object, good: bool, must: str) -> None:
+    if not good:
+        raise EndpointError(f"`{name}` must be {must}; got {value!r}.", parameter=name)
 
 
 @dataclass(frozen=True)
@@ -52,12 +48,10 @@ class Patience:
     pause: float = 0.25
 
     def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise ValueError(f"`timeout` must be seconds > 0; got {self.timeout!r}.")
-        if self.retries < 0:
-            raise ValueError(f"`retries` must be at least 0; got {self.retries!r}.")
+        _check("timeout", self.timeout, self.timeout > 0, "seconds > 0")
+        _check("retries", self.retries, self.retries >= 0, "at least 0")
 
-    def before(self, attempt: int, wished: float | None = None) -> float:
+    def before(self, attempt: int, wished: float = 0.0) -> float:
         """Return the seconds to wait before an attempt, counted from 1 for the first repeat.
 
         Examples
@@ -65,13 +59,15 @@ class Patience:
         >>> [Patience().before(k) for k in (1, 2, 3)]
         [0.25, 0.5, 1.0]
         """
-        waited = self.pause * 2.0 ** (attempt - 1)
-        return min(_LONGEST_PAUSE, max(waited, wished or 0.0))
+        return min(8.0, max(self.pause * 2.0 ** (attempt - 1), wished))
 
 
 @dataclass(frozen=True, eq=False)
 class Endpoint:
     """A model behind HTTP as a function of rows.
+
+    It sends rows in batches, waits and asks again when the server is busy or out of reach for a
+    moment, and says what is wrong when the answer is not one number per row.
 
     Parameters
     ----------
@@ -112,17 +108,15 @@ class Endpoint:
             raise EndpointError(
                 f"`url` must be like http://host:port/invocations; got {self.url!r}."
             )
-        if self.batch < 1:
-            raise ValueError(f"`batch` must be at least 1; got {self.batch!r}.")
-        httpx = _httpx()
-        client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
+        _check("batch", self.batch, self.batch >= 1, "at least 1")
+        client = _httpx().Client(timeout=self.patience.timeout, headers=dict(self.headers))
         protocol = OpenInference if "/v2/models/" in parts.path else Mlflow
         weakref.finalize(self, client.close)
         object.__setattr__(self, "_client", client)
         object.__setattr__(self, "protocol", protocol.of(self.url, self.output))
 
     def __call__(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
-        """Return one number per row.
+        """Return one number per row, shape (n,).
 
         Raises
         ------
@@ -145,64 +139,65 @@ class Endpoint:
         """Return the protocol after what the server says about the model, asked once."""
         protocol = self.protocol
         if protocol.about is not None:
-            answer = self._send("GET", protocol.about, None)
-            told = self._json(answer) if answer.status_code == 200 else {}
-            protocol = protocol.told(told)
+            code, content = self._send("GET", protocol.about, None)
+            protocol = protocol.told(_checked(content, protocol.about) if code == 200 else {})
             object.__setattr__(self, "protocol", protocol)
         return protocol
 
     def _ask(self, protocol: Protocol, rows: Any) -> NDArray[np.float64]:
-        answer = self._send("POST", protocol.url, protocol.request(rows))
-        if answer.status_code != 200:
+        code, content = self._send("POST", protocol.url, protocol.request(rows))
+        if code != 200:
+            what = "refused the rows" if code < 500 else "failed"
+            advice = "Send the columns that it takes" if code < 500 else "Look at the server's log"
             raise EndpointError(
-                f"the model at {protocol.url} refused the rows ({answer.status_code}): "
-                f"{_reason(answer)}. Send the columns that it takes."
-                if answer.status_code < 500
-                else f"the model at {protocol.url} failed ({answer.status_code}): "
-                f"{_reason(answer)}. Look at the server's log."
+                f"the model at {protocol.url} {what} ({code}): {_short(content)}. {advice}."
             )
-        content = self._json(answer)
         try:
-            return protocol.outputs(content, len(rows))
+            return protocol.outputs(_checked(content, protocol.url), len(rows))
+        except EndpointError:
+            raise
         except ModelError as error:
             raise EndpointError(f"the model at {protocol.url} {error}") from error
 
-    def _json(self, answer: Any) -> Any:
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise EndpointError(
-                f"the model at {answer.url} must answer in JSON; got {_shorten(answer.text)!r}. "
-                "Check the address."
-            ) from error
+    def _send(self, verb: str, url: str, body: Any) -> tuple[int, Any]:
+        """Return status and content of the answer, asking again while the server is busy or away.
 
-    def _send(self, verb: str, url: str, body: Any) -> Any:
-        """Return the server's answer, asking again while it is busy or out of reach."""
-        attempt, wait = 0, 0.0
+        Content that is not JSON is text.
+        """
+        httpx, attempt = _httpx(), 0
         while True:
-            answer, fault = self._try(verb, url, body)
-            if answer is not None and answer.status_code not in _BUSY:
-                return answer
+            answer, fault, wished = None, "", "0"
+            try:
+                answer = self._client.request(verb, url, json=body)
+                wished = answer.headers.get("Retry-After", "0")  # seconds, or a date
+            except httpx.TimeoutException:
+                fault = f"no answer within {self.patience.timeout:g} s"
+            except httpx.TransportError as error:
+                fault = str(error) or type(error).__name__
             attempt += 1
-            if attempt > self.patience.retries:
-                if answer is not None:
-                    return answer
+            busy = answer is None or answer.status_code in (408, 425, 429, 502, 503, 504)
+            if busy and attempt <= self.patience.retries:
+                seconds = float(wished) if wished.isdecimal() else 0.0
+                self.sleep(self.patience.before(attempt, seconds))
+            elif answer is None:
                 raise EndpointError(
-                    f"the model at {url} does not answer: {fault} "
-                    f"({attempt} attempts). Start the server, or correct the address."
+                    f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
+                    "server, or correct the address."
                 )
-            wait = self.patience.before(attempt, _wished(answer))
-            self.sleep(wait)
+            else:
+                try:
+                    return answer.status_code, answer.json()
+                except ValueError:
+                    return answer.status_code, answer.text
 
-    def _try(self, verb: str, url: str, body: Any) -> tuple[Any, str]:
-        """Return the answer, or None and what went wrong."""
-        httpx = _httpx()
-        try:
-            return self._client.request(verb, url, json=body), ""
-        except httpx.TimeoutException:
-            return None, f"no answer within {self.patience.timeout:g} s"
-        except httpx.TransportError as error:
-            return None, str(error) or type(error).__name__
+
+def _checked(content: Any, url: str) -> Any:
+    """Return the content of an answer unless it is not JSON."""
+    if isinstance(content, str):
+        raise EndpointError(
+            f"the model at {url} must answer in JSON; got {_short(content)!r}. Check the address."
+        )
+    return content
 
 
 def _httpx() -> Any:
@@ -214,28 +209,9 @@ def _httpx() -> Any:
         ) from error
 
 
-def _wished(answer: Any) -> float | None:
-    """Return the seconds after which a busy server wants to be asked again."""
-    try:
-        return float(answer.headers["Retry-After"])
-    except (AttributeError, KeyError, ValueError):
-        return None
-
-
-def _reason(answer: Any) -> str:
-    """Return what a server says is wrong."""
-    try:
-        content = answer.json()
-    except ValueError:
-        return _shorten(answer.text)
-    if isinstance(content, dict):
-        for key in ("message", "error", "detail"):
-            if isinstance(content.get(key), str):
-                return _shorten(content[key])
-    return _shorten(answer.text)
-
-
-def _shorten(text: str) -> str:
-    """Return both ends of a text: servers put the rows first and the reason last."""
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} … {line[-_SHOWN // 2 :]}"
+def _short(content: Any) -> str:
+    """Return what a server says in one line: both ends, since the reason may come last."""
+    said = content if isinstance(content, dict) else {}
+    told = [said[k] for k in ("message", "error", "detail") if isinstance(said.get(k), str)]
+    line = " ".join(str(told[0] if told else content).split()).rstrip(".")
+    return line if len(line) <= 300 else f"{line[:150]} … {line[-150:]}"

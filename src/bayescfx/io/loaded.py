@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,21 @@ from bayescfx.errors import ModelError, suggest
 from bayescfx.model.classifiers import as_classifier, probability
 from bayescfx.model.columns import same_name
 
-_SHOWN = 12
+
+@dataclass(frozen=True)
+class Trust:
+    """What a file may do when it is loaded.
+
+    Parameters
+    ----------
+    pickle : bool, default False
+        Whether ``.joblib`` and ``.pkl`` files, which can run any code, are loaded.
+    types : tuple of str
+        Full names of classes that a ``.skops`` file may hold beside those known as harmless.
+    """
+
+    pickle: bool = False
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,13 +58,30 @@ class Loaded:
     array: bool = False
     labels: tuple[Any, ...] = ()
 
+    @classmethod
+    def of(cls, model: Any, known: Mapping[str, Any] | None = None) -> Loaded:
+        """Return a model with what its attributes tell, and what is known besides."""
+        columns, width = _names(model), getattr(model, "n_features_in_", None)
+        for ask in ("num_feature", "num_features"):  # of boosters
+            if width is None and callable(getattr(model, ask, None)):
+                width = int(getattr(model, ask)())
+        labels = getattr(as_classifier(model), "classes_", ())
+        if np.ndim(labels) != 1:
+            raise ModelError(
+                "the model must predict one label; it predicts several. Pass "
+                "package.module:function."
+            )
+        booster = type(model).__name__ in ("Booster", "CatBoost")
+        told: dict[str, Any] = {
+            "columns": columns,
+            "width": width,
+            "array": columns is None and width is not None and not booster,
+            "labels": tuple(np.asarray(labels, dtype=object).tolist()),
+        }
+        return cls(model, **{**told, **(known or {})})
+
     def select(self, columns: Sequence[Any]) -> list[Any]:
         """Return the columns of a table that the model takes, in its order.
-
-        Parameters
-        ----------
-        columns : sequence
-            The table's columns.
 
         Raises
         ------
@@ -62,32 +94,23 @@ class Loaded:
         >>> Loaded(None, columns=("bmi", "age")).select(["age", "bmi", "y"])
         ['bmi', 'age']
         """
-        if self.columns is not None:
-            return self._named(self.columns, columns)
-        if self.width is not None and self.width != len(columns):
-            listed = ", ".join(str(c) for c in columns[:_SHOWN])
-            advice = (
-                "Leave out those it was not trained on, with --drop."
-                if len(columns) > self.width
-                else ""
-            )
-            raise ModelError(
-                f"the data must have the {self.width} columns that the model takes; got "
-                f"{len(columns)}: {listed}. {advice}".rstrip()
-            )
-        return list(columns)
-
-    @staticmethod
-    def _named(wanted: Sequence[str], columns: Sequence[Any]) -> list[Any]:
-        exact = {str(c): c for c in columns}
-        loose = {same_name(c): c for c in columns}
-        found = [exact.get(name, loose.get(same_name(name))) for name in wanted]
-        missing = [name for name, column in zip(wanted, found, strict=True) if column is None]
+        if self.columns is None:
+            if self.width is not None and self.width != len(columns):
+                raise ModelError(
+                    f"the data must have the {self.width} columns that the model takes; got "
+                    f"{len(columns)}: {', '.join(str(c) for c in columns[:12])}.",
+                    parameter="columns",
+                    advice="Leave out those it was not trained on." * (len(columns) > self.width),
+                )
+            return list(columns)
+        known = {same_name(c): c for c in columns} | {str(c): c for c in columns}
+        found = [known.get(name, known.get(same_name(name))) for name in self.columns]
+        missing = [name for name, c in zip(self.columns, found, strict=True) if c is None]
         if missing:
-            shown = ", ".join(map(repr, missing[:_SHOWN]))
             raise ModelError(
-                f"the data must have every column that the model takes; missing: {shown}."
-                f"{suggest(missing[0], columns)} Rename or add the column."
+                "the data must have every column that the model takes; missing: "
+                f"{', '.join(map(repr, missing[:12]))}.{suggest(missing[0], columns)} Rename or "
+                "add the column."
             )
         return found
 
@@ -104,28 +127,40 @@ class Loaded:
         ModelError
             If there is no such label, or there are more than two and none is named.
         """
-        if not self.labels:
-            if label is not None:
-                raise ModelError(
-                    f"the label {label!r} must be one of a classifier's; this model is none. "
-                    "Leave it out."
-                )
-            return _Matrix(self.model) if self.array else self.model
         by_text = {str(known): known for known in self.labels}
-        if label is None and len(by_text) > 2:
+        if not by_text and label is None:
+            return _Matrix(self.model) if self.array else self.model
+        if not by_text:
             raise ModelError(
-                f"the label must be one of {', '.join(by_text)}; got none. Name one with --label."
+                f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
+                "out."
             )
-        if label is not None and label not in by_text:
+        if (label is None and len(by_text) > 2) or (label is not None and label not in by_text):
             raise ModelError(
-                f"the label must be one of {', '.join(by_text)}; got {label!r}."
-                f"{suggest(label, by_text)} Correct --label."
+                f"the label must be one of {', '.join(by_text)}; got "
+                + ("none." if label is None else f"{label!r}.{suggest(label, by_text)}"),
+                parameter="label",
+                advice="Name one with `label`." if label is None else "Correct `label`.",
             )
         model = as_classifier(self.model)
+        chosen = None if label is None else by_text[label]
         if not hasattr(model, "predict_proba"):
-            return _Decision(model, by_text[label] if label else None, self.array)
-        chosen = probability(model, None if label is None else by_text[label])
-        return replace(chosen, predict=_Matrix(chosen.predict)) if self.array else chosen
+            return _Decision(model, chosen, self.array)
+        score = probability(model, chosen)
+        return replace(score, predict=_Matrix(score.predict)) if self.array else score
+
+
+def _names(model: object) -> tuple[str, ...] | None:
+    """Return the names of the columns a model was trained on, if it knows any."""
+    for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
+        with contextlib.suppress(Exception):  # pipelines raise where they know nothing
+            found = getattr(model, attribute)
+            names = tuple(map(str, found() if callable(found) else found))
+            made_up = [
+                tuple(f"{p}{k}" for k in range(len(names))) for p in ("Column_", "f", "x", "")
+            ]
+            return None if names in made_up else names
+    return None
 
 
 @dataclass(frozen=True, slots=True)

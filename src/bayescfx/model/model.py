@@ -30,11 +30,7 @@ Link: TypeAlias = Literal["logit"]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The model f as a checked function of rows; made by :func:`as_model`.
-
-    >>> Model(lambda X: X[:, 0] * 2)(np.array([[1.0], [3.0]]))
-    array([2., 6.])
-    """
+    """The model f as a checked function of rows; made by :func:`as_model`."""
 
     predict: Predict  # rows to numbers: (n,), (n, 1), a list or a Series
     link: Link | None = None  # the scale on which a surrogate sees the outputs; None: their own

@@ -193,7 +193,7 @@ def project_linear(
     boxed = np.zeros_like(X)
     moving = mobility > 0
     for _ in range(rounds):
-        last = Z
+        last, before = Z, memory.copy()
         for r, (a, bound) in enumerate(zip(A, b, strict=True)):
             Y = Z + memory[r]
             over = np.maximum(Y @ a - (bound - size[r]), 0.0) * steps[:, r]
@@ -202,9 +202,9 @@ def project_linear(
         Y = Z + boxed
         Z = np.where(moving, np.clip(Y, box[0], box[1]), X)
         boxed = np.where(moving, Y - Z, 0.0)
-        # allowed is not yet nearest: go on while the rows still move
-        still = (np.abs(Z - last) <= 1e-6 * mobility).all()
-        if still and not (violation(Z, A, b) > 0).any():
+        # allowed is not yet nearest: go on while rows move, or corrections that may move them later
+        moved = np.maximum(np.abs(Z - last), np.abs(memory - before).max(axis=0, initial=0.0))
+        if (moved <= 1e-6 * mobility).all() and not (violation(Z, A, b) > 0).any():
             break
     return Z
 

@@ -91,7 +91,7 @@ class Schema:
             return self.position(f"x{name}")
         known = ", ".join(str(n) for n in self.names[:12]) + (", …" if len(self.names) > 12 else "")
         raise SpaceError(
-            f"`space` has no feature {name!r}.{suggest(name, self.names)} Features: {known}."
+            f"there is no feature {name!r}.{suggest(name, self.names)} Features: {known}."
         )
 
     # ── rows to codes ──

@@ -36,7 +36,7 @@ def max_changes(space: Space, k: int) -> Space:
     """Return the space in which at most `k` features change (the paper's l0 bound)."""
     given: object = k
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise SpaceError(f"`k` must be a whole number >= 1; got {k!r}.")
+        raise SpaceError(f"`k` must be a whole number >= 1; got {k!r}.", parameter="k")
     old = [rule for rule in space.rules if rule.most_changes is not None]
     least = min([int(k), *(rule.most_changes or k for rule in old)])
     return space.adding(MaxChanges(least), instead_of=old)

@@ -64,15 +64,12 @@ class Metric:
         total = np.zeros((len(X), len(Y)))
         missing = np.isnan(X).any(axis=0) | np.isnan(Y).any(axis=0)
         straight, levels = self.straight & ~missing, self.categorical & ~missing
+        cdist = scipy.spatial.distance.cdist
         if straight.any():
             unit = self.scale[straight]
-            total += scipy.spatial.distance.cdist(
-                X[:, straight] / unit, Y[:, straight] / unit, "cityblock"
-            )
+            total += cdist(X[:, straight] / unit, Y[:, straight] / unit, "cityblock")
         if levels.any():
-            total += (
-                scipy.spatial.distance.cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
-            )
+            total += cdist(X[:, levels], Y[:, levels], "hamming") * levels.sum()
         rest = np.flatnonzero(~straight & ~levels)
         part = self.only(rest)
         for i, x in enumerate(X if len(rest) else ()):

@@ -1,0 +1,130 @@
+"""Options: what is wrong with them is one line; help is quick."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+import bayescfx as cfx
+from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Command, parse
+from bayescfx.cli.console import Console
+from bayescfx.cli.spaces import VERBS
+from bayescfx.io.loaders import LOADERS
+from bayescfx.search.methods import METHODS
+from tests.cli.shell import Shell
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--target", "abc"), "the target must be like '>= 150', '<= 0.3', '+20%'"),
+        (("--target", "[160, 140]"), "`low` must not exceed `high`; got 160 and 140. Swap them."),
+        (("--fix", "agee"), "error: there is no feature 'agee'. Did you mean 'age'?"),
+        (("--between", "bmi"), "--between must be like name=value; got 'bmi'."),
+        (("--between", "bmi=a:b"), "limits of 'bmi' must be numbers like 18:32; got 'a'."),
+        (("--between", "bmi=3"), "limits of 'bmi' must be like low:high; got '3'."),
+        (("--between", "sex=x"), "'sex' has no level 'x'."),
+        (("--move", "sex=-1:1"), "error: --move needs an order, but 'sex' is Categorical."),
+        (("--require", "bmi <"), "a rule must be a comparison"),
+        (("--kind", "bmi"), "--kind must be like name=value; got 'bmi'."),
+        (("--drop", "bm"), "--drop must name columns of the data; got 'bm'."),
+        (("--budget", "0"), "error: --budget must be a whole number of at least 1; got 0."),
+        (("--budget", "x"), "argument --budget: invalid int value: 'x'. See bayescfx explain --h"),
+        (("--tolerance", "2"), "error: --tolerance must be at least 0 and less than 1; got 2.0."),
+        (("--timeout", "-1"), "--timeout must be seconds >= 0; got -1.0."),
+        (("--method", "magic"), "error: --method must be one of 'bayes-cfx', 'bayes'"),
+        (("--max-changes", "0"), "error: --max-changes must be a whole number >= 1; got 0."),
+        (("-n", "0"), "error: -n must be a whole number of at least 1; got 0."),
+        (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),
+        (("--label", "x"), "the label 'x' must be one of a classifier's; this model is none."),
+        (("--out", "a.xyz"), "--out must end in .json, .csv, .html, .png, .svg, .pdf; got 'a.xyz'"),
+        (("--out", "no/a.csv"), "--out 'no/a.csv' can't be written: no such folder."),
+        (("--header", "x"), "--header must be like 'Name: value'; got 'x'."),
+        (("--derive", "bmi=math:pi"), "derive 'bmi' must be a function of rows; got 'math:pi'."),
+        (("--http-timeout", "0"), "error: --http-timeout must be seconds > 0; got 0.0."),
+        (("--nonsense",), "unrecognized arguments: --nonsense. See bayescfx --help."),
+    ],
+)
+def test_bad_options_are_one_line(words: tuple[str, ...], message: str, shell: Shell) -> None:
+    base = ("explain", "--model", "m.txt", "--data", "X.csv", "--query", "3", "--target", "150")
+    assert message in shell.fails(*base, *words)
+
+
+def test_without_a_command_help_is_shown(shell: Shell) -> None:
+    ran = shell()
+    assert ran.code == 2
+    assert "explain-many" in ran.err
+    assert "exit codes:" in ran.err
+    ran = shell("--version")
+    assert (ran.code, ran.out) == (0, f"bayescfx {cfx.__version__}\n")
+    assert "invalid choice: 'foo'" in shell.fails("foo")
+
+
+def test_a_target_with_a_minus_is_no_option() -> None:
+    assert parse(["explain", "--target", "-15%", "--budget", "3"]).target == "-15%"
+    assert parse(["explain", "--target=-15"]).target == "-15"
+
+
+def shout(options: Namespace, console: Console) -> int:
+    """Say a word louder."""
+    console.answer(options.word.upper() * (options.times or 1))
+    return 0
+
+
+def test_a_new_command_is_a_function_and_a_line(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = """
+        word     text   -  what to say
+        --times  whole  N  how often
+    """
+    command = Command(f"{__name__}:shout", "say it", "Say a word louder.", own)
+    monkeypatch.setitem(COMMANDS, "shout", command)
+    assert shell("shout", "hey", "--times", "2").out == "HEYHEY\n"
+    assert "shout say it" in " ".join(shell("--help").out.split())
+    assert "Say a word louder." in shell("shout", "--help").out
+    assert "--times: invalid int value: 'x'. See bayescfx shout --help." in shell.fails(
+        "shout", "hey", "--times", "x"
+    )
+
+
+def test_help_names_every_search_and_every_kind_of_file(shell: Shell) -> None:
+    told = " ".join(shell("explain", "--help").out.split())
+    assert f"{', '.join(METHODS)} (default: bayes-cfx)" in told
+    assert f"a file ({', '.join(LOADERS)}), http" in told
+
+
+def test_every_option_has_a_kind_and_every_kind_is_used() -> None:
+    commands = [option for command in COMMANDS.values() for option in command.own]
+    options = [*commands, *(option for group in OPTIONS.values() for option in group)]
+    assert {option.kind for option in options} | {"files"} == set(KINDS)
+    assert set(VERBS) - {"cost"} == {option.key for option in OPTIONS["what may change"]}
+
+
+QUICK = """
+import sys
+from bayescfx.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print(sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
+print(sorted({"dataclasses", "inspect", "shutil", "difflib", "pathlib"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("words", [("--help",), ("explain", "--help"), ("--version",)])
+def test_help_loads_nothing_but_itself(words: tuple[str, ...]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", QUICK, *words],  # without what the environment loads
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(cfx.__file__).parents[1])},
+    )
+    assert run.stdout.splitlines()[-2:] == ["['__main__', 'bayescfx']", "[]"]

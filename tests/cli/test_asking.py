@@ -1,0 +1,198 @@
+"""A model is loaded and asked, block by block; one that fails leaves the best so far."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from tests.cli.shell import FUNCTIONS, MANY, Shell
+from tests.people import people
+from tests.servers import Scoring, serving
+
+
+def test_blocks_of_queries_learn_from_each_other(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
+    people()[0].iloc[[3, 4, 3, 4, 5]].to_csv(shell.folder / "twice.csv", index=False)
+    words = ("--queries", "twice.csv", "--target", ">= 10", "--quiet")
+    ran = shell(*MANY, *words, "--json", "--out", "twice.json")
+    assert [a["n_evaluations"] for a in ran.content["answers"]] == [1, 1, 0, 0, 1]
+    text = (shell.folder / "twice.json").read_text()
+    assert len(json.loads(text)["evaluations"]) == 1
+    assert len(cfx.Explanations.from_json(text)) == 5
+
+
+def test_blocks_are_those_of_python_called_for_one_after_another(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
+    X, _ = people()
+    X.head(4).to_csv(shell.folder / "four.csv", index=False)
+    words = ("--queries", "four.csv", "--target", "+10%", "--budget", "6", "--json", "--quiet")
+    ran = shell(*MANY, *words)
+    known, rng = cfx.Evaluations(), np.random.default_rng(0)
+    expected = [
+        (answer.best.output, answer.n_evaluations)
+        for start in (0, 2)
+        for answer in cfx.explain_many(
+            lambda rows: rows["age"] * 2.0 + rows["bmi"],
+            X.iloc[start : start + 2],
+            cfx.Space.from_data(X),
+            cfx.increase(percent=10),
+            budget=6,
+            evaluations=known,
+            rng=rng,
+        )
+    ]
+    assert expected == [
+        (a["counterfactuals"][0]["output"], a["n_evaluations"]) for a in ran.content["answers"]
+    ]
+
+
+def score(rows: Any) -> Any:
+    return rows["age"] * 2.0 + rows["bmi"]
+
+
+@pytest.fixture
+def dying() -> Iterator[Scoring]:
+    """Yield a server that stops to answer after some rows."""
+    with serving(Scoring(score, fails_after=12)) as server:
+        yield server
+
+
+def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
+    shell: Shell, dying: Scoring
+) -> None:
+    words = ("--query", "3", "--target", "= 160.123", "--tolerance", "0.00001", "--retries", "0")
+    ran = shell(
+        *("explain", "--model", dying.url, "--data", "X.csv", "--drop", "progression", *words),
+        *("--quiet", "--json", "--out", "rescued.json", "--budget", "60"),
+    )
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: the model failed after {dying.rows} rows: the model at ")
+    assert "Start the server, or correct the address. The answer is the best of what" in ran.err
+    assert ran.err.rstrip().endswith("with --evaluations FILE it goes on from there.")
+    assert ran.err.count("\n") == 1
+    answer = cfx.Explanation.from_json((shell.folder / "rescued.json").read_text())
+    assert len(answer.evaluations) == dying.rows == answer.n_evaluations
+    assert ran.content["stopped"] == "fault"
+    X, _ = people()
+    outputs = answer.evaluations.outputs
+    assert abs(answer.best.output - 160.123) == np.abs(outputs - 160.123).min()
+    assert answer.output == score(X.iloc[3])
+
+
+def test_what_was_reached_before_the_endpoint_went_down_is_an_answer(
+    shell: Shell, dying: Scoring
+) -> None:
+    ran = shell(
+        *("explain", "--model", dying.url, "--data", "X.csv", "--drop", "progression"),
+        *("--query", "3", "--target", "+1", "--tolerance", "0.9", "--retries", "0", "-n", "3"),
+        *("--quiet", "--json", "--budget", "60"),
+    )
+    assert ran.code == 0
+    assert ran.content["status"] == "reached"
+    assert ran.err.startswith(f"warning: the model failed after {dying.rows} rows: the model at ")
+
+
+def test_an_endpoint_that_is_down_from_the_start_is_an_error(shell: Shell) -> None:
+    with serving(Scoring(score, fails_after=0)) as server:
+        message = shell.fails(
+            *("explain", "--model", server.url, "--data", "X.csv", "--drop", "progression"),
+            *("--query", "3", "--target", "150", "--retries", "0", "--quiet"),
+        )
+    assert f"the model at {server.url}/invocations does not answer: " in message
+    assert "(1 attempts). Start the server, or correct the address." in message
+
+
+def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 6)
+    people()[0].head(9).to_csv(shell.folder / "long.csv", index=False)
+    # Enough for the first block, and for f(query) of the second.
+    with serving(Scoring(score, fails_after=6 * 4 + 4)) as server:
+        ran = shell(
+            *("explain-many", "--model", server.url, "--data", "X.csv", "--drop", "progression"),
+            *("--queries", "long.csv", "--target", "+10%", "--budget", "4", "--retries", "0"),
+            *("--quiet", "--out", "kept.csv", "--evaluations", "kept.db"),
+        )
+        rows = server.rows
+    assert ran.code == 2
+    assert ran.err.startswith("error: the model failed half-way: the model at ")
+    assert "9 of 9 queries have answers" in ran.err
+    assert "They are in kept.csv." in ran.err
+    table = pd.read_csv(shell.folder / "kept.csv")
+    assert table["query"].tolist() == list(range(9))
+    with cfx.Evaluations.open(shell.folder / "kept.db") as known:
+        assert len(known) == rows
+
+
+def test_queries_left_without_an_answer_are_listed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 6)
+    people()[0].head(9).to_csv(shell.folder / "long.csv", index=False)
+    with serving(Scoring(score, fails_after=6 * 4 + 1)) as server:
+        ran = shell(
+            *("explain-many", "--model", server.url, "--data", "X.csv", "--drop", "progression"),
+            *("--queries", "long.csv", "--target", "+10%", "--budget", "4", "--retries", "0"),
+            *("--quiet", "--out", "kept.csv"),
+        )
+    assert ran.code == 2
+    assert ran.err.startswith("error: the model failed half-way: the model at ")
+    assert "6 of 9 queries have answers" in ran.err
+    table = pd.read_csv(shell.folder / "kept.csv")
+    assert (table["status"] == "error").sum() == 3
+    assert set(table["error"].dropna()) == {"not answered: the model failed before"}
+
+
+def test_a_model_that_raises_is_named_in_one_line_with_a_traceback_on_demand(shell: Shell) -> None:
+    words = (
+        *("explain", "--model", f"{FUNCTIONS}:broken", "--data", "X.csv", "--drop", "progression"),
+        *("--query", "3", "--target", "150"),
+    )
+    message = shell.fails(*words)
+    assert (
+        "the model failed: RuntimeError: no such luck (while evaluating row {'age': 24, " in message
+    )
+    assert message.endswith("See the traceback with --debug.")
+    ran = shell(*words, "--debug")
+    assert ran.code == 2
+    assert "Traceback (most recent call last):" in ran.err
+    assert "RuntimeError: no such" in ran.err
+
+
+def test_rows_for_which_the_model_fails_can_be_skipped(shell: Shell) -> None:
+    words = ("--data", "X.csv", "--drop", "progression", "--query", "3", "--target", "[140, 141]")
+    model = ("explain", "--model", f"{FUNCTIONS}:fragile", "--quiet", "--json")
+    ran = shell(*model, *words, "--on-fault", "skip")
+    assert ran.code == 0
+
+
+def test_bad_models_are_one_line(shell: Shell) -> None:
+    ask = ("--data", "X.csv", "--query", "3", "--target", "150")
+    whole = (shell.folder / "m.txt").read_bytes()
+    Path("cut.txt").write_bytes(whole[: len(whole) // 2])
+    message = shell.fails("explain", "--model", "cut.txt", *ask)
+    assert "'cut.txt' can't be read as a LightGBM model: it is cut off or was changed." in message
+    Path("empty.onnx").write_bytes(b"")
+    message = shell.fails("explain", "--model", "empty.onnx", *ask)
+    assert "'empty.onnx' can't be read as an ONNX model: " in message
+    Path("rubbish.skops").write_bytes(b"no archive")
+    message = shell.fails("explain", "--model", "rubbish.skops", *ask)
+    assert "'rubbish.skops' can't be read as a skops file: File is not a zip file." in message
+    Path("m.pkl").write_bytes(b"")
+    message = shell.fails("explain", "--model", "m.pkl", *ask)
+    assert "is a pickle, which can run any code when it is loaded." in message
+    assert "--trust-pickle" in message
+    message = shell.fails("explain", "--model", "no.onnx", *ask)
+    assert "there is no model file 'no.onnx'. Give a file that ends in .onnx" in message

@@ -1,0 +1,260 @@
+"""The commands, as a user types them: answers, files and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from tests.cli.shell import FUNCTIONS, LINEAR, MANY, Shell
+from tests.people import people
+
+lightgbm: Any = importlib.import_module("lightgbm")
+
+
+def test_an_answer_is_a_table_and_sentences_on_stdout(shell: Shell) -> None:
+    ran = shell(*LINEAR, "--query", "3", "--target", "+20%", "--fix", "age,sex,glucose")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0].split() == ["now", "then"]
+    assert lines[1].split()[0] == "bmi"
+    assert lines[2].split()[0] == "prediction"
+    assert any(line.startswith("Answer: bmi 25.3 → ") for line in lines)
+    assert any(line.startswith("Reached;") for line in lines)
+
+
+def test_json_is_the_answer_that_python_gives(shell: Shell) -> None:
+    ran = shell.explain("--query", "3", "--target", ">= 170", "--fix", "age,sex", "--json")
+    X, _ = people()
+    model = lightgbm.Booster(model_file="m.txt")
+    space = cfx.Space.from_data(X).fix("age", "sex")
+    answer = cfx.explain(model, X.iloc[3], space, cfx.at_least(170), budget=25, rng=0)
+    assert isinstance(answer.rows, pd.DataFrame)
+    content = ran.content
+    assert ran.err == ""
+    assert ran.code == 0
+    assert content["status"] == answer.status == "reached"
+    assert content["output"] == answer.output
+    (found,) = content["counterfactuals"]
+    assert found["output"] == found["prediction"] == answer.best.output
+    assert found["row"] == dict(answer.rows.iloc[0])
+    assert found["changes"] == {
+        name: {"from": before, "to": after} for name, (before, after) in answer.best.changes.items()
+    }
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_may_not(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "+25%", "--budget", "15", "--json")
+    first, second = shell.explain(*words), shell.explain(*words, "--seed", "0")
+    assert first.out == second.out
+    assert shell.explain(*words, "--seed", "5").content["seed"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (("--target", "+25%"), "reached", 0),
+        (("--target", "+25%", "--budget", "3"), "best_guess", 3),
+        (("--target", ">= 5000", "--allow", "glucose,sex"), "unreachable", 4),
+        (("--target", ">= 10"), "reached", 0),
+    ],
+)
+def test_exit_codes_tell_how_it_ended(
+    words: tuple[str, ...], status: str, code: int, shell: Shell
+) -> None:
+    ran = shell.explain("--query", "3", "--json", *words)
+    assert (ran.content["status"], ran.code) == (status, code)
+
+
+def test_a_query_that_has_what_is_wanted_needs_no_change(shell: Shell) -> None:
+    ran = shell.explain("--query", "3", "--target", ">= 10")
+    assert "Answer: no change" in ran.out
+
+
+def test_data_may_be_parquet(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "+25%", "--budget", "10", "--json", "--quiet")
+    ran = shell("explain", "--model", "m.txt", "--data", "X.parquet", *words)
+    assert ran.out == shell.explain(*words).out
+
+
+def test_the_columns_that_the_model_does_not_take_are_named(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "150", "--budget", "3")
+    ran = shell("explain", "--model", "m.txt", "--data", "X.csv", *words)
+    assert "note: columns that the model does not take: progression." in ran.err
+
+
+def test_limits_and_rules_are_kept(shell: Shell) -> None:
+    ran = shell(
+        *LINEAR,
+        *("--query", "3", "--target", "+10%", "--json", "-n", "3", "--budget", "60", "--quiet"),
+        *("--only-up", "age", "--between", "bmi=18:26", "--between", "glucose=low|middle"),
+        *("--move", "age=-2:5", "--require", "bmi <= age", "--max-changes", "2"),
+    )
+    assert ran.code == 0
+    for found in ran.content["counterfactuals"]:
+        row = found["row"]
+        assert 24 <= row["age"] <= 29
+        assert 18 <= row["bmi"] <= 26
+        assert row["glucose"] in ("low", "middle")
+        assert row["bmi"] <= row["age"]
+        assert len(found["changes"]) <= 2
+
+
+def test_only_what_is_allowed_moves_and_together(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "-10%", "--json", "--quiet")
+    ran = shell(*LINEAR, *words, "--allow", "bmi,age", "--together", "bmi,age")
+    (found,) = ran.content["counterfactuals"]
+    assert set(found["changes"]) == {"age", "bmi"}
+    ran = shell(*LINEAR, *words, "--only-down", "age", "--near-data", "--move", "bmi=-1:")
+    assert ran.code in (0, 3)
+
+
+def test_a_derived_column_follows_the_others(shell: Shell) -> None:
+    words = ("--query", "0", "--target", "+10%", "--json", "--quiet")
+    ran = shell(*LINEAR, *words, "--kind", "bmi=real", "--derive", f"bmi={FUNCTIONS}:double")
+    (found,) = ran.content["counterfactuals"]
+    assert found["row"]["bmi"] == 2 * found["row"]["age"]
+
+
+def test_kinds_can_be_corrected(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "+25%", "--json", "--budget", "20")
+    assert shell.explain(*words, "--kind", "age=categorical").code in (0, 3)
+    ran = shell("inspect", "--data", "X.csv", "--kind", "age=categorical")
+    assert "age          categorical" in ran.out
+
+
+def test_an_answer_in_a_file_is_complete(shell: Shell) -> None:
+    words = ("--out", "answer.json", "--out", "answer.csv")
+    ran = shell.explain("--query", "3", "--target", "+25%", *words)
+    answer = cfx.Explanation.from_json((shell.folder / "answer.json").read_text())
+    assert str(answer) in ran.out
+    assert answer.seed == 0
+    assert answer.verify(lightgbm.Booster(model_file="m.txt"))
+    table = pd.read_csv(shell.folder / "answer.csv")
+    assert table["output"].tolist() == pytest.approx([answer.best.output], rel=1e-15)
+
+
+def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
+    words = ("--query", "3", "--target", "+25%", "--evaluations", "seen.db", "--json")
+    first = shell.explain(*words).content
+    second = shell.explain(*words, "--budget", "1").content
+    assert first["n_evaluations"] > 1
+    assert second["n_evaluations"] <= 1
+    assert second["status"] == "reached"
+    other = shell.fails(*LINEAR, *words[:-3], "--evaluations", "X.csv")
+    assert "X.csv" in other
+
+
+def test_many_answers_are_one_table(shell: Shell) -> None:
+    words = ("--queries", "five.csv", "--target", "+10%", "--budget", "20", "--quiet")
+    ran = shell(*MANY, *words, "--out", "many.csv", "--out", "many.json")
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1].startswith("5 of 5 reached; ")
+    table = pd.read_csv(shell.folder / "many.csv")
+    assert table["query"].tolist() == [0, 1, 2, 3, 4]
+    assert set(table["status"]) == {"reached"}
+    many = cfx.Explanations.from_json((shell.folder / "many.json").read_text())
+    assert [a.best.output for a in many] == table["output"].tolist()
+
+
+def test_many_answers_are_those_of_python(shell: Shell) -> None:
+    X, _ = people()
+    queries = X.head(8)
+    queries.to_csv(shell.folder / "more.csv", index=False)
+    words = ("--queries", "more.csv", "--target", "+10%", "--budget", "4", "--json", "--quiet")
+    ran = shell(*MANY, *words)
+    many = cfx.explain_many(
+        lambda rows: rows["age"] * 2.0 + rows["bmi"],
+        queries,
+        cfx.Space.from_data(X),
+        cfx.increase(percent=10),
+        budget=4,
+        rng=0,
+    )
+    predictions = [a["counterfactuals"][0]["output"] for a in ran.content["answers"]]
+    assert predictions == [a.best.output for a in many]
+    assert [a["query"] for a in ran.content["answers"]] == list(range(8))
+
+
+def test_a_bad_row_among_many_does_not_cost_the_others_their_answers(shell: Shell) -> None:
+    X, _ = people()
+    X.head(4).assign(sex=["male", "mle", "female", "male"]).to_csv("mixed.csv", index=False)
+    words = ("--queries", "mixed.csv", "--target", "+10%", "--budget", "15", "--quiet")
+    ran = shell(*MANY, *words, "--out", "mixed-out.csv")
+    assert ran.code == 2
+    assert ran.err.startswith(
+        "error: 1 of 4 queries can't be asked; the first is row 1: the query has 'mle' in column "
+        "'sex', which the data does not have. Did you mean 'male'?"
+    )
+    table = pd.read_csv(shell.folder / "mixed-out.csv")
+    assert table["query"].tolist() == [0, 2, 3, 1]
+    assert table["status"].tolist() == ["reached", "reached", "reached", "error"]
+    assert "'mle'" in table["error"].iloc[3]
+
+
+def test_if_no_row_can_be_asked_that_is_the_error(shell: Shell) -> None:
+    people()[0].head(2).drop(columns="bmi").to_csv("narrow.csv", index=False)
+    message = shell.fails(*MANY, "--queries", "narrow.csv", "--target", "+10%")
+    assert "no row of 'narrow.csv' can be asked: the query must have every column" in message
+
+
+def test_exit_code_of_many_is_the_worst(shell: Shell) -> None:
+    words = ("--queries", "five.csv", "--quiet", "--budget", "12")
+    assert shell(*MANY, *words, "--target", "+10%").code == 0
+    assert shell(*MANY, *words, "--target", ">= 9000", "--allow", "sex").code == 4
+    words = ("--queries", "five.csv", "--quiet", "--budget", "1")
+    assert shell(*MANY, *words, "--target", "+10%").code == 3
+
+
+def test_a_report_is_a_page_beside_the_answer(shell: Shell) -> None:
+    words = ("--target", "+10%", "--budget", "12", "--quiet")
+    shell(*LINEAR, "--query", "3", *words, "--out", "a.json", "--out", "a.svg")
+    assert "<svg" in (shell.folder / "a.svg").read_text()
+    assert shell("report", "a.json").out == "a.html\n"
+    assert "<!DOCTYPE html>" in (shell.folder / "a.html").read_text()
+    shell(*MANY, "--queries", "five.csv", *words, "--out", "b.json", "--out", "b.html")
+    assert "<!DOCTYPE html>" in (shell.folder / "b.html").read_text()
+    ran = shell("report", "b.json", "--out", "c.html", "--out", "c.csv", "--json")
+    assert ran.content == ["c.html", "c.csv"]
+    assert len(pd.read_csv(shell.folder / "c.csv")) == 5
+
+
+def test_a_report_of_something_else_is_one_line(shell: Shell) -> None:
+    assert "the answer 'no.json' can't be read" in shell.fails("report", "no.json")
+    Path("other.json").write_text('{"a": 1}')
+    assert "must hold an explanation; got None." in shell.fails("report", "other.json")
+    Path("broken.json").write_text('{"a": ')
+    assert "`text` must be JSON; got" in shell.fails("report", "broken.json")
+
+
+def test_reproduce_runs_the_papers_experiments(shell: Shell, tmp_path: Path) -> None:
+    ran = shell("reproduce", "potentials", "--quick", "--quiet", "--out", str(tmp_path))
+    assert ran.code == 0
+    assert "## Figure 3" in (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "fig3_potentials.png").is_file()
+
+
+def test_reproduce_prefers_the_clone_it_is_called_in(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "__main__.py").write_text(
+        "import sys, pathlib\npathlib.Path('seen').write_text(' '.join(sys.argv[1:]))\nsys.exit(7)"
+    )
+    monkeypatch.chdir(tmp_path)
+    words = ("taxi", "adult", "--quick", "--data", "here")
+    assert shell("reproduce", *words, "--quiet").code == 7
+    expected = f"--quick --only taxi adult --data {tmp_path / 'here'}"
+    assert (tmp_path / "seen").read_text() == expected
+
+
+def test_reproduce_without_a_clone_says_where_the_experiments_are(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cfx, "__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
+    assert "the paper's experiments are in the repository, not in" in shell.fails("reproduce")

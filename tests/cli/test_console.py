@@ -1,0 +1,136 @@
+"""What is written where, and in which words."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bayescfx as cfx
+from bayescfx.cli.arguments import OPTIONS
+from bayescfx.cli.console import Console, Progress, describe
+from bayescfx.search.turns import Step
+from tests.cli.shell import FUNCTIONS, LINEAR, Shell
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "bayescfx", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+
+
+def test_nothing_but_the_answer_is_on_stdout_whatever_the_model_prints(folder: Path) -> None:
+    words = ("explain", "--model", f"{FUNCTIONS}:noisy", *LINEAR[3:])
+    ran = run(folder, *words, "--query", "3", "--target", "+10%", "--json", "--budget", "10")
+    assert json.loads(ran.stdout)["status"] in ("reached", "best_guess")
+    assert "printed by the model" in ran.stderr
+    assert "written by compiled code" in ran.stderr
+
+
+def test_an_unexpected_error_is_one_line_with_its_own_code(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("bayescfx.cli.commands.gather", fail)
+    ran = shell("explain")
+    assert ran.code == 1
+    assert ran.err == "error: unexpected KeyError: 'lost'. See the traceback with --debug.\n"
+
+
+def test_an_interruption_has_its_own_code(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayescfx.cli.commands.gather", stop)
+    assert shell("explain").code == 130
+
+
+def test_a_warning_is_one_line_said_once(shell: Shell) -> None:
+    row = json.loads((shell.folder / "one.json").read_text())
+    query = json.dumps({**row, "bmi": 99.0})
+    ran = shell(*LINEAR, "--query", query, "--target", "+10%", "--quiet")
+    assert ran.err.count("warning: ") == 1
+    assert "warning: the query lies outside the space, which grew for it: 'bmi' by the" in ran.err
+
+
+def test_advice_for_python_becomes_advice_for_the_command_line() -> None:
+    advice = "Exclude that region with space.require, or pass on_fault='skip'."
+    error = cfx.ModelError("`model` returned nan.", parameter="on_fault", advice=advice)
+    assert str(error) == f"`model` returned nan. {advice}"
+    assert describe(error) == (
+        "the model returned nan. Exclude that region with --require, or pass --on-fault skip."
+    )
+
+
+@pytest.mark.parametrize("name", ["budget", "tolerance", "retries", "batch", "only_up"])
+def test_a_parameter_is_called_like_its_option(name: str) -> None:
+    error = cfx.SpaceError(f"`{name}` must be more; got less than `it`.", parameter=name)
+    assert describe(error) == f"--{name.replace('_', '-')} must be more; got less than `it`."
+    assert describe(cfx.SpaceError(f"`{name}` must be more")) == f"`{name}` must be more."
+
+
+def test_no_message_of_the_library_speaks_of_options() -> None:
+    root = Path(cfx.__file__).parent
+    flags = {option.flag for group in OPTIONS.values() for option in group}
+    for path in root.rglob("*.py"):
+        if path.parent.name != "cli":
+            words = set(re.findall(r"--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
+            assert not words & flags, path
+
+
+class Terminal(io.StringIO):
+    """A stream that someone watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def step(question: int, n: int, *, reached: bool = False) -> Step:
+    return Step(question, n, 10, 1.5, 0.5, reached, 1.0)
+
+
+def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
+    pytest.importorskip("tqdm", reason="needs tqdm")
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        progress = Progress(Console(io.StringIO(), stream), total=10)
+        for n in range(1, 11):
+            progress(step(0, n, reached=n > 5))
+        progress.close()
+    assert "\r" in terminal.getvalue()
+    assert "10/10" in terminal.getvalue()
+    lines = file.getvalue().splitlines()
+    assert len(lines) <= 8
+    assert lines[-1].startswith("  ")
+    assert lines[-1].endswith("rows: best prediction 1.5, reached")
+
+
+def test_progress_without_tqdm_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    terminal = Terminal()
+    progress = Progress(Console(io.StringIO(), terminal), total=20, questions=2)
+    progress(step(0, 10))
+    progress(step(1, 10, reached=True))
+    assert terminal.getvalue().splitlines()[-1] == "  20 of at most 20 rows: 1 of 2 reached"
+
+
+def test_quiet_shows_no_progress() -> None:
+    stream = io.StringIO()
+    progress = Progress(Console(io.StringIO(), stream, quiet=True), total=2)
+    progress(step(0, 2))
+    assert stream.getvalue() == ""

@@ -1,0 +1,75 @@
+"""`inspect` shows what is inferred, and writes it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+from tests.cli.shell import Shell
+from tests.people import people
+
+joblib: Any = importlib.import_module("joblib")
+
+
+def test_inspect_shows_what_is_inferred_and_how_to_correct_it(shell: Shell) -> None:
+    ran = shell("inspect", "--data", "X.csv", "--model", "m.txt")
+    assert ran.code == 0
+    assert "glucose  categorical  'high', 'low', 'middle'" in ran.out
+    assert "not taken by the model: progression" in ran.out
+    assert "outputs on 100 rows:" in ran.out
+    assert '--kind "NAME=real|integer|ordinal|categorical"' in ran.out
+
+
+def test_inspect_points_at_whole_numbers_and_missing_cells(shell: Shell) -> None:
+    table = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [0.5, 1.5, 2.0]})
+    table.to_csv(shell.folder / "gaps.csv", index=False)
+    ran = shell("inspect", "--data", "gaps.csv")
+    assert "missing cells: a (1)" in ran.out
+    assert "whole numbers only, so perhaps integer: a" in ran.out
+
+
+def test_inspect_writes_a_settings_file_that_can_be_used(shell: Shell) -> None:
+    words = ("--data", "X.csv", "--model", "m.txt")
+    shell("inspect", *words, "--fix", "sex", "--out", "space.toml")
+    direct = shell.explain("--query", "3", "--target", "+25%", "--fix", "sex", "--json")
+    ran = shell(
+        "explain",
+        "--settings",
+        "space.toml",
+        "--query",
+        "3",
+        "--target",
+        "+25%",
+        "--json",
+        "-n1",
+        *("--budget", "10"),
+    )
+    assert ran.content["counterfactuals"][0]["row"]["sex"] == "female"
+    assert direct.content["output"] == ran.content["output"]
+
+
+def test_inspect_gives_json(shell: Shell) -> None:
+    content = shell("inspect", "--data", "X.csv", "--model", "m.txt", "--json").content
+    assert content["features"]["age"]["kind"] == "integer"
+    assert content["features"]["sex"]["kind"] == "categorical"
+    assert content["ignored"] == ["progression"]
+    assert len(content["outputs"]) == 3
+
+
+def test_inspect_names_the_labels_of_a_classifier(shell: Shell) -> None:
+    X, y = people()
+    labels = pd.qcut(y, 3, labels=["a", "b", "c"]).astype(str)
+    joblib.dump(LogisticRegression(max_iter=2000).fit(X[["age", "bmi"]], labels), "three.joblib")
+    words = ("--model", "three.joblib", "--trust-pickle", "--data", "X.csv")
+    ran = shell("inspect", *words)
+    assert ran.code == 0
+    assert "a classifier of a, b, c: choose one with --label" in ran.out
+    assert "outputs" not in ran.out
+    assert "outputs for b on 100 rows: " in shell("inspect", *words, "--label", "b").out
+    assert shell("inspect", *words, "--json").content["labels"] == ["a", "b", "c"]
+    message = shell.fails("explain", *words, "--query", "3", "--target", "0.9", "--quiet")
+    assert message == "error: the label must be one of a, b, c; got none. Name one with --label."

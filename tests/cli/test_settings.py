@@ -1,0 +1,96 @@
+"""Options and space from settings files."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.shell import Shell
+
+SETTINGS = """\
+model = "m.txt"
+data = "X.csv"
+target = "+25%"
+budget = 30
+seed = 1
+
+[features]
+age = "integer"
+
+[features.bmi]
+step = 0.5
+
+[space]
+fix = ["sex"]
+only_up = ["age"]
+max_changes = 2
+require = ["bmi <= age"]
+
+[space.between]
+bmi = [18, 40]
+glucose = ["low", "middle"]
+
+[space.cost]
+weight = 0.2
+"""
+
+
+def test_a_settings_file_holds_options_and_space(shell: Shell) -> None:
+    nested = shell.folder / "shared"
+    nested.mkdir()
+    (nested / "s.toml").write_text(
+        SETTINGS.replace('"m.txt"', '"../m.txt"').replace('"X.csv"', '"../X.csv"')
+    )
+    ran = shell("explain", "--settings", "shared/s.toml", "--query", "3", "--json", "--quiet")
+    assert ran.code in (0, 3)
+    (found,) = ran.content["counterfactuals"]
+    assert ran.content["seed"] == 1
+    assert found["row"]["sex"] == "female"
+    assert found["row"]["age"] >= 24
+    assert "bmi" not in found["changes"] or found["row"]["bmi"] * 2 % 1 == 0
+
+
+def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None:
+    (shell.folder / "s.toml").write_text(SETTINGS)
+    words = ("--settings", "s.toml", "--query", "3", "--json", "--quiet")
+    ran = shell("explain", *words, "--seed", "2", "--target", "+20%", "--fix", "glucose,bmi")
+    assert (ran.content["seed"], ran.content["target"]) == (2, "+20 %")
+    assert set(ran.content["counterfactuals"][0]["changes"]) <= {"age"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("budgt = 3", r"has an unknown name 'budgt'. Did you mean 'budget'?"),
+        ('budget = "x"', "'budget' in 'bad.toml' must be a whole number; got 'x'."),
+        ("budget = true", "'budget' in 'bad.toml' must be a whole number; got True."),
+        ("[space]\nfx = []", "[space] in 'bad.toml' has an unknown name 'fx'. Did you mean 'fix'?"),
+        ("[space]\nfix = 'a'", "'space.fix' in 'bad.toml' must be a list of names; got 'a'."),
+        ("budget = ", "the settings file 'bad.toml' must be TOML; got"),
+        ("trust_pickle = true", "'trust_pickle' must not be in a settings file, because it decid"),
+        ("[features]\nbmi = 3", "features.bmi must be a kind or a table; got 3."),
+        ("[features]\nbm = 'real'", "the features name 'bm', which is no column that the model t"),
+        ("[features]\nbmi = 'rael'", "the kind of 'bmi' must be one of real, integer, ordinal"),
+        ("[features.bmi]\nstp = 1", "features.bmi must have only kind, low, high, step; got 'stp"),
+        ("[space.between]\nbmi = [1]", "between for 'bmi' must be [low, high]; got [1]."),
+        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm and per_feature; got"),
+        ("[space.near_data]\nq = 1", "space.near_data must have only quantile and neighbours; g"),
+    ],
+)
+def test_a_bad_settings_file_is_one_line(text: str, message: str, shell: Shell) -> None:
+    (shell.folder / "bad.toml").write_text(text + "\n")
+    words = ("--model", "m.txt", "--data", "X.csv", "--query", "3", "--target", "150")
+    assert message in shell.fails("explain", "--settings", "bad.toml", *words)
+
+
+def test_a_settings_file_that_is_not_there_is_one_line(shell: Shell) -> None:
+    message = shell.fails("explain", "--settings", "no.toml", "--query", "3")
+    assert "the settings file 'no.toml' can't be read: No such file" in message
+
+
+@pytest.mark.parametrize("option", ["model", "data", "query", "target"])
+def test_what_is_not_given_is_asked_for(option: str, shell: Shell) -> None:
+    given = {"model": "m.txt", "data": "X.csv", "query": "3", "target": "150"}
+    words = [w for name, value in given.items() if name != option for w in (f"--{name}", value)]
+    assert f"--{option} must be given; got none. Add --{option}, or {option} = … to the" in (
+        shell.fails("explain", *words)
+    )

@@ -1,0 +1,49 @@
+"""Targets as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import bayescfx as cfx
+from bayescfx.cli.targets import parse_target
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        (">= 150", cfx.at_least(150)),
+        (">150", cfx.at_least(150)),
+        ("≥ 1.5e2", cfx.at_least(150)),
+        ("at least 150", cfx.at_least(150)),
+        ("<= 0.3", cfx.at_most(0.3)),
+        ("<.3", cfx.at_most(0.3)),
+        ("≤ -3", cfx.at_most(-3)),
+        ("+20%", cfx.increase(percent=20)),
+        ("+ 20 %", cfx.increase(percent=20)),
+        ("+20", cfx.increase(by=20)),
+        ("-15", cfx.decrease(by=15)),
+        ("-15%", cfx.decrease(percent=15)),
+        ("−15", cfx.decrease(by=15)),
+        ("±10%", cfx.change(percent=10)),
+        ("+-10", cfx.change(by=10)),
+        ("+/- 10 percent", cfx.change(percent=10)),
+        ("[140,160]", cfx.between(140, 160)),
+        ("[-5; 5]", cfx.between(-5, 5)),
+        ("140..160", cfx.between(140, 160)),
+        ("140:160", cfx.between(140, 160)),
+        ("between 140 and 160", cfx.between(140, 160)),
+        ("150", cfx.reach(150)),
+        ("= -15", cfx.reach(-15)),
+        ("reach 150", cfx.reach(150)),
+    ],
+)
+def test_targets_as_text(text: str, target: Any) -> None:
+    assert parse_target(text) == target
+
+
+@pytest.mark.parametrize("text", ["", "abc", "20%", "[1]", ">= +20%", "1 2", "--5", "nan", "inf"])
+def test_other_texts_are_no_targets(text: str) -> None:
+    with pytest.raises(cfx.TargetError, match=r"the target must be like '>= 150'"):
+        parse_target(text)
