@@ -12,19 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescfx.errors import TargetError
-from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, contains
-from bayescfx.potentials.targets import (
-    as_target,
+from bayescfx.potentials import (
+    AEP,
+    SEP,
+    LevelPotential,
+    Plateau,
+    Target,
     at_least,
     at_most,
     between,
     change,
+    contains,
     decrease,
     increase,
     reach,
-    target_from_dict,
 )
-from bayescfx.potentials.wishes import Target, tolerance_epsilon
+from bayescfx.potentials.targets import as_target, target_from_dict, tolerance_epsilon
 
 OURS: list[Target] = [
     reach(171),

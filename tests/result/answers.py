@@ -14,7 +14,8 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.explainer.report import counterfactuals, query_row
 from bayescfx.model.model import as_model
-from bayescfx.potentials.targets import as_target, decrease
+from bayescfx.potentials import decrease
+from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question

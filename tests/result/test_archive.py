@@ -16,7 +16,8 @@ from bayescfx.arrays import Array
 from bayescfx.errors import ArchiveError
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.model.model import as_model
-from bayescfx.potentials.targets import as_target, decrease
+from bayescfx.potentials import decrease
+from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model

@@ -16,8 +16,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.model.model import Model
-from bayescfx.potentials.targets import increase
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target, increase
 from bayescfx.search.question import Question, Search, drive
 from bayescfx.space.space import Space
 from tests.conftest import Recorder

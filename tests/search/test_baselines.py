@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.features import Categorical, Integer
-from bayescfx.potentials.targets import increase
+from bayescfx.potentials import increase
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Search, drive

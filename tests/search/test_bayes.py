@@ -15,7 +15,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Link, Model
-from bayescfx.potentials.targets import increase
+from bayescfx.potentials import increase
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.question import Question, drive
 from bayescfx.search.selection import apart, distinct

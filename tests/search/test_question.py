@@ -12,9 +12,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Evaluator
 from bayescfx.features import Real
 from bayescfx.model.model import Link, Model
-from bayescfx.potentials.links import Logit
-from bayescfx.potentials.targets import at_least, decrease, increase
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Logit, Target, at_least, decrease, increase
 from bayescfx.search.question import Question, misses
 from bayescfx.space.space import Space
 

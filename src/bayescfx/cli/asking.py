@@ -24,7 +24,7 @@ from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
 from bayescfx.model.model import as_model
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.methods import METHODS

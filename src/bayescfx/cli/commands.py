@@ -18,7 +18,7 @@ from bayescfx.cli.settings import Settings, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.explanations import Explanations
 
 AGAIN = (

@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.evaluations.evaluator import Account, Stopped
 from bayescfx.explainer.settings import CallSettings
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question

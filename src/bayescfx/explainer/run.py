@@ -17,9 +17,8 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
 from bayescfx.explainer.report import Posed, report
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import as_model
-from bayescfx.potentials.family import contains
+from bayescfx.potentials import Target, contains
 from bayescfx.potentials.targets import as_target
-from bayescfx.potentials.wishes import Target
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations

@@ -16,9 +16,8 @@ import numpy as np
 
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
-from bayescfx.potentials.wishes import Target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, cells_of, row_of

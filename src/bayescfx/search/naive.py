@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.acquisition.ei import log_expected_improvement, log_expected_improvement_gradient
+from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied

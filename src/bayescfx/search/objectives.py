@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.acquisition.ei import (
+from bayescfx.acquisition import (
     LogEI,
     log_probability_in,
     log_probability_in_with_gradient,
 )
 from bayescfx.arrays import Array, Mask
-from bayescfx.potentials.family import Intervals, LevelPotential
+from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort
 from bayescfx.search.selection import apart

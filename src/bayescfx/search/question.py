@@ -12,10 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.evaluations.evaluator import Account
-from bayescfx.potentials.family import LevelPotential, contains
-from bayescfx.potentials.levels import Intervals
-from bayescfx.potentials.links import Linked, Logit
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 

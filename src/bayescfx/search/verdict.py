@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, not_among
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 from bayescfx.propose.proposal import propose
 from bayescfx.search.binding import binding
 from bayescfx.search.objectives import confidence_bound
