@@ -86,10 +86,14 @@ class Prepared(NamedTuple):
 
 def prepare(g: Improvement) -> Prepared:
     """Evaluate an improvement that all points share once, for all hulls that are a whole piece."""
-    span = np.diff((g.anchor - g.centre) + g.step, axis=0)[0, :, 0]
-    at = np.repeat(np.arange(2 * len(span)), len(SHORT.u))
-    length = np.tile(np.where(span < 1e60, span, 0.0), 2)[at]  # endless pieces are never whole
-    each = np.tile(np.eye(len(SHORT.u)), 2 * len(span))  # sums over one node each
+    place = ((g.anchor - g.centre) + g.step)[:, :, 0]
+    count, span = len(g.log_top), place[1] - place[0]
+    # endless pieces are never whole: whatever there is at their finite end will do
+    endless, finite = span > 1e60 * g.unit, np.abs(place[1]) < np.abs(place[0])
+    ends = np.arange(count) + count * np.where(endless, finite, [[False], [True]])
+    at = np.repeat(ends.ravel(), len(SHORT.u))
+    length = np.tile(np.where(endless, 0.0, span), 2).repeat(len(SHORT.u))
+    each = np.tile(np.eye(len(SHORT.u)), 2 * count)  # sums over one node each
     sums = g.sums(SHORT, each, at, np.zeros(len(at)), length).reshape(7, -1, len(SHORT.u))
     return Prepared(g, np.ascontiguousarray(sums.transpose(1, 0, 2)))
 
@@ -152,8 +156,7 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     d_mean = np.where(smooth, slope, first / s)
     smooth = bends * s * s < second + total
     d_std = np.where(smooth, s * bend, (second - total) / s)
-    safe *= g.unit
-    return np.stack([value, d_mean / safe, d_std / safe])
+    return np.stack([value, d_mean / safe / g.unit, d_std / safe / g.unit])
 
 
 def _pairs(g: Improvement, mean: Array, std: Array) -> _Pairs:

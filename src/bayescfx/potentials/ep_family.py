@@ -161,7 +161,7 @@ class _EP:
         kinks = np.where(table[1] < ENDLESS, 2.0 * np.abs(table[0] * table[2]), 0.0)
         return Improvement(
             anchor,
-            np.clip(step, -ENDLESS, ENDLESS),
+            np.clip(step, -ENDLESS * self.width, ENDLESS * self.width),
             np.zeros(step.shape[1:]),
             partial(_ep_sums, table.reshape(5, -1)),
             kinks=kinks,

@@ -52,7 +52,7 @@ def _rule(nodes: int) -> GaussLegendre:
 SHORT, LONG = _rule(26), _rule(42)
 Levels: TypeAlias = list[tuple[Array, Array]]  # ends of intervals, one entry per level
 Sums: TypeAlias = Callable[[GaussLegendre, Array, Indices, Array, Array], Array]
-ENDLESS = 1e100  # stands for infinity: finite, so that no nan can arise
+ENDLESS = 1e100  # widths that stand for infinity: finite, so that no nan can arise
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ def between_knots(
             other = c - a > high - low
             low, high = np.where(other, a, low), np.where(other, c, high)
     if endless:
-        low[low == ends[0]], high[high == ends[-1]] = -ENDLESS, ENDLESS
+        far = 1e-9 * ENDLESS * (ends[-1] - ends[0])
+        low[low == ends[0]], high[high == ends[-1]] = -far, far
     gain = np.where(low < high, top[some, None] - best, 0.0)
     log_top = np.where(gain > 0.0, np.log(np.where(gain > 0.0, gain, 1.0)), -np.inf)
     sloped = (first != last)[:, 0]

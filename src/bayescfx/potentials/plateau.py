@@ -123,7 +123,7 @@ class Plateau:
         table = np.broadcast_arrays(z, reach, inwards, sides[:, None])
         empty = (z[0] == z[1]) & (sides != 0.0)[:, None]
         return Improvement(
-            np.clip(anchor, -ENDLESS, ENDLESS),
+            np.clip(anchor, -ENDLESS * self.width, ENDLESS * self.width),
             (self.width * sides)[:, None] * z,
             np.where(empty, -np.inf, np.log(PEAK - best) - np.log1p(np.square(np.min(z, axis=0)))),
             partial(_plateau_sums, np.stack([part.ravel() for part in table])),
