@@ -22,11 +22,6 @@ class Logit:
     """The log-odds ``u = log(y / (1 - y))`` of a probability.
 
     Outputs are moved at least `clip` away from 0 and 1 before the logarithm.
-
-    Examples
-    --------
-    >>> float(Logit().forward(0.5)), float(Logit().inverse(0.0)), float(Logit().slope(0.0))
-    (0.0, 0.5, 0.25)
     """
 
     clip: float = 1e-12
@@ -62,15 +57,7 @@ class Logit:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A potential as a function of ``u = link(y)``.
-
-    Examples
-    --------
-    >>> from bayescfx.potentials import AEP
-    >>> linked = Linked(AEP(0.9, 0.4, side=-1), Logit())
-    >>> bool(np.isclose(linked.value(0.0), linked.peak))
-    True
-    """
+    """A potential as a function of ``u = link(y)``."""
 
     potential: LevelPotential
     link: Logit

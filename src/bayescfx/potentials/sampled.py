@@ -16,15 +16,7 @@ from bayescfx.potentials.potential import Intervals, Potential, checked_epsilon
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A potential examined between two outputs; outside nothing is known and nothing is counted.
-
-    Examples
-    --------
-    >>> from bayescfx.potentials import AEP
-    >>> sampled = Sampled(AEP(0.0, 1.0), -2.0, 4.0)
-    >>> bool(np.isclose(sampled.peak, AEP(0.0, 1.0).peak)), len(sampled.superlevel(0.2))
-    (True, 1)
-    """
+    """A potential examined between two outputs; outside nothing is known and nothing is counted."""
 
     potential: Potential
     low: float

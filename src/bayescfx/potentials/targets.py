@@ -24,7 +24,7 @@ from bayescfx.potentials.sampled import Sampled
 FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
 
 
-# how each kind of target is said; the relative ones are of f(query)
+# how each kind of target is said, if need be by what was given
 _WORDS = {
     "reach": "{}",
     "between": "between {} and {}",
@@ -33,8 +33,10 @@ _WORDS = {
     "increase": "+{}",
     "decrease": "-{}",
     "change": "±{}",
-    "at_least, relative": "at least {} more",
-    "at_most, relative": "at least {} less",
+    "at_least by": "at least {} more",
+    "at_least percent": "at least {} more",
+    "at_most by": "at least {} less",
+    "at_most percent": "at least {} less",
 }
 
 
@@ -75,11 +77,9 @@ class Target:
 
     def describe(self) -> str:
         """Return the target in words."""
-        kind, *given = self.to_dict().items()
-        name = kind[1]
-        if isinstance(self, Shift) and self.exact:
-            name += ", relative"
-        return _WORDS[name].format(*(f"{x:.6g}" + " %" * (k == "percent") for k, x in given))
+        (_, kind), *given = self.to_dict().items()
+        words = _WORDS.get(f"{kind} {given[0][0]}", _WORDS[kind])
+        return words.format(*(f"{x:.6g}" + " %" * (name == "percent") for name, x in given))
 
     def __str__(self) -> str:
         return self.describe()
