@@ -23,7 +23,7 @@ from bayescfx.space.sampling import background_rows, sample
 
 
 @dataclass(frozen=True)
-class Improvement:
+class ClassicGain:
     """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
 
     The surrogate models the potential ``p``; the cost is known and moves the threshold.
@@ -111,7 +111,7 @@ class NaiveBayes:
         # without a row inside the region anything above 0, the least potential, is a gain
         best = float(worth[order[0]]) if len(worth) else 0.0
         return propose(
-            Improvement(surrogate, region, best, weight),
+            ClassicGain(surrogate, region, best, weight),
             region,
             question.rng,
             question.X[order[:4]],

@@ -182,7 +182,7 @@ def overconfidence(surrogate: Surrogate) -> float:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Thresholds:
     """When a watch checks, probes and gives up; shares are of the budget unless said otherwise."""
 
     least: int = 8  # rows known in the region, and one per free feature, before the first check ...
@@ -207,8 +207,8 @@ class Watch:
     surrogate. Before it gives up, the watch therefore wants a few rows from elsewhere evaluated.
     """
 
-    def __init__(self, question: Question, patience: Patience | None = None) -> None:
-        self.question, self.patience = question, patience or Patience()
+    def __init__(self, question: Question, patience: Thresholds | None = None) -> None:
+        self.question, self.patience = question, patience or Thresholds()
         budget, patience = question.account.budget, self.patience
         needed = patience.least + float(len(question.region.free))
         needed = min(max(needed, patience.earliest * budget), patience.latest * budget)
