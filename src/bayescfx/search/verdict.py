@@ -89,7 +89,7 @@ def probability_reachable(
     sides = _sides(accepted, seen)
     if 0 in sides:
         return 1.0  # known outputs lie on both sides of accepted ones
-    most = 96 // len(sides)
+    most = 64 // len(sides)
     X = np.vstack([frontier(surrogate, region, known, side, rng, most) for side in sides])
     paths = _paths(surrogate, X, rng)
     lowest = np.minimum(paths.min(axis=1), seen.min())
