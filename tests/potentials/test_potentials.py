@@ -24,7 +24,7 @@ from bayescfx.potentials import (
     contains,
 )
 from bayescfx.potentials.ep_family import PEAK, depth, ep_edges, shortfall
-from bayescfx.potentials.improvement import monotone_root
+from bayescfx.potentials.pieces import monotone_root
 from bayescfx.potentials.potential import check_potential
 from bayescfx.potentials.sampled import Sampled
 from bayescfx.theory.definitions import (

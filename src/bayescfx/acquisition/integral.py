@@ -1,7 +1,7 @@
 """The one integrator: improvements against normal densities, in log form.
 
 ``log of the integral of g(y) * N(y; mean, std) dy`` for an improvement ``g`` given in pieces
-(:class:`~bayescfx.potentials.improvement.Improvement`), with its gradient. Each pair of a piece and
+(:class:`~bayescfx.potentials.pieces.Pieces`), with its gradient. Each pair of a piece and
 a density gets the nodes of Gauss-Legendre on that part of the piece where the density has mass (its
 *hull*), so they neither miss a narrow density nor waste themselves on a wide one. All terms are
 positive: nothing cancels, and nothing underflows because exponents are kept relative to their
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.potentials.improvement import LONG, SHORT, GaussLegendre, Improvement
+from bayescfx.potentials.pieces import LONG, SHORT, GaussLegendre, Pieces
 
 DROP = 43.0  # nats below the largest term where the integrand is cut off
 LONG_HULL = 10.0  # deviations; longer hulls have both flanks of the density inside
@@ -80,11 +80,11 @@ def hull(low: Array, high: Array, span: Array) -> Hull:
 class Prepared(NamedTuple):
     """An improvement; if all points share it, also its sums over the nodes of whole pieces."""
 
-    improvement: Improvement
+    pieces: Pieces
     shares: Array = np.empty((0, 7, 0))  # (2 k, 7, nodes), by lower and upper ends
 
 
-def prepare(g: Improvement) -> Prepared:
+def prepare(g: Pieces) -> Prepared:
     """Evaluate an improvement that all points share once, for all hulls that are a whole piece."""
     place = ((g.anchor - g.centre) + g.step)[:, :, 0]
     count, span = len(g.log_top), place[1] - place[0]
@@ -117,7 +117,7 @@ class _Pairs(NamedTuple):
 
 def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     """Return log E[g(y)] and its derivatives by mean and deviation ``(3, n)``, `std` positive."""
-    g = prepared.improvement
+    g = prepared.pieces
     if not len(g.log_top):
         return np.repeat([[-np.inf], [0.0], [0.0]], len(mean), axis=1)
     p = _pairs(g, mean, std)
@@ -159,7 +159,7 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     return np.stack([value, d_mean / safe / g.unit, d_std / safe / g.unit])
 
 
-def _pairs(g: Improvement, mean: Array, std: Array) -> _Pairs:
+def _pairs(g: Pieces, mean: Array, std: Array) -> _Pairs:
     """Place every piece in every density, and keep what matters."""
     n, count, flat = len(mean), len(g.log_top), g.constant
     inverse, ratio = 1.0 / std, np.ones(n)
@@ -220,7 +220,7 @@ def _pairs(g: Improvement, mean: Array, std: Array) -> _Pairs:
 
 def _node_sums(prepared: Prepared, p: _Pairs) -> Array:
     """Return the sums over the nodes of each pair, ``(7, r)``."""
-    g, h, r = prepared.improvement, p.hull, len(p.at)
+    g, h, r = prepared.pieces, p.hull, len(p.at)
     found = np.zeros((7, r))
     at = p.at + g.log_top.size * p.upper  # by lower and upper end
     offset, length = p.eta * h.offset, p.eta * h.length

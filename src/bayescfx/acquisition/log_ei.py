@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.acquisition.integral import LogIntegral, Prepared, log_integral, prepare
 from bayescfx.arrays import Array
-from bayescfx.potentials.improvement import improvement_over
+from bayescfx.potentials.pieces import pieces_over
 from bayescfx.potentials.potential import Potential
 from bayescfx.potentials.sampled import Sampled
 
@@ -58,12 +58,12 @@ class LogEI:
         for k in range(0, len(rows), 20_000):  # points per pass: bounded memory
             some = rows[k : k + 20_000]
             if self.best.ndim > 0:
-                prepared = Prepared(improvement_over(known, best[some]))
+                prepared = Prepared(pieces_over(known, best[some]))
             else:
-                prepared = self._shared or prepare(improvement_over(known, best[:1]))
+                prepared = self._shared or prepare(pieces_over(known, best[:1]))
                 self._shared = prepared
             out[:, some] = log_integral(prepared, mean[some], std[some])
-            least = prepared.improvement.least
+            least = prepared.pieces.least
             negative = some[best[some] < least]
             if negative.size:  # what a threshold leaves below all values counts everywhere
                 floor = np.log(least - best[negative])

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from bayescfx.acquisition.integral import LOG_ROOT_TWO_PI, LONG_HULL, LogIntegral, hull
 from bayescfx.arrays import Array
 from bayescfx.potentials import Interval, contains
-from bayescfx.potentials.improvement import LONG, SHORT
+from bayescfx.potentials.pieces import LONG, SHORT
 
 
 def expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Array:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.errors import TargetError
-from bayescfx.potentials.improvement import ENDLESS, GaussLegendre, Improvement, Levels
+from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
 from bayescfx.potentials.potential import Intervals, checked_epsilon
 
 PEAK = math.exp(-1.0)
@@ -143,7 +143,7 @@ class _EP:
         z = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
         return np.unique([self.origin + sign * self.width * z for sign in self.signs])
 
-    def improvement(self, best: Array) -> Improvement:
+    def pieces(self, best: Array) -> Pieces:
         """Return the improvement over thresholds ``(m,)``: one piece for each side.
 
         ``rho - best = exp(-z**2) (D - t_e expm1(D))`` with ``D = z**2 - t_e`` counted from an
@@ -159,7 +159,7 @@ class _EP:
             table[4, :, k] = sign
         np.minimum(table, ENDLESS, out=table)
         kinks = np.where(table[1] < ENDLESS, 2.0 * np.abs(table[0] * table[2]), 0.0)
-        return Improvement(
+        return Pieces(
             anchor,
             np.clip(step, -ENDLESS * self.width, ENDLESS * self.width),
             np.zeros(step.shape[1:]),
@@ -197,7 +197,7 @@ class _EP:
 def _ep_sums(
     table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
 ) -> Array:
-    """Return the sums of an improvement over ``exp(-z**2)``; see :class:`Improvement`.
+    """Return the sums of an improvement over ``exp(-z**2)``; see :class:`Pieces`.
 
     ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4`` are polynomials in ``u``.
     """

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
-from bayescfx.potentials.improvement import Improvement, Levels, between_knots
+from bayescfx.potentials.pieces import Levels, Pieces, between_knots
 from bayescfx.potentials.potential import Intervals, LevelPotential
 
 
@@ -105,7 +105,7 @@ class Linked:
         logistic = [-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0]
         return np.union1d(inner, logistic)
 
-    def improvement(self, best: Array) -> Improvement:
+    def pieces(self, best: Array) -> Pieces:
         """Return the improvement over thresholds ``(m,)``."""
         ends = np.concatenate([[-1e9], self.knots(), [1e9]])
         sets = self.superlevels(best)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from bayescfx.arrays import Array, Indices
 from bayescfx.errors import TargetError
 from bayescfx.potentials.ep_family import PEAK
-from bayescfx.potentials.improvement import ENDLESS, GaussLegendre, Improvement, Levels
+from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
 from bayescfx.potentials.potential import Intervals, checked_epsilon
 
 
@@ -98,7 +98,7 @@ class Plateau:
         knots = np.concatenate([self.low - steps, self.high + steps])
         return np.unique(knots[np.isfinite(knots)])
 
-    def improvement(self, best: Array) -> Improvement:
+    def pieces(self, best: Array) -> Pieces:
         """Return the improvement over thresholds ``(m,)``: the range, and both tails in pieces.
 
         On a tail it is ``(Z - z)(Z + z) / ((1 + Z**2)(1 + z**2))`` peaks, ``Z`` the end of the
@@ -122,7 +122,7 @@ class Plateau:
         inwards = sides[:, None] * np.array([1.0, -1.0])[:, None, None] / self.width
         table = np.broadcast_arrays(z, reach, inwards, sides[:, None])
         empty = (z[0] == z[1]) & (sides != 0.0)[:, None]
-        return Improvement(
+        return Pieces(
             np.clip(anchor, -ENDLESS * self.width, ENDLESS * self.width),
             (self.width * sides)[:, None] * z,
             np.where(empty, -np.inf, np.log(PEAK - best) - np.log1p(np.square(np.min(z, axis=0)))),
@@ -143,7 +143,7 @@ class Plateau:
 def _plateau_sums(
     table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
 ) -> Array:
-    """Return the sums of an improvement; see :class:`Improvement`.
+    """Return the sums of an improvement; see :class:`Pieces`.
 
     Both ``Z**2 - z**2`` and ``1 + z**2`` are parabolas in ``u``; ``g' = -2 z fall**2`` and
     ``g'' = (6 - 8 fall) fall**2`` in peaks, with ``fall = 1 / (1 + z**2)``.

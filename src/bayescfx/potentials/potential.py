@@ -35,7 +35,7 @@ class LevelPotential(Potential, Protocol):
     """A potential that also knows its peak and its superlevel sets.
 
     This is all that an accurate log EI needs. A family may add ``superlevels(levels)`` and
-    ``improvement(best)`` (:mod:`bayescfx.potentials.improvement`) to be faster or exact.
+    ``pieces(best)`` (:mod:`bayescfx.potentials.pieces`) to be faster or exact.
     """
 
     @property

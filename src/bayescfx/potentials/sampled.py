@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
-from bayescfx.potentials.improvement import Improvement, between_knots, monotone_root
+from bayescfx.potentials.pieces import Pieces, between_knots, monotone_root
 from bayescfx.potentials.potential import Intervals, Potential, checked_epsilon
 
 
@@ -55,7 +55,7 @@ class Sampled:
         """Return points between which the potential is taken to be smooth and monotone."""
         return self._knots
 
-    def improvement(self, best: Array) -> Improvement:
+    def pieces(self, best: Array) -> Pieces:
         """Return the improvement over thresholds ``(m,)``."""
         return between_knots(self, best, self._knots, endless=False)
 

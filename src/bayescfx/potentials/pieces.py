@@ -2,8 +2,8 @@
 
 On each piece the improvement is smooth. Its value is asked for at distances from the piece's
 nearer end, because next to the edge of a superlevel set ``rho(y) - best`` has lost its digits. A
-family that knows better than that difference builds its own :class:`Improvement`
-(``potential.improvement(best)``); for all others :func:`improvement_over` does, from
+family that knows better than that difference builds its own :class:`Pieces`
+(``potential.pieces(best)``); for all others :func:`pieces_over` does, from
 value, slope and knots.
 """
 
@@ -56,7 +56,7 @@ ENDLESS = 1e100  # widths that stand for infinity: finite, so that no nan can ar
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
+class Pieces:
     """An improvement as k pieces, for m thresholds: one per point, or one for all.
 
     ``sums(rule, density, at, offset, length)`` returns seven sums ``(7, r)`` over the nodes
@@ -79,13 +79,14 @@ class Improvement:
     least: float = -np.inf  # no value is lower; of a threshold below, the rest counts everywhere
 
 
-def improvement_over(potential: Potential, best: Array) -> Improvement:
+def pieces_over(potential: Potential, best: Array) -> Pieces:
     """Return the improvement of any potential with knots over thresholds ``(m,)``."""
-    own = getattr(potential, "improvement", None)
+    own = getattr(potential, "pieces", None)
     if own is not None:
         return own(best)  # type: ignore[no-any-return]  # by the protocol above
     knots = np.unique(potential.knots())  # type: ignore[attr-defined]  # a LevelPotential
-    far = 1e9 * max(float(np.ptp(knots)), float(np.max(np.abs(knots))))
+    knots = knots[np.isfinite(knots)]
+    far = 1e9 * (max(float(np.ptp(knots)), float(np.max(np.abs(knots)))) or 1.0)
     ends = np.concatenate([[knots[0] - far], knots, [knots[-1] + far]])
     return between_knots(potential, best, ends, endless=True)
 
@@ -97,8 +98,7 @@ def between_knots(
     *,
     endless: bool,
     sets: Levels | None = None,
-    least: float = -np.inf,
-) -> Improvement:
+) -> Pieces:
     """Return the improvement where a potential is monotone between `ends` ``(k + 1,)``.
 
     The first and last piece reach to infinity if `endless`; `sets` are the superlevel sets, if
@@ -137,7 +137,7 @@ def between_knots(
     turn = np.array([1.0, -1.0])[:, None, None]
     table = np.stack([e.ravel() for e in np.broadcast_arrays(pieces, turn, best)])
     sums = partial(_sums, potential, table)
-    return Improvement(pieces, np.zeros((2, 1, 1)), log_top[kept], sums, constant, least=least)
+    return Pieces(pieces, np.zeros((2, 1, 1)), log_top[kept], sums, constant)
 
 
 def _sums(
