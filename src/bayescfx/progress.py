@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from typing import Any
 
-from bayescfx.errors import MissingExtraError
+from bayescfx.errors import optional
 from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
@@ -71,14 +70,8 @@ def progress_bar(questions: int = 1) -> ProgressBar:
     >>> with progress_bar() as bar:  # doctest: +SKIP
     ...     answer = explain(model, query, space, target, on_step=bar)
     """
-    try:
-        with warnings.catch_warnings():
-            # Without ipywidgets a notebook gets a bar of text, which needs no warning.
-            warnings.simplefilter("ignore")
-            module = importlib.import_module("tqdm.auto")
-    except ImportError as error:
-        raise MissingExtraError(
-            "`progress` needs tqdm, which is not installed. "
-            "Install it with: pip install 'bayescfx[progress]'."
-        ) from error
+    with warnings.catch_warnings():
+        # Without ipywidgets a notebook gets a bar of text, which needs no warning.
+        warnings.simplefilter("ignore")
+        module = optional("tqdm.auto", "`progress` needs", "progress")
     return ProgressBar(module.tqdm, questions)
