@@ -20,7 +20,7 @@ from bayescfx.space.space import Space
 Seed: TypeAlias = int | np.random.Generator | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CallSettings:
     """What all questions of one call have in common, as in `explain`."""
 

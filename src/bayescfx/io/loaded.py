@@ -34,7 +34,7 @@ class Trust:
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loaded:
     """A model and what it tells about the rows it takes.
 

@@ -28,7 +28,7 @@ from bayescfx.tables import Rows
 Link: TypeAlias = Literal["logit"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """The model f as a checked function of rows; made by :func:`as_model`."""
 
