@@ -72,8 +72,8 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("[features]\nbmi = 'rael'", "the kind of 'bmi' must be one of real, integer, ordinal"),
         ("[features.bmi]\nstp = 1", "features.bmi must have only kind, low, high, step; got 'stp"),
         ("[space.between]\nbmi = [1]", "between for 'bmi' must be [low, high]; got [1]."),
-        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm and per_feature; got"),
-        ("[space.near_data]\nq = 1", "space.near_data must have only quantile and neighbours; g"),
+        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm, per_feature; got"),
+        ("[space.near_data]\nq = 1", "space.near_data must have only quantile, neighbours; got"),
     ],
 )
 def test_a_bad_settings_file_is_one_line(text: str, message: str, shell: Shell) -> None:

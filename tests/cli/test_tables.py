@@ -61,13 +61,11 @@ def test_a_bad_query_is_one_line(shell: Shell) -> None:
 
     assert "must be a row of the data, 0 to 441; got 442." in message("442")
     narrow = {k: v for k, v in row.items() if k != "bmi"}
-    assert "missing: bmi. Rename or add it." in message(json.dumps(narrow))
-    assert (
-        "missing: bmi. Did you mean 'BMI'? It has BMI, which the data does not. Rename or add it."
-    ) in message(json.dumps({**narrow, "BMI": 20.0}))
-    assert "unknown: bmy. Did you mean 'bmi'? Rename it or" in message(
-        json.dumps({**row, "bmy": 1})
+    assert "missing: 'bmi'. Rename or add it." in message(json.dumps(narrow))
+    assert "missing: 'bmi'. Did you mean 'BMI'? Rename or add it." in message(
+        json.dumps({**narrow, "BMI": 20.0})
     )
+    assert "unknown: 'bmy'. Did you mean 'bmi'?" in message(json.dumps({**row, "bmy": 1}))
     assert "has 'mal' in column 'sex', which the data does not have. Did you mean 'male'?" in (
         message(json.dumps({**row, "sex": "mal"}))
     )

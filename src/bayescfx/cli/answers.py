@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -113,11 +112,6 @@ def many_as_plain(asked: Asked) -> dict[str, Any]:
         "answers": [{"query": i, **as_plain(a)} for i, a in sorted(asked.answers.items())],
         "failures": [{"query": i, "error": reason} for i, reason in asked.failures.items()],
     }
-
-
-def dumps(content: Any) -> str:
-    """Return JSON for people and scripts."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

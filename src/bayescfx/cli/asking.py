@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.cli.console import Console, Progress, about
+from bayescfx.cli.console import Console, about, progress
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
-from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
-from bayescfx.errors import SettingsError, SpaceWarning, suggest
+from bayescfx.cli.tables import check_levels, check_numbers, read_table
+from bayescfx.errors import SettingsError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.io.endpoint import Patience
@@ -27,7 +27,6 @@ from bayescfx.model.model import as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
-from bayescfx.search.methods import METHODS
 from bayescfx.space.space import Space
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
@@ -45,7 +44,8 @@ class Subject:
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a query as the model takes it; raise if it can't be one."""
-        cells = fit_query(row, self.columns, list(self.data.columns))
+        unasked = set(self.data.columns) - set(self.columns)  # the query may have these too
+        cells = {name: value for name, value in row.items() if name not in unasked}
         check_levels(cells, self.space.features)
         with about("query"):
             self.space.around(cells)
@@ -131,7 +131,6 @@ def ask(
             "another label with --label."
         )
     places = [i for i, row in enumerate(queries) if row is not None]
-    progress = Progress(console, settings.budget * len(places), len(places))
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     named = settings.evaluations
     store = Evaluations() if named is None else Evaluations.open(named)
@@ -149,23 +148,23 @@ def ask(
     )
     asked = Asked({})
     with contextlib.ExitStack() as stack:
-        stack.callback(progress.close)
+        bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
         # What there is to say about a query was said when it was read.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
             block, fault = places[start : start + BLOCK], None
-            rows = [queries[i] for i in block]
+            rows, bar.first = [queries[i] for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
             try:
-                found = [*answer(model, rows, timeout=left, on_step=progress.within(start))]
+                found = [*answer(model, rows, timeout=left, on_step=bar)]
             except Exception as error:
                 if not hasattr(error, "evaluations"):  # not the model's
                     raise
                 # The best so far; what counts is what the model has answered.
                 best, fault = getattr(error, "explanations", ()), error
-                spent = [progress.spent.get(start + i, 0) for i in range(len(best))]
+                spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             seeded = [replace(answer, seed=settings.seed) for answer in found]
             new = dict(zip(block, seeded, strict=False))
@@ -182,8 +181,3 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
     if settings.seed < 0:
         raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
-    if settings.method not in METHODS:
-        raise SettingsError(
-            f"--method must be one of {', '.join(map(repr, METHODS))}; got {settings.method!r}."
-            f"{suggest(settings.method, METHODS)}"
-        )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,6 @@ from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
 from bayescfx.result.explanations import Explanations
 
-AGAIN = (
-    "Run the command again when the model answers; with --evaluations FILE it goes on from there."
-)
-
 
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
@@ -36,24 +33,16 @@ def explain(options: Namespace, console: Console) -> int:
     answer = asked.answers[0]
     for path in options.out:
         answers.write(answer, path)
-    plain = options.json
-    console.answer(answers.dumps(answers.as_plain(answer)) if plain else answers.as_text(answer))
+    console.answer(answers.as_text(answer), answers.as_plain(answer))
+    code = answers.exit_code([answer])
     if asked.fault is None:
-        return answers.exit_code([answer])
-    say = console.warn if answer.reached else console.error
-    say(
-        f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
-        f"The answer is the best of what was known by then. {AGAIN}"
+        return code
+    return _failed(
+        f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of "
+        "what was known by then.",
+        console.error if code else console.warn,
+        code,
     )
-    return 0 if answer.reached else 2
-
-
-def _understood(
-    options: Namespace, what: str, console: Console
-) -> tuple[Settings, Target, Subject]:
-    settings = gather(options)
-    settings.need("model", "data", what, "target")
-    return settings, parse_target(settings.target), make_subject(settings, console.note)
 
 
 def explain_many(options: Namespace, console: Console) -> int:
@@ -74,27 +63,40 @@ def explain_many(options: Namespace, console: Console) -> int:
         raise asked.fault
     for path in options.out:
         answers.write(asked, path)
-    plain = options.json
-    console.answer(
-        answers.dumps(answers.many_as_plain(asked)) if plain else answers.many_as_text(asked)
-    )
+    console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))
     where = f" They are in {', '.join(options.out)}." if options.out else ""
-    code = answers.exit_code(asked.answers.values())
+    code = answers.exit_code(asked.answers.values()) or 2 * bool(failures)
     if asked.fault is not None:
-        code = 2 if code else 0
-        say = console.error if code or failures else console.warn
-        say(
-            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of "
-            f"{len(queries)} queries have answers, the last ones from what was known by then."
-            f"{where} {AGAIN}"
+        return _failed(
+            f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries "
+            f"have answers, the last ones from what was known by then.{where}",
+            console.error if code else console.warn,
+            code,
         )
-    elif failures:
+    if failures:
         first, reason = next(iter(failures.items()))
         console.error(
             f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
             f"{reason} The others have answers.{where}"
         )
     return 2 if failures else code
+
+
+def _understood(
+    options: Namespace, what: str, console: Console
+) -> tuple[Settings, Target, Subject]:
+    settings = gather(options)
+    settings.need("model", "data", what, "target")
+    return settings, parse_target(settings.target), make_subject(settings, console.note)
+
+
+def _failed(text: str, say: Callable[[str], None], code: int) -> int:
+    """Say how the model failed; what was reached before is an answer all the same."""
+    say(
+        f"the model failed {text} Run the command again when the model answers; with --evaluations "
+        "FILE it goes on from there."
+    )
+    return 2 if code else 0
 
 
 def _queries(
@@ -132,7 +134,7 @@ def report(options: Namespace, console: Console) -> int:
     answer = Asked(dict(enumerate(found))) if isinstance(found, Explanations) else found
     for path in paths:
         answers.write(answer, path)
-    console.answer(answers.dumps(paths) if options.json else "\n".join(paths))
+    console.answer("\n".join(paths), paths)
     return 0
 
 

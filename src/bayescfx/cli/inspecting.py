@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.cli.answers import dumps
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
@@ -27,20 +26,17 @@ def inspect(options: Namespace, console: Console) -> int:
     outputs = _outputs(subject, settings.label)
     for path in options.out:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
-    if options.json:
-        content: dict[str, Any] = {
-            "features": {
-                str(name): {**feature.to_plain(), "kind": feature.kind}
-                for name, feature in space.features.items()
-            },
-            "ignored": subject.ignored,
-            "labels": [str(label) for label in subject.loaded.labels],
-        }
-        if outputs is not None:
-            content["outputs"] = [float(q) for q in np.quantile(outputs, (0, 0.5, 1))]
-        console.answer(dumps(content))
-    else:
-        console.answer(_text(subject, settings.label, outputs))
+    content: dict[str, Any] = {
+        "features": {
+            str(name): {**feature.to_plain(), "kind": feature.kind}
+            for name, feature in space.features.items()
+        },
+        "ignored": subject.ignored,
+        "labels": [str(label) for label in subject.loaded.labels],
+    }
+    if outputs is not None:
+        content["outputs"] = np.quantile(outputs, (0, 0.5, 1)).tolist()
+    console.answer(_text(subject, settings.label, outputs), content)
     return 0
 
 

@@ -103,7 +103,7 @@ def _search(method: Any) -> Search:
         if method in METHODS:
             return METHODS[method]()
         raise SettingsError(
-            f"`method` must be one of {', '.join(map(repr, METHODS))} or a Search; got {method!r}."
+            f"`method` must be one of {', '.join(map(repr, METHODS))}; got {method!r}."
             + suggest(method, METHODS),
             parameter="method",
         )

@@ -11,13 +11,14 @@ import operator
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import BayesCFXError, ModelError, optional, suggest
 
+TYPE_CHECKING = False  # `typing` takes its time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import Any
 
     from bayescfx.io.endpoint import Patience
     from bayescfx.io.loaded import Loaded, Trust

@@ -126,6 +126,7 @@ class Schema:
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
+                f"{suggest(missing[0], extra)} Rename or add it."
             )
         if extra:
             raise QueryError(
