@@ -114,7 +114,7 @@ try:
 except SystemExit:
     pass
 print(sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
-print(sorted({"dataclasses", "inspect", "shutil", "difflib", "pathlib", "typing"} & set(sys.modules)))
+print(sorted({"dataclasses", "inspect", "shutil", "difflib", "typing"} & set(sys.modules)))
 """
 
 

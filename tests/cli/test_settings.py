@@ -65,6 +65,7 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("budget = true", "'budget' in 'bad.toml' must be a whole number; got True."),
         ("[space]\nfx = []", "[space] in 'bad.toml' has an unknown name 'fx'. Did you mean 'fix'?"),
         ("[space]\nfix = 'a'", "'space.fix' in 'bad.toml' must be a list of names; got 'a'."),
+        ("on_fault = 'foo'", "error: --on-fault must be 'raise' or 'skip'; got 'foo'."),
         ("budget = ", "the settings file 'bad.toml' must be TOML; got"),
         ("trust_pickle = true", "'trust_pickle' must not be in a settings file, because it decid"),
         ("[features]\nbmi = 3", "features.bmi must be a kind or a table; got 3."),

@@ -24,6 +24,15 @@ def test_a_query_is_a_row_number_a_json_object_or_a_file(
     assert ran.out == reference.out
 
 
+def test_a_query_may_have_columns_that_are_ignored(shell: Shell) -> None:
+    row = {**json.loads((shell.folder / "one.json").read_text()), "progression": 1.0}
+    words = ("--target", "+25%", "--budget", "10", "--json")
+    reference = shell.explain("--query", "3", *words).out
+    assert shell.explain("--query", json.dumps(row), *words).out == reference
+    ran = shell.explain("--query", json.dumps(row), *words, "--drop", "progression")
+    assert ran.out == reference
+
+
 def test_bad_data_is_one_line(shell: Shell) -> None:
     X, _ = people()
     ask = ("--query", "3", "--target", "150")

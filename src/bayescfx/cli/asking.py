@@ -26,7 +26,6 @@ from bayescfx.io.loaders import load_model
 from bayescfx.model.model import as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
 from bayescfx.space.space import Space
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
@@ -37,22 +36,21 @@ class Subject:
     """A model, the data it is asked about and what may change."""
 
     loaded: Loaded
-    data: pd.DataFrame  # all columns of the data file
-    columns: list[str]  # those that the model takes, in its order
+    data: pd.DataFrame  # the columns that the model takes, in its order
     ignored: list[str]  # the others
+    dropped: list[str]  # those that were to be ignored
     space: Space
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a query as the model takes it; raise if it can't be one."""
-        unasked = set(self.data.columns) - set(self.columns)  # the query may have these too
-        cells = {name: value for name, value in row.items() if name not in unasked}
+        """Return a query, which may have columns that are ignored; raise if it can't be one."""
+        cells = {n: v for n, v in row.items() if n not in (*self.ignored, *self.dropped)}
         check_levels(cells, self.space.features)
         with about("query"):
             self.space.around(cells)
         return cells
 
 
-def make_subject(settings: Settings, note: Callable[[str], object] = str) -> Subject:
+def make_subject(settings: Settings, console: Console) -> Subject:
     """Return what a question is about; without a model, all columns of the data."""
     data = read_table(settings.data)
     unknown = [name for name in settings.drop if name not in data.columns]
@@ -71,10 +69,10 @@ def make_subject(settings: Settings, note: Callable[[str], object] = str) -> Sub
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
-        note(f"columns that the model does not take: {', '.join(ignored)}.")
+        console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
     told = {name: "categorical" for name in loaded.categorical if name in columns}
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
-    return Subject(loaded, data, columns, ignored, space)
+    return Subject(loaded, data[columns], ignored, settings.drop, space)
 
 
 def _load(settings: Settings) -> Loaded:
@@ -98,14 +96,9 @@ def _load(settings: Settings) -> Loaded:
 class Asked:
     """What came of asking: answers and failures by the position of the query, the model's error."""
 
-    answers: dict[int, Explanation]
+    answers: dict[int, Explanation]  # in the order of the queries
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
-
-    @property
-    def explanations(self) -> Explanations:
-        """The answers in the order of the queries."""
-        return Explanations([self.answers[i] for i in sorted(self.answers)])
 
 
 def ask(
@@ -123,17 +116,18 @@ def ask(
     of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in has the
     best so far, and the rest is not answered. `on_block` hears what there is after each block.
     """
-    _check(settings)
+    if settings.timeout is not None and not settings.timeout >= 0:
+        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+    if settings.seed < 0:
+        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
     model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
     if labels and settings.label is None:
-        console.note(
-            f"the model is a classifier; predictions are its score of {labels[-1]!r}. Choose "
-            "another label with --label."
-        )
+        told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
+        console.say("note", f"{told} Choose another label with --label.")
     places = [i for i, row in enumerate(queries) if row is not None]
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    named = settings.evaluations
-    store = Evaluations() if named is None else Evaluations.open(named)
+    file = settings.evaluations
+    store = Evaluations() if file is None else Evaluations.open(file)
     answer = functools.partial(
         explain_many,
         space=subject.space,
@@ -144,7 +138,7 @@ def ask(
         tolerance=settings.tolerance,
         evaluations=store,
         rng=np.random.default_rng(settings.seed),
-        on_fault="skip" if settings.on_fault == "skip" else "raise",
+        on_fault=settings.on_fault,
     )
     asked = Asked({})
     with contextlib.ExitStack() as stack:
@@ -166,18 +160,9 @@ def ask(
                 best, fault = getattr(error, "explanations", ()), error
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
-            seeded = [replace(answer, seed=settings.seed) for answer in found]
-            new = dict(zip(block, seeded, strict=False))
+            new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}
             asked = Asked({**asked.answers, **new}, fault=fault)
             on_block(asked)
             if fault is not None:
                 break
     return asked
-
-
-def _check(settings: Settings) -> None:
-    """Raise if a setting can't be what it is, where Python allows for more."""
-    if settings.timeout is not None and not settings.timeout >= 0:
-        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
-    if settings.seed < 0:
-        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,8 @@ def explain(options: Namespace, console: Console) -> int:
     code = answers.exit_code([answer])
     if asked.fault is None:
         return code
-    return _failed(
-        f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of "
-        "what was known by then.",
-        console.error if code else console.warn,
-        code,
-    )
+    told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
+    return _failed(f"{told} what was known by then.", console, code)
 
 
 def explain_many(options: Namespace, console: Console) -> int:
@@ -67,17 +62,15 @@ def explain_many(options: Namespace, console: Console) -> int:
     where = f" They are in {', '.join(options.out)}." if options.out else ""
     code = answers.exit_code(asked.answers.values()) or 2 * bool(failures)
     if asked.fault is not None:
-        return _failed(
-            f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries "
-            f"have answers, the last ones from what was known by then.{where}",
-            console.error if code else console.warn,
-            code,
-        )
+        told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
+        told += f" have answers, the last ones from what was known by then.{where}"
+        return _failed(told, console, code)
     if failures:
         first, reason = next(iter(failures.items()))
-        console.error(
+        console.say(
+            "error",
             f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
-            f"{reason} The others have answers.{where}"
+            f"{reason} The others have answers.{where}",
         )
     return 2 if failures else code
 
@@ -87,14 +80,15 @@ def _understood(
 ) -> tuple[Settings, Target, Subject]:
     settings = gather(options)
     settings.need("model", "data", what, "target")
-    return settings, parse_target(settings.target), make_subject(settings, console.note)
+    return settings, parse_target(settings.target), make_subject(settings, console)
 
 
-def _failed(text: str, say: Callable[[str], None], code: int) -> int:
+def _failed(told: str, console: Console, code: int) -> int:
     """Say how the model failed; what was reached before is an answer all the same."""
-    say(
-        f"the model failed {text} Run the command again when the model answers; with --evaluations "
-        "FILE it goes on from there."
+    console.say(
+        "error" if code else "warning",
+        f"the model failed {told} Run the command again when the model answers; with --evaluations "
+        "FILE it goes on from there.",
     )
     return 2 if code else 0
 
@@ -108,11 +102,10 @@ def _queries(
     refused: dict[int, str] = {}
     said: dict[int, str] = {}
     for i in range(len(table)):
-        cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpaceWarning)
             try:
-                rows.append(subject.fit(cells))
+                rows.append(subject.fit(cells_of(table, i)))
             except BayesCFXError as error:
                 rows.append(None)
                 refused[i] = describe(error)
@@ -121,7 +114,7 @@ def _queries(
     if said:
         first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        console.warn(f"row {first} of the queries{others}: {said[first]}")
+        console.say("warning", f"row {first} of the queries{others}: {said[first]}")
     if refused and len(refused) == len(rows):
         raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0]}")
     return rows, refused
@@ -151,6 +144,6 @@ def reproduce(options: Namespace, console: Console) -> int:
     words += ["--only", *options.experiments] if options.experiments else []
     for flag, folder in (("--out", options.out), ("--data", options.data)):
         words += [] if folder is None else [flag, str(Path(folder).resolve())]
-    console.note(f"running the experiments in {root}.")
+    console.say("note", f"running the experiments in {root}.")
     done = subprocess.run([sys.executable, "-m", "experiments", *words], cwd=root, check=False)
     return done.returncode

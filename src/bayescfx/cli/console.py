@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
             code: int = pkgutil.resolve_name(command.function)(options, console)
             return code
         except KeyboardInterrupt:
-            console.error("interrupted.")
+            console.say("error", "interrupted.")
             return 130
         except BrokenPipeError:  # who reads the answer has seen enough
             with contextlib.suppress(OSError):
@@ -43,17 +43,17 @@ def run(options: Namespace) -> int:
             if options.debug:
                 traceback.print_exception(error, file=console.err)
             more = "" if options.debug else " See the traceback with --debug."
-            text = describe(error)
+            text, code = describe(error), 2
             if isinstance(error, BayesCFXError | OSError):
-                console.error(text)
+                pass
             elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
-                console.error(f"the model failed: {text}{more}")
+                text = f"the model failed: {text}{more}"
             elif isinstance(error, ValueError):
-                console.error(text.removeprefix("ValueError: "))
+                text = text.removeprefix("ValueError: ")
             else:
-                console.error(f"unexpected {text}{more}")
-                return 1
-            return 2
+                text, code = f"unexpected {text}{more}", 1
+            console.say("error", text)
+            return code
 
 
 def _check_out(paths: list[str], kinds: list[str]) -> None:
@@ -141,22 +141,10 @@ class Console:
         self.out.write(text if text.endswith("\n") else text + "\n")
         self.out.flush()
 
-    def note(self, text: str) -> None:
-        """Say something about what is going on, once."""
-        if not self.quiet:
-            self._say("note", text)
-
-    def warn(self, text: str) -> None:
-        """Say that something may not be as meant, once."""
-        self._say("warning", text)
-
-    def error(self, text: str) -> None:
-        """Say what is wrong."""
-        self._say("error", text)
-
-    def _say(self, kind: str, text: str) -> None:
+    def say(self, kind: str, text: str) -> None:
+        """Say a "note" (unless quiet), a "warning" or an "error", in one line and once."""
         line = f"{kind}: {one_line(text)}\n"
-        if line not in self._said:
+        if line not in self._said and not (self.quiet and kind == "note"):
             self._said.add(line)
             self.err.write(line)
             self.err.flush()
@@ -180,7 +168,7 @@ def opened(quiet: bool, plain: bool) -> Iterator[Console]:
             warnings.simplefilter("ignore", noise)
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            console.warn(str(message))
+            console.say("warning", str(message))
 
         warnings.showwarning = show
         yield console

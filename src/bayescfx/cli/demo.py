@@ -65,6 +65,6 @@ def demo(options: Namespace, console: Console) -> int:
         write(answer, str(page))
         console.answer(f"\nPicture: {picture}\nReport:  {page}")
     except MissingExtraError as error:
-        console.note(str(error))
+        console.say("note", str(error))
     console.answer(f"\nThe same in Python:\n\n{CODE}")
     return exit_code([answer])

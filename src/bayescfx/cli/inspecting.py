@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def inspect(options: Namespace, console: Console) -> int:
     """Show what is inferred, and how to correct it."""
     settings = gather(options)
     settings.need("data")
-    subject = make_subject(settings)
+    subject = make_subject(settings, replace(console, quiet=True))
     space = subject.space
     outputs = _outputs(subject, settings.label)
     for path in options.out:
@@ -42,7 +43,7 @@ def inspect(options: Namespace, console: Console) -> int:
 
 def _outputs(subject: Subject, label: str | None) -> Any:
     """Return the outputs for some rows; None if it is not said which of several is meant."""
-    loaded, table = subject.loaded, subject.data[subject.columns]
+    loaded, table = subject.loaded, subject.data
     if loaded.model is None or (label is None and len(loaded.labels) > 2):
         return None
     rows = table.iloc[np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)]
@@ -50,7 +51,7 @@ def _outputs(subject: Subject, label: str | None) -> Any:
 
 
 def _text(subject: Subject, label: str | None, outputs: Any) -> str:
-    space, table, labels = subject.space, subject.data[subject.columns], subject.loaded.labels
+    space, table, labels = subject.space, subject.data, subject.loaded.labels
     lines = [f"{len(table)} rows", str(space)]
     missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
     if missing:
