@@ -10,8 +10,8 @@ True
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than this
 if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`
     from bayescfx import plots as plots
     from bayescfx.acquisition import ei_cfx as ei_cfx

@@ -168,7 +168,7 @@ def free_name(name: str, taken: Iterable[Any]) -> str:
 # ── columns ──
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """Name and dtype of one column of the user's table."""
 

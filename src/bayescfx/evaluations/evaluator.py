@@ -51,7 +51,7 @@ class Stop(Exception):
         self.y = y
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """The answer to one question's request."""
 
@@ -59,7 +59,7 @@ class Scores:
     stopped: Reason | None  # why some rows were not scored
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
     """Rows that nobody knows yet, with who pays for each."""
 

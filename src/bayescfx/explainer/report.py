@@ -23,7 +23,7 @@ from bayescfx.space.schema import Schema
 from bayescfx.tables import Layout, Row, Rows, cells_of, row_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Posed:
     """A query with its wish and f(query); without a question if it has what is wanted already."""
 

@@ -23,7 +23,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.propose.halfspaces import Halfspaces
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box:
     """Where the `m` rows of an ascent may go, in `c` coordinates each."""
 

@@ -13,7 +13,7 @@ LISTED = 32  # an ordered grid with more values is searched by doubling steps, n
 JUMPS = 5  # places tried along a continuous coordinate or a long grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FreeFeatures:
     """The free features of a region, by the way they are searched."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Halfspaces:
     """Linear rules in units of the ranges, each with a normal of length 1."""
 

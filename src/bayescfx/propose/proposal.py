@@ -25,7 +25,7 @@ __all__ = ["Acquisition", "Effort", "Proposal", "propose"]
 EXACT = 8192  # regions with at most this many points are enumerated
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Proposal:
     """Points worth evaluating."""
 

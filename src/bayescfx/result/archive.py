@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayescfx import __version__
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials import Intervals, Target
@@ -41,9 +42,7 @@ class Told:
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
     """Return `content` as a JSON text that says what it is."""
-    from importlib.metadata import version  # slow to load, and needed here only
-
-    head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
+    head = {"format": FORMAT, "kind": kind, "version": __version__}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 

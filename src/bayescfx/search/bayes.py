@@ -101,7 +101,7 @@ class BayesCFX:
         return "nothing nearer expected"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Run:
     """The state of one search: what is believed, and how its steps fare."""
 

@@ -22,7 +22,7 @@ from bayescfx.space.region import Region
 from bayescfx.space.sampling import background_rows, sample
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassicGain:
     """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
 

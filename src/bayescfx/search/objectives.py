@@ -27,7 +27,7 @@ from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gain:
     """Log EI-CFX of ``v(x) = rho(f(x)) / peak - weight * cost(x)`` over the best `v` so far.
 
@@ -129,7 +129,7 @@ class Terraces:
         return np.asarray(close.any(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Nearer:
     """Expected cost improvement inside the target set, as a logarithm.
 
@@ -213,7 +213,7 @@ class Record:
         return np.asarray(np.minimum(bar, held))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurrogateFunction:
     """Any function of the surrogate's mean and deviation, given with both slopes ``(n,)``."""
 

@@ -22,7 +22,7 @@ Rounds: TypeAlias = Generator[Array, Array, Ending]
 PREMIUM = 0.2  # what one more changed feature counts, in units of distance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """What a search works on: a query seen through its region, and what is wanted of f.
 

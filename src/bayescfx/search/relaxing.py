@@ -23,7 +23,7 @@ BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range
 FEATURES = 48  # the most features, or levels of one, that are looked at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """Steps out of a region that one limit forbids, and the same steps inside."""
 

@@ -37,7 +37,7 @@ class SurrogateSettings:
     points: int = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Surrogate:
     """A fitted surrogate of f over codes."""
 

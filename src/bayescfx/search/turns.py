@@ -50,7 +50,7 @@ class Step:
 Listener: TypeAlias = Callable[[Step], object]
 
 
-@dataclass
+@dataclass(eq=False)
 class Halt:
     """Whether all searches of one call are to end, and what `on_step` raised, if anything."""
 
@@ -58,7 +58,7 @@ class Halt:
     error: Exception | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Turns:
     """Run the searches of several questions to one model until each has ended.
 

@@ -181,7 +181,7 @@ def overconfidence(surrogate: Surrogate) -> float:
     return max(1.0, float(np.sqrt(np.mean(surprise**2))))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Thresholds:
     """When a watch checks, probes and gives up; shares are of the budget unless said otherwise."""
 

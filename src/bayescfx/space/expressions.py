@@ -38,7 +38,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """One comparison ``left op right`` of two arithmetic expressions over features."""
 

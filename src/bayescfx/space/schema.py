@@ -21,7 +21,7 @@ from bayescfx.features import Feature
 from bayescfx.tables import Cells, Column, Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Own:
     """The query's own cells: what decoding writes wherever a code equals the query's."""
 
@@ -34,7 +34,7 @@ class Own:
         return np.stack(self.cells, axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """Columns of the user's table and the features that stand for them."""
 
@@ -126,6 +126,7 @@ class Schema:
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
+                f"{suggest(missing[0], extra)} Rename or add it."
             )
         if extra:
             raise QueryError(

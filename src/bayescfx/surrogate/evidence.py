@@ -59,7 +59,7 @@ class Hyperparameters:
     steps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LogNormal:
     """A log-normal prior, in terms of the logarithm t of the variable."""
 
@@ -78,7 +78,7 @@ class LogNormal:
         return 0.5 * float(slope @ u) - float(t.sum()), slope - 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Alike:
     """A prior of variables that resemble each other, in terms of their logarithms t.
 
@@ -104,7 +104,7 @@ class Alike:
         return value + 0.5 * float(apart @ (t - mean)), apart + slope[0] / len(t)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Priors:
     """Priors of the kinds of hyperparameters, for standardised outputs."""
 

@@ -24,7 +24,7 @@ from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
 from bayescfx.surrogate.kernels import Embedding, Kernel, squared_distances
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Units:
     """The shift and the scale between the user's outputs and standardised ones."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Derived(Rule):
     """A column that is a function of the others, and up to date in every row."""
 

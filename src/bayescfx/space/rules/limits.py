@@ -28,7 +28,7 @@ Pair: TypeAlias = tuple[float, float]
 _ANYWHERE = (-math.inf, math.inf)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Limits(Rule):
     """Everything said about one feature; all in codes."""
 

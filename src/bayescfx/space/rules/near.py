@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """The distance between rows of codes; ``nan`` is a value of its own."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextRule(Rule):
     """A comparison of arithmetic expressions over features."""
 
@@ -97,7 +97,7 @@ class TextRule(Rule):
         return cls.parse(plain["text"], features, plain["label"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FunctionRule(Rule):
     """A function of raw rows that says which of them are allowed."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Together(Rule):
     """Features that move in the same direction or not at all."""
 
