@@ -70,30 +70,27 @@ def propose(
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
     ledger = Ledger(acquisition, region, avoid, deadline)
-    everything = region.enumerate(EXACT)
+    # A few hundred rows are listed faster than they are searched, more only more surely.
+    everything = region.enumerate(EXACT if effort != "glance" else 1024)
     if everything is not None:
         ledger.value(everything, allowed=True)
-        return _chosen(ledger, k)
+        return _chosen(ledger, k, effort)
     given = np.empty((0, len(region.query))) if starts is None else starts
     screen(ledger, np.concatenate([given, region.query[None]]), rng, effort)
     if not ledger.values:  # nothing new: every point if they can be listed, else many
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything
         ledger.value(more, allowed=True)
-    if effort != "glance":
-        refine(ledger, k, rng, effort)
-        return _chosen(ledger, k)
-    refine(ledger, 4, rng, effort)
-    X, value = ledger.tried(4 * k)
-    best = different(ledger.free, X, value, k, apart=0.1)
-    return Proposal(X[best], value[best], exhausted=not len(X))
+    refine(ledger, 4 if effort == "glance" else k, rng, effort)
+    return _chosen(ledger, k, effort)
 
 
-def _chosen(ledger: Ledger, k: int) -> Proposal:
-    """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
-    X, value = ledger.tried(512 + 16 * k if k > 1 else 1)
-    if not len(X):
-        return Proposal(X, value, exhausted=True)
+def _chosen(ledger: Ledger, k: int, effort: Effort) -> Proposal:
+    """Choose the best `k` rows tried: unless at a glance, those that lie apart come first."""
+    alone = k == 1 or effort == "glance"
+    X, value = ledger.tried(k if alone else 512 + 16 * k)
+    if alone or not len(X):
+        return Proposal(X, value, exhausted=not len(X))
     chosen = np.empty(0, dtype=np.intp)
     for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
         more = different(ledger.free, X, value, k, apart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from math import comb
 
@@ -60,6 +61,7 @@ def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
         return np.empty((0, len(region.query)))
 
 
+@cache
 def _every_support(free: int, bound: int) -> Mask | None:
     """All sets of 1 to `bound` of `free` features as masks ``(s, free)``; ``None`` if too many."""
     count = sum(comb(free, size) for size in range(1, bound + 1))

@@ -117,14 +117,14 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     added = freed.changes(end) & ~freed.changes(start)
     fresh = (added.sum(axis=1) == 1) & (freed.changes(end).sum(axis=1) == bound + 1)
     start, end, added = start[fresh], end[fresh], added[fresh]
-    fewer = start.copy()
-    for row in fewer:  # without the change that moves the surrogate's mean least
-        changed = np.flatnonzero(region.changes(row[None])[0])
-        others = np.tile(row, (len(changed), 1))
-        others[np.arange(len(changed)), changed] = region.query[changed]
-        others = region.complete(others)
-        mean = surrogate.predict(np.vstack([row, others]))[0]
-        row[:] = others[np.argmin(np.abs(mean[1:] - mean[0]))]
+    # Without the change that moves the surrogate's mean least; each row has `bound` of them.
+    at, j = np.nonzero(region.changes(start))
+    fewer = start[at]
+    fewer[np.arange(len(at)), j] = region.query[j]
+    fewer = region.complete(fewer)
+    mean = surrogate.predict(np.vstack([start, fewer]))[0]
+    loss = np.abs(mean[len(start) :] - mean[at]).reshape(len(start), bound)
+    fewer = fewer.reshape(len(start), bound, -1)[np.arange(len(start)), loss.argmin(axis=1)]
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
