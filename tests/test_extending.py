@@ -26,9 +26,9 @@ from bayescfx.arrays import Array, Mask, not_among
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.potentials import Linked, Logit
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Rounds
+from bayescfx.search.starting import fresh_rows
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.rule import Rule, Words

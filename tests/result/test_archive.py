@@ -14,7 +14,7 @@ import pytest
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ArchiveError
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.model.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
@@ -84,7 +84,7 @@ def test_evaluations_from_json_serve_the_next_question() -> None:
         raise AssertionError
 
     evaluator = Evaluator(as_model(never), region.schema, answer.evaluations)
-    y = evaluator.account(region, 0).evaluate(region.query[None])
+    y = Account(evaluator, region, 0).evaluate(region.query[None])
     assert y.tolist() == [answer.output]
 
 

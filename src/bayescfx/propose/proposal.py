@@ -50,22 +50,8 @@ def propose(
     The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
     value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
-    a good point; a *glance* tells the best rows of many, few of which have climbed a little. The
-    same state of `rng` gives the same points. Raises `OutOfTime` when the deadline has passed.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space.space import Space
-    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
-    >>> class Hill:
-    ...     def value(self, X):
-    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
-    ...
-    ...     def gradient(self, X):
-    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
-    >>> propose(Hill(), region, np.random.default_rng(0)).points.round(3)
-    array([[0.25, 7.  ]])
+    a good point; a *glance* tells the best rows of many, different or not, few of which have
+    climbed a little. Raises `OutOfTime` when the deadline has passed.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
@@ -75,8 +61,8 @@ def propose(
     if everything is not None:
         ledger.value(everything, allowed=True)
         return _chosen(ledger, k, effort)
-    given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, np.concatenate([given, region.query[None]]), rng, effort)
+    given = region.query[None] if starts is None else np.vstack([starts, region.query])
+    screen(ledger, given, rng, effort)
     if not ledger.values:  # nothing new: every point if they can be listed, else many
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything

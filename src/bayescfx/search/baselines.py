@@ -15,9 +15,9 @@ import scipy
 
 from bayescfx.arrays import Array
 from bayescfx.errors import SettingsError
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
+from bayescfx.search.starting import fresh_rows
 from bayescfx.space.repair import ordered, repair
 
 

@@ -15,11 +15,10 @@ from bayescfx.acquisition import log_expected_improvement, log_expected_improvem
 from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Question, Rounds
+from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
-from bayescfx.space.sampling import background_rows, sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class NaiveBayes:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield proposals to be evaluated."""
-        first = self._first(question)
+        first = usual_rows(question.region, self.starts, question.rng)
         if len(first) and not satisfied(question):
             yield first
         surrogate: Surrogate | None = None
@@ -119,10 +118,3 @@ class NaiveBayes:
             avoid=question.account.evaluator.known.codes,  # faults included
             deadline=question.deadline,
         )
-
-    def _first(self, question: Question) -> Array:
-        region, rng = question.region, question.rng
-        rows = background_rows(region, self.starts, rng)
-        if len(rows) < self.starts:
-            rows = np.vstack([rows, sample(region, self.starts - len(rows), rng)])
-        return rows

@@ -242,7 +242,7 @@ def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Surr
 
 
 def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
-    """Return minus the distance of the surrogate's mean from the nearest accepted value."""
+    """Return minus the distance of the mean from the nearest accepted value, and its deviation."""
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])

@@ -83,18 +83,18 @@ class Question:
 
     @property
     def X(self) -> Array:
-        """Codes ``(n, d)`` of everything known inside the region."""
-        return self.account.X
+        """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
+        return self.account.evaluator.known.codes[self.account.inside()]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.y
+        return self.account.evaluator.known.outputs[self.account.inside()]
 
     @property
     def hits(self) -> Mask:
         """Which rows of `X` reach the target."""
-        return self.accepted(self.account.y)
+        return self.accepted(self.y)
 
     @property
     def reached(self) -> bool:
@@ -141,22 +141,6 @@ class LoneSearch(Protocol):
 
 
 Search: TypeAlias = RoundSearch | LoneSearch
-
-
-def drive(search: Search, question: Question) -> Ending:
-    """Run a search alone."""
-    if not isinstance(search, RoundSearch):
-        return search.run(question)
-    rounds = search.rounds(question)
-    try:
-        X = next(rounds)
-        while True:
-            X = rounds.send(question.account.evaluate(X))
-    except StopIteration as end:
-        ending: Ending = end.value
-        return ending
-    finally:
-        rounds.close()
 
 
 def best_first(question: Question, X: Array, y: Array) -> Indices:

@@ -57,7 +57,8 @@ def relaxations(
     bound = region.max_changes
     if bound is not None and bound < len(region.free):
         yield _one_more(near.surrogate, region, bound, start, end)
-    without = list(_without_rules(region))
+    limits = ((rule.words.limit, rule) for rule in region.rules)
+    without = [(words, region.without(rule)) for words, rule in limits if words]
     if without:
         # Short steps too, either way, of the features that have an order.
         features = np.repeat(strongest[~(region.categorical | region.cyclic)[strongest]], 4)
@@ -87,16 +88,6 @@ def _steps(region: Region, X: Array, features: Indices, codes: Array) -> tuple[A
     return start[other], end[other]
 
 
-# ── rules ──
-
-
-def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
-    """Yield the region without one of its rules, for each."""
-    for rule in region.rules:
-        if rule.words.limit:
-            yield rule.words.limit, region.without(rule)
-
-
 def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
     """Return steps that follow, straight on, a step within the limits of all features."""
     step = np.where(region.categorical | region.cyclic, 0.0, np.nan_to_num(end - start))
@@ -106,9 +97,6 @@ def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
     before = region.complete(start - share[:, None] * step)
     times = np.where(share > 0, 1.0 / np.maximum(share, BEYOND), 0.0)
     return Steps(words, region, start, end, before, start, times)
-
-
-# ── the bound on changes ──
 
 
 def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, end: Array) -> Steps:
@@ -128,9 +116,6 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
-
-
-# ── limits of single features ──
 
 
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
@@ -203,9 +188,6 @@ def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
 def _with_axis(region: Region, j: int, axis: Axis) -> Region:
     axes = region.axes
     return replace(region, axes=(*axes[:j], axis, *axes[j + 1 :]))
-
-
-# ── words ──
 
 
 def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool]:
