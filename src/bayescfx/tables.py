@@ -58,8 +58,8 @@ class Layout:
 
     def merge(self, other: Layout) -> Layout:
         """Return a layout that holds the rows of both; the columns must be the same."""
-        pairs = zip(self.dtypes, other.dtypes, strict=True)
-        return Layout(self.names, tuple(_common(a, b) for a, b in pairs), self.is_frame)
+        dtypes = tuple(map(_common, self.dtypes, other.dtypes))
+        return Layout(self.names, dtypes, self.is_frame)
 
     def table(self, cells: Sequence[Sequence[Any]]) -> Rows:
         """Return rows of cells, ``n`` lists of one cell per column, as a table."""

@@ -95,9 +95,8 @@ def _numpy_to_plain(value: np.generic) -> Plain:
 
 
 def _write_timestamp(value: pd.Timestamp) -> Plain:
-    moment = value.tz_convert("UTC").tz_localize(None) if value.tzinfo else value
     zone = None if value.tzinfo is None else str(value.tzinfo)
-    return [int(moment.to_datetime64().astype(np.int64)), value.unit, zone]
+    return [int(value.asm8.astype(np.int64)), value.unit, zone]  # in UTC
 
 
 def _read_timestamp(payload: Any) -> pd.Timestamp:

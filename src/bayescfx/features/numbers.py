@@ -24,29 +24,23 @@ class _Number(Feature):
 
     @property
     def code_range(self) -> tuple[float, float]:
-        """Lowest and highest code."""
         return float(self.low), float(self.high)
 
     def covering(self, values: pd.Series[Any]) -> Feature:
         """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
-        if self.period:
-            return self
         low, high = float(values.min()), max(float(self.high), float(values.max()))
         if self.code_step:
             down = max(0, math.ceil((self.low - low) / self.code_step))
             low = float(self.grid(np.array(-down), float(self.low)))
-        # a circle stays, and whole numbers stay whole
-        ends = {"low": min(low, self.low), "high": math.ceil(high) if self.whole else high}
-        return replace(self, **ends)  # type: ignore[type-var]  # kinds are dataclasses
+        high = math.ceil(high) if self.whole else high
+        return replace(self, low=min(low, self.low), high=high)  # type: ignore[type-var]  # kinds are dataclasses
 
     def encode(self, cells: Cells) -> Array:
-        """Return the numbers themselves, shape (n,)."""
         if isinstance(cells, np.ndarray) and cells.dtype != object:
             return cells.astype(np.float64)
         return pd.Series(cells).to_numpy(np.float64, na_value=np.nan)
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
-        """Return the numbers in the column's dtype."""
         missing = np.isnan(codes)
         if isinstance(dtype, np.dtype):
             whole = self.whole and dtype.kind == "O" and not missing.any()
@@ -60,11 +54,9 @@ class _Number(Feature):
 
     @property
     def dtype(self) -> Dtype:
-        """``int64`` for whole numbers, else ``float64``."""
         return np.dtype(np.int64 if self.whole else np.float64)
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
-        """Raise unless the column holds numbers, all of the feature's among them."""
         dtype = cells.dtype
         if dtype.kind not in "iu":
             if dtype.kind != "f":
@@ -81,7 +73,6 @@ class _Number(Feature):
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
-        """Return the range of the finite numbers in a column."""
         low, high = _column_range(name, cells)
         if cls.whole and cells.dtype.kind not in "iu":
             numbers = cells.dropna().to_numpy(np.float64)
@@ -123,7 +114,6 @@ class Real(_Number):
 
     @property
     def code_step(self) -> float:
-        """Grid step; 0 where continuous."""
         return self.step or 0.0
 
     @property
@@ -139,7 +129,6 @@ class Real(_Number):
 
     @property
     def words(self) -> str:
-        """Range and step."""
         step = f" by {self.step:g}" if self.step else ""
         return f"{self.low:.6g} … {self.high:.6g}{step}"
 
@@ -185,17 +174,14 @@ class Integer(_Number):
 
     @property
     def code_step(self) -> float:
-        """Grid step."""
         return float(self.step)
 
     @property
     def period(self) -> int:
-        """Length of the circle, for cyclic features; else 0."""
         return self.high - self.low + self.step if self.cyclic else 0
 
     @property
     def words(self) -> str:
-        """Range, step and whether it is a circle."""
         step = f" by {self.step}" if self.step != 1 else ""
         return f"{self.low} … {self.high}{step}" + (" cyclic" if self.cyclic else "")
 

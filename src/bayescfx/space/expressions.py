@@ -29,13 +29,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.LtE: "<=",
-    ast.GtE: ">=",
-    ast.Lt: "<",
-    ast.Gt: ">",
-    ast.Eq: "==",
-}
+_COMPARE = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
 
 
 @dataclass(frozen=True)
@@ -101,9 +95,9 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
         raise SpaceError(
             f"a rule must be a comparison such as 'a + 2*b <= 10'; got {text!r}."
         ) from error
-    conjuncts = tree.values if isinstance(tree, ast.BoolOp) and _is_and(tree) else [tree]
+    joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
     comparisons: list[Comparison] = []
-    for part in conjuncts:
+    for part in tree.values if joined else [tree]:
         if not isinstance(part, ast.Compare):
             raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {text!r}.")
         sides = [part.left, *part.comparators]
@@ -117,10 +111,6 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
     if not any(comparison.features for comparison in comparisons):
         raise SpaceError(f"a rule must name at least one feature; got {text!r}.")
     return tuple(comparisons)
-
-
-def _is_and(node: ast.BoolOp) -> bool:
-    return isinstance(node.op, ast.And)
 
 
 def _quoted(text: str, features: tuple[Hashable, ...]) -> tuple[str, dict[str, Hashable]]:

@@ -66,10 +66,9 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
         raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
     for name, feature in features.items():
         if not isinstance(feature, Feature):
-            raise SpaceError(
-                f"feature {name!r} must be Real, Integer, Ordinal, Categorical or Moment; got "
-                f"{feature!r}."
-            )
+            *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
+            shown = f"{', '.join(kinds)} or {last}"
+            raise SpaceError(f"feature {name!r} must be {shown}; got {feature!r}.")
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
 
