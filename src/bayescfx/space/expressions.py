@@ -95,9 +95,11 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
         raise SpaceError(
             f"a rule must be a comparison such as 'a + 2*b <= 10'; got {text!r}."
         ) from error
-    joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+    parts = [tree]
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        parts = tree.values
     comparisons: list[Comparison] = []
-    for part in tree.values if joined else [tree]:
+    for part in parts:
         if not isinstance(part, ast.Compare):
             raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {text!r}.")
         sides = [part.left, *part.comparators]

@@ -51,9 +51,8 @@ class Limits(Rule):
         parts = ["only up" if self.side > 0 else "only down"] if self.side else []
         if self.between != _ANYWHERE:
             low, high = feature.say(*self.between)
-            ends = tuple(map(math.isfinite, self.between))
-            shown = {(True, False): f"at least {low}", (False, True): f"at most {high}"}
-            parts.append(shown.get(ends, f"between {low} … {high}"))
+            both = f"between {low} … {high}" if self.between[0] > -math.inf else f"at most {high}"
+            parts.append(both if self.between[1] < math.inf else f"at least {low}")
         if self.levels is not None:
             more = ", …" if len(self.levels) > 5 else ""
             parts.append(f"only {', '.join(feature.say(*self.levels[:5]))}{more}")
@@ -69,7 +68,8 @@ class Limits(Rule):
         """Return where a derived feature keeps its limits, or is as in the query."""
         j = region.schema.positions[self.name]
         codes, query = X[:, j], region.query[j]
-        return self._allowed(codes, self._interval(query, _ANYWHERE)) | (codes == query)
+        allowed = self._allowed(codes, self._interval(query, _ANYWHERE))
+        return np.asarray(allowed | (codes == query))
 
     def _allowed(self, codes: Array, interval: Pair) -> Mask:
         allowed = (codes >= interval[0]) & (codes <= interval[1])

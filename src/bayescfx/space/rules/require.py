@@ -52,7 +52,10 @@ class TextRule(Rule):
         def values(name: Hashable) -> Array:
             return schema.features[name].numbers(X[:, schema.positions[name]])
 
-        return np.all([comparison.holds(values) for comparison in self.comparisons], axis=0)
+        holds = np.ones(len(X), dtype=np.bool_)
+        for comparison in self.comparisons:
+            holds &= comparison.holds(values)
+        return holds
 
     @cached_property
     def _linear(self) -> list[tuple[dict[Hashable, float], float]]:
