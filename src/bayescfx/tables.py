@@ -189,8 +189,7 @@ class Column:
 
     def strict(self, given: Any, what: str) -> Cells:
         """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
-        if isinstance(given, pd.Series):
-            given = given.array if isinstance(given.dtype, ExtensionDtype) else given.to_numpy()
+        given = cells_in(given) if isinstance(given, pd.Series) else given
         if given.dtype == self.dtype:
             return given
         if given.dtype == object and self.kind == "f":  # any kind of missing is nan
@@ -236,6 +235,11 @@ class Column:
         if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
         return self.strict(_object_cell(value), what)
+
+
+def cells_in(column: pd.Series[Any]) -> Cells:
+    """Return the cells of a column ``(n,)`` as an array of its dtype."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _object_cell(value: Any) -> NDArray[Any]:

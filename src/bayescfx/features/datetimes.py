@@ -92,9 +92,7 @@ class Moment(Feature):
         return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
 
     def time(self, code: float) -> Any:
-        """Return the point in time that a code stands for; infinities stay numbers."""
-        if not math.isfinite(code):
-            return code
+        """Return the point in time that a code stands for."""
         return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
 
     def shift(self, value: Any, name: Hashable = "value") -> float:
@@ -191,13 +189,7 @@ class Moment(Feature):
 
 
 def times(*values: Any) -> list[str]:
-    """Return points in time for reading: all to the day, the minute or finer, as needed.
-
-    Examples
-    --------
-    >>> times("2016-01-31"), times("2016-01-31", "2016-02-01 08:30")
-    (['2016-01-31'], ['2016-01-31 00:00', '2016-02-01 08:30'])
-    """
+    """Return points in time for reading: all to the day, the minute or finer, as needed."""
     stamps = [pd.Timestamp(value) for value in values]
     plain = [stamp.tz_localize(None) for stamp in stamps]
     for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f"):

@@ -47,8 +47,7 @@ class _Levels(Feature):
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
-        cells = np.fromiter(self.levels, dtype=object, count=len(self.levels))
-        return pd.Index(cells, dtype=object, tupleize_cols=False)
+        return pd.Index(list(self.levels), dtype=object, tupleize_cols=False)
 
     def encode(self, cells: Cells) -> Array:
         if len(cells) == 1:

@@ -22,6 +22,25 @@ class _Number(Feature):
     numeric = True
     whole: ClassVar[bool]  # only whole numbers
 
+    def __post_init__(self) -> None:
+        kind, low, high = type(self).__name__, self.low, self.high
+        for name in ("low", "high", "step"):
+            value = getattr(self, name)
+            if value is None and name == "step" and not self.whole:
+                continue
+            if not _is_finite(value) or (name == "step" and value <= 0):
+                wish = "positive" if name == "step" else "finite"
+                raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {value!r}.")
+            # beyond 2**53 neighbouring integers share one float64
+            if self.whole and (value != int(value) or abs(value) > 2**53):
+                raise SpaceError(
+                    f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}. "
+                    "Use Real for fractions and Categorical for identifiers."
+                )
+            object.__setattr__(self, name, int(value) if self.whole else float(value))
+        if low > high:
+            raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
+
     @property
     def code_range(self) -> tuple[float, float]:
         return float(self.low), float(self.high)
@@ -51,6 +70,10 @@ class _Number(Feature):
         if missing.any():
             cells[missing] = None
         return cells
+
+    @property
+    def code_step(self) -> float:
+        return float(self.step or 0)
 
     @property
     def dtype(self) -> Dtype:
@@ -105,17 +128,6 @@ class Real(_Number):
     natural = "f"
     whole = False
 
-    def __post_init__(self) -> None:
-        _check_limits("Real", self.low, self.high, self.step)
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        if self.step is not None:
-            object.__setattr__(self, "step", float(self.step))
-
-    @property
-    def code_step(self) -> float:
-        return self.step or 0.0
-
     @property
     def grid_decimals(self) -> int | None:
         """Decimals that write every grid point exactly as a user would; ``None`` if too many."""
@@ -160,22 +172,6 @@ class Integer(_Number):
     natural = "iu"
     whole = True
 
-    def __post_init__(self) -> None:
-        _check_limits("Integer", self.low, self.high, self.step)
-        for name in ("low", "high", "step"):
-            value = getattr(self, name)
-            # beyond 2**53 neighbouring integers share one float64
-            if value != int(value) or abs(value) > 2**53:
-                raise SpaceError(
-                    f"`{name}` of Integer must be a whole number up to 2**53; got {value!r}. "
-                    "Use Real for fractions and Categorical for identifiers."
-                )
-            object.__setattr__(self, name, int(value))
-
-    @property
-    def code_step(self) -> float:
-        return float(self.step)
-
     @property
     def period(self) -> int:
         return self.high - self.low + self.step if self.cyclic else 0
@@ -198,16 +194,6 @@ def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
         ) from error
     finite = numbers[np.isfinite(numbers)]
     return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-
-
-def _check_limits(kind: str, low: Any, high: Any, step: Any) -> None:
-    for name, value in (("low", low), ("high", high)):
-        if not _is_finite(value):
-            raise SpaceError(f"`{name}` of {kind} must be a finite number; got {value!r}.")
-    if low > high:
-        raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
-    if step is not None and not (_is_finite(step) and step > 0):
-        raise SpaceError(f"`step` of {kind} must be a positive number; got {step!r}.")
 
 
 def _is_finite(value: Any) -> bool:

@@ -80,14 +80,7 @@ class Comparison:
 
 
 def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, ...]:
-    """Return the comparisons that `text` states, chained or joined by ``and``.
-
-    Examples
-    --------
-    >>> [rule] = parse_rule("a + 2*b <= 10", ("a", "b"))
-    >>> rule.linear()
-    [({'a': 1.0, 'b': 2.0}, 10.0)]
-    """
+    """Return the comparisons that `text` states, chained or joined by ``and``."""
     source, names = _quoted(text, features)
     try:
         tree = ast.parse(source.strip(), mode="eval").body

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature, infer
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Column
+from bayescfx.tables import Column, cells_in
 
 
 def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
@@ -89,7 +89,7 @@ def scales(frame: pd.DataFrame, schema: Schema) -> Array:
     found = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
         if not feature.categorical:
-            codes = feature.encode(_cells(some[name]))
+            codes = feature.encode(cells_in(some[name]))
             found[j] = robust_scale(codes[codes >= 0] if feature.levelled else codes)
     return found
 
@@ -112,12 +112,8 @@ def robust_scale(codes: Array) -> float:
 def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
     """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
     some = _spread(frame, most)
-    codes = schema.encode_cells(tuple(_cells(some[column.name]) for column in schema.columns))
+    codes = schema.encode_cells(tuple(cells_in(some[column.name]) for column in schema.columns))
     return codes[schema.known(codes)]
-
-
-def _cells(column: pd.Series[Any]) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _spread(frame: pd.DataFrame, most: int) -> pd.DataFrame:
