@@ -70,14 +70,13 @@ class Layout:
                 table[i] = row
             return table
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
-        series: list[pd.Series[Any]] = []
-        for column, dtype in zip(columns, self.dtypes, strict=True):
+        series: dict[int, pd.Series[Any]] = {}
+        for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
             category = isinstance(dtype, pd.CategoricalDtype)
             held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
-            series.append(pd.Series(held, dtype=dtype))
-        frame = pd.concat(series, axis=1) if series else pd.DataFrame(index=range(len(cells)))
-        frame.columns = pd.Index(list(self.names)) if series else frame.columns
-        return frame
+            series[c] = pd.Series(held, dtype=dtype)
+        frame = pd.DataFrame(series, index=range(len(cells)))
+        return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
 
 
 def dtype_to_plain(dtype: Any) -> Plain:

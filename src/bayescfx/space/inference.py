@@ -73,22 +73,19 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     return Schema(dict(features), columns, None, {})
 
 
-def default_scales(schema: Schema) -> Array:
-    """Return scales without data: a quarter of the range, the MAD of a uniform distribution."""
-    found = np.ones(len(schema.names))
-    for j, feature in enumerate(schema.features.values()):
-        low, high = feature.code_range
-        if not feature.categorical and high > low:
-            found[j] = (high - low) / 4
-    return found
+def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
+    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data.
 
-
-def scales(frame: pd.DataFrame, schema: Schema) -> Array:
-    """Return one unit of change per feature, shape (d,), from at most 100,000 rows."""
-    some = _spread(frame, 100_000)
+    Without data it is a quarter of the range, the MAD of a uniform distribution.
+    """
+    some = None if frame is None else _spread(frame, 100_000)
     found = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
-        if not feature.categorical:
+        if feature.categorical:
+            continue
+        if some is None:
+            found[j] = np.subtract(*feature.code_range[::-1]) / 4 or 1.0
+        else:
             codes = feature.encode(cells_in(some[name]))
             found[j] = robust_scale(codes[codes >= 0] if feature.levelled else codes)
     return found

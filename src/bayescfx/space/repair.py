@@ -14,7 +14,7 @@ from bayescfx.space.region import Region
 
 def repair(region: Region, X: Array) -> tuple[Array, Mask]:
     """Return the nearest allowed rows found, in order, and which of them are allowed."""
-    Y = region.complete(trim(region, region.on_grid(X)))
+    Y = trim(region, X)
     good = region.contains(Y)
     if good.all() or not region.rules:
         return Y, good
@@ -23,8 +23,7 @@ def repair(region: Region, X: Array) -> tuple[Array, Mask]:
         mobility = np.where(region.sliding & _supports(region, X), region.scale, 0.0)
         box = (np.nan_to_num(region.low), np.nan_to_num(region.high))
         Z = project_linear(np.nan_to_num(X), region.A, region.b, box, mobility)
-        Z = trim(region, region.on_grid(np.where(np.isnan(X), X, Z)))
-        Y[~good] = region.complete(Z)
+        Y[~good] = trim(region, np.where(np.isnan(X), X, Z))
         good = region.contains(Y)
         _correct(region, Y, good)
     if not good.all() and region.contains(region.query[None, :])[0]:
@@ -39,28 +38,23 @@ def project(region: Region, X: Array) -> Array:
 
 
 def trim(region: Region, X: Array) -> Array:
-    """Return rows that keep the l0 bound and in which features move together as they must.
+    """Return rows on the grid that keep the l0 bound and move features together as they must.
 
     The largest changes are kept, whole blocks at a time; a block that is torn goes back.
     """
-    bound = region.max_changes
-    X = X.copy() if region.blocks else X
+    X, query, bound = region.on_grid(X), region.query, region.max_changes
     for at in region.blocks:
-        side = np.sign(X[:, at] - region.query[at])
-        together = (side == side[:, :1]).all(axis=1, keepdims=True)
-        X[:, at] = np.where(together, X[:, at], region.query[at])
-    if bound is None:
-        return X
-    changed = region.changes(X)
-    over = np.flatnonzero(changed.sum(axis=1) > bound)
-    if not len(over):
-        return X
-    X, changed, members = X.copy(), changed[over], region.members
-    mean = region.units(X[over]) @ members.T / members.sum(axis=1)
-    order = np.argsort(-mean, axis=1, kind="stable")
-    kept = fill(region, np.full(len(over), bound), order, changed @ members.T > 0)
-    X[over] = np.where(changed & ~kept, region.query, X[over])
-    return X
+        side = np.sign(X[:, at] - query[at])
+        X[:, at] = np.where((side == side[:, :1]).all(axis=1, keepdims=True), X[:, at], query[at])
+    if bound is not None:
+        over = np.flatnonzero(region.changes(X).sum(axis=1) > bound)
+        if len(over):
+            changed, members = region.changes(X[over]), region.members
+            mean = region.units(X[over]) @ members.T / members.sum(axis=1)
+            order = np.argsort(-mean, axis=1, kind="stable")
+            kept = fill(region, np.full(len(over), bound), order, changed @ members.T > 0)
+            X[over] = np.where(changed & ~kept, query, X[over])
+    return region.complete(X)
 
 
 def fill(region: Region, room: Indices, order: Indices, wanted: Mask | None = None) -> Mask:

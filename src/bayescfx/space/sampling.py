@@ -170,11 +170,6 @@ def _draw_block(
 # ── data rows ──
 
 
-def background(region: Region) -> Array:
-    """Return the allowed rows made of the query's fixed and the data's free features."""
-    return _transplanted(region, region.data)
-
-
 def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
@@ -182,14 +177,15 @@ def background_rows(region: Region, n: int, rng: Generator, changes: int | None 
     X = region.data[rng.integers(len(region.data), size=n)]
     if changes is not None:
         X = np.where(_supports(region, n, rng, changes), X, region.query)
-    return _transplanted(region, X)
+    return background(region, X)
 
 
-def _transplanted(region: Region, data: Array) -> Array:
-    X = np.repeat(region.query[None, :], len(data), axis=0)
-    copied = data[:, region.free]
+def background(region: Region, data: Array | None = None) -> Array:
+    """Return the allowed rows made of the query's fixed and the free features of (other) data."""
+    copied = (region.data if data is None else data)[:, region.free]
+    X = np.repeat(region.query[None, :], len(copied), axis=0)
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
-    X = region.complete(trim(region, region.on_grid(X)))
+    X = trim(region, X)
     return X[_wanted(region, X, None)]
 
 
@@ -230,8 +226,7 @@ def _descend(region: Region, rng: Generator) -> Array:
         half = WALKERS // 2
         copied = region.data[rng.integers(len(region.data), size=half)][:, region.free]
         X[:half, region.free] = np.where(np.isnan(copied), X[:half, region.free], copied)
-        X = trim(region, region.on_grid(X))
-    X = region.complete(X)
+    X = trim(region, X)
     score = _broken(region, X)
     for _ in range(ROUNDS):
         done: Mask = score == 0

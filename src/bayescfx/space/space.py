@@ -55,7 +55,7 @@ class Space:
 
     def __init__(self, features: Mapping[Any, Feature]) -> None:
         schema = inference.schema_by_hand(features)
-        nothing, scale = np.empty((0, len(features))), inference.default_scales(schema)
+        nothing, scale = np.empty((0, len(features))), inference.scales(schema)
         vars(self).update(schema=schema, scale=scale, background=nothing, price=Cost())
 
     @classmethod
@@ -82,7 +82,7 @@ class Space:
         given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
         return cls._made(
             schema=schema,
-            scale=inference.scales(frame, schema),
+            scale=inference.scales(schema, frame),
             background=inference.background(frame, schema),
             price=Cost(),
             inferred=frozenset(schema.names) - given,
