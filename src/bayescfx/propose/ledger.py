@@ -54,7 +54,7 @@ class Ledger:
 
     def allowed(self, X: Array) -> Mask:
         """Return which of the snapped rows ``(n, d)`` lie in the region."""
-        if self.region.ruled:
+        if self.region.rules:
             return self.region.contains(X)
         bound = self.region.max_changes
         if bound is None or bound >= len(self.region.free):

@@ -54,11 +54,7 @@ class Schema:
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
-        labels = list(self.places)
-        if all(isinstance(label, str) for label in labels):
-            return pd.Index(labels)
-        items = np.fromiter(labels, dtype=object, count=len(labels))
-        return pd.Index(items, tupleize_cols=False).infer_objects()
+        return pd.Index(list(self.places), tupleize_cols=False)
 
     @cached_property
     def _members(self) -> dict[Hashable, tuple[int, int]]:
@@ -72,10 +68,9 @@ class Schema:
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
-        dtypes = {column.dtype for column in self.columns}
-        numeric = all(feature.numeric for feature in self.features.values())
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
-        if self.groups or not numeric or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
+        numeric = not self.groups and all(feature.numeric for feature in self.features.values())
+        dtype, *others = {column.dtype for column in self.columns}
+        if not numeric or others or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
             return None
         return dtype
 

@@ -28,7 +28,6 @@ class MaxChanges(Rule):
         return Words(label, label, "")
 
     def seen_from(self, region: Region) -> None:
-        """Return nothing: the region has the bound."""
         return
 
 

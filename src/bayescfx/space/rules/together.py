@@ -29,7 +29,6 @@ class Together(Rule):
 
     @property
     def words(self) -> Words:
-        """The rule in words."""
         names = list(map(repr, self.block))
         return Words(
             f"together({', '.join(names)})",
@@ -46,7 +45,6 @@ class Together(Rule):
                 axes[j] = replace(axes[j], movable=False)
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows move them all the same way."""
         at = [region.schema.positions[name] for name in self.block]
         direction = np.sign(X[:, at] - region.query[at])
         return np.asarray((direction == direction[:, :1]).all(axis=1))
