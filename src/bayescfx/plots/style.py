@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import MissingExtraError
@@ -50,11 +49,10 @@ def matplotlib(name: str = "matplotlib") -> Any:
         ) from error
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw in the library's style, and leave the user's own untouched."""
-    with matplotlib().rc_context(_RC):
-        yield
+def styled() -> AbstractContextManager[Any]:
+    """Return a context that draws in the library's style, and leaves the user's own untouched."""
+    context: AbstractContextManager[Any] = matplotlib().rc_context(_RC)
+    return context
 
 
 def write(figure: Figure, target: Any, **options: Any) -> None:
