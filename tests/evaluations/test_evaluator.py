@@ -83,7 +83,8 @@ def start(
 
 
 def outputs_inside(account: Account) -> list[float]:
-    return account.evaluator.known.outputs[account.inside()].tolist()
+    found: list[float] = account.evaluator.known.outputs[account.inside()].tolist()
+    return found
 
 
 def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:

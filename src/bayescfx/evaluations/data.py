@@ -46,10 +46,10 @@ class Evaluations:
     def __init__(
         self, rows: Rows | None = None, outputs: object = None, *, model: str | None = None
     ) -> None:
-        self._layout: Layout | None = None
+        self.layout: Layout | None = None  # columns and dtypes, once there is a row
         self._parts: list[tuple[Rows, Array]] = []
         self._file: File | None = None
-        self._model = model
+        self.model = model  # what the model is, if known
         self._named = model is not None
         if (rows is None) != (outputs is None):
             raise EvaluationsError(
@@ -93,17 +93,17 @@ class Evaluations:
         return evaluations
 
     def _read(self, file: File) -> None:
-        named, known = self._model, file.meta("model")
-        if named is not None and known is not None and known != named:
+        named, known = self.model, file.meta("model")
+        if None not in (named, known) and known != named:
             raise EvaluationsError(
                 f"{str(file.path)!r} holds evaluations of model {known!r}; got model={named!r}. "
                 "Open another file."
             )
-        self._model = named if known is None else known
-        self._layout = file.layout()
-        if self._layout is not None:
+        self.model = named if known is None else known
+        self.layout = file.layout()
+        if self.layout is not None:
             cells, outputs = file.read()
-            self._parts = [(self._layout.table(cells), outputs)] if cells else []
+            self._parts = [(self.layout.table(cells), outputs)] if cells else []
         if named is not None and known is None:
             file.write_model(named)
 
@@ -123,25 +123,15 @@ class Evaluations:
     @property
     def columns(self) -> tuple[Any, ...] | None:
         """The columns' names (``x0``, ``x1``, … for an array); ``None`` before the first row."""
-        return None if self._layout is None else self._layout.names
-
-    @property
-    def layout(self) -> Layout | None:
-        """Columns and dtypes, or ``None`` before the first row."""
-        return self._layout
-
-    @property
-    def model(self) -> str | None:
-        """What the model is, if known."""
-        return self._model
+        return None if self.layout is None else self.layout.names
 
     @property
     def rows(self) -> Rows | None:
         """All rows as one table in the user's units, or ``None`` before the first."""
-        if self._layout is None:
+        if self.layout is None:
             return None
         self._compact()
-        return self._parts[0][0] if self._parts else self._layout.table([])
+        return self._parts[0][0] if self._parts else self.layout.table([])
 
     @property
     def outputs(self) -> Array:
@@ -159,7 +149,7 @@ class Evaluations:
         frame[free_name("output", frame.columns)] = self.outputs
         return frame
 
-    def append(self, rows: Rows, outputs: object, *, layout: Layout | None = None) -> None:
+    def append(self, rows: Rows, outputs: object) -> None:
         """Add rows and their outputs: all of them or, on an error, none.
 
         Parameters
@@ -168,8 +158,6 @@ class Evaluations:
             Rows with the columns of those before.
         outputs : array-like of shape (n,)
             The model's outputs for them.
-        layout : Layout, optional
-            That of `rows`, if it is known.
         """
         y = np.array(outputs, dtype=np.float64)
         if y.shape != (len(rows),):
@@ -177,27 +165,27 @@ class Evaluations:
                 f"`outputs` must be one number for each of the {len(rows)} rows; got shape "
                 f"{y.shape}. Pass what the model returned for them."
             )
-        layout, known = Layout.of(rows) if layout is None else layout, self._layout
-        if known is not None and known is not layout:
+        layout, known = Layout.of(rows), self.layout
+        if known is not None:
             layout = known if known == layout else _merged(known, layout)
         if self._file is not None:
             self._file.append(rows, y, None if layout is known else layout)
-        self._layout = layout
+        self.layout = layout
         self._parts.append((rows, y))
 
     def claim(self, columns: tuple[Any, ...], model: str | None) -> None:
         """Say for which columns and model these are used now; raise if for others before."""
-        if self._layout is not None:
-            check_columns(self._layout.names, columns)
+        if self.layout is not None:
+            check_columns(self.layout.names, columns)
         if model is None or self._named:
             return
-        if self._model is None:
-            self._model = model
+        if self.model is None:
+            self.model = model
             if self._file is not None:
                 self._file.write_model(model)
-        elif self._model != model:
+        elif self.model != model:
             raise EvaluationsError(
-                f"`evaluations` holds outputs of {self._model}; got {model}.",
+                f"`evaluations` holds outputs of {self.model}; got {model}.",
                 parameter="evaluations",
                 advice="Use one store for each model, or name it yourself with "
                 "Evaluations.open(path, model=...).",

@@ -1,9 +1,8 @@
 """Who may still ask the model, and what is known already.
 
-The evaluator stands between a search and the model. It works on codes (``docs/architecture.md``),
-asks the model only for rows that nobody has asked for before, in one call per batch, and counts
-every row sent against the budget of the question that asked. Several questions to one model share
-one :class:`Evaluator`, each with its own :class:`Account`.
+An :class:`Evaluator` stands between searches and the model. It works on codes, asks only for rows
+that nobody has asked for before, in one call per batch, and counts every row sent against the
+budget of the question that asked, which has an :class:`Account`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.known import Known
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Layout, Rows, join, pick
+from bayescfx.tables import Rows, join, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
@@ -41,15 +39,11 @@ Stopped: TypeAlias = Literal[
 
 
 class Stop(Exception):
-    """The budget or the time does not suffice for all the rows asked for.
-
-    `reason` says which, and `y` has the outputs ``(n,)``, nan where there is none.
-    """
+    """Budget or time, the `reason`, do not suffice for all rows; `y` ``(n,)`` is nan for some."""
 
     def __init__(self, reason: Reason, y: Array) -> None:
         super().__init__(f"stopped by the {reason}")
-        self.reason = reason
-        self.y = y
+        self.reason, self.y = reason, y
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,18 +58,35 @@ class Scores:
 class _Batch:
     """Rows that nobody knows yet, with who pays for each."""
 
-    keys: list[bytes]
     X: Array
     rows: Rows
     owners: list[Account]
 
     def take(self, chosen: Indices) -> _Batch:
-        return _Batch(
-            [self.keys[i] for i in chosen],
-            self.X[chosen],
-            pick(self.rows, chosen),
-            [self.owners[i] for i in chosen],
-        )
+        owners = [self.owners[i] for i in chosen]
+        return _Batch(self.X[chosen], pick(self.rows, chosen), owners)
+
+
+class Known:
+    """Codes ``(n, d)`` and outputs ``(n,)``, nan for a fault; `index` finds a row by its key."""
+
+    def __init__(self, d: int) -> None:
+        self._X, self._y = np.empty((64, d)), np.empty(64)
+        self.codes, self.outputs = self._X[:0], self._y[:0]
+        self.index: dict[bytes, int] = {}
+        self.any_faults = False  # whether some row has no output
+
+    def extend(self, X: Array, y: Array) -> range:
+        """Add rows that are new, each once, and return their positions."""
+        start, stop = len(self.outputs), len(self.outputs) + len(y)
+        while stop > len(self._y):
+            self._X = np.concatenate([self._X, np.empty_like(self._X)])
+            self._y = np.concatenate([self._y, np.empty_like(self._y)])
+        self._X[start:stop], self._y[start:stop] = X, y
+        self.codes, self.outputs = self._X[:stop], self._y[:stop]
+        self.index.update(zip(row_keys(X), range(start, stop), strict=True))
+        self.any_faults |= bool(np.isnan(y).any())
+        return range(start, stop)
 
 
 class Evaluator:
@@ -102,25 +113,24 @@ class Evaluator:
         self.on_fault: OnFault = on_fault
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
-        self._layout: Layout | None = None
         evaluations.claim(tuple(schema.places), model.name)
-        if evaluations.layout is not None:
-            self._recall(schema)
+        rows = evaluations.rows
+        if rows is not None:
+            self._recall(schema, rows, evaluations.outputs)
 
-    def _recall(self, schema: Schema) -> None:
+    def _recall(self, schema: Schema, rows: Rows, outputs: Array) -> None:
         """Take over what earlier calls have learnt, as codes."""
-        rows, outputs = self.evaluations.rows, self.evaluations.outputs
-        assert rows is not None
         if self.on_fault == "raise":
             # A fault of an earlier call may be gone: only who skips faults takes them over.
             scored = np.flatnonzero(np.isfinite(outputs))
             rows, outputs = pick(rows, scored), outputs[scored]
-        codes, fits = _codes(schema, rows)
+        codes, fits = fitting_codes(schema, rows)
         # The first output of a row is kept: a model that answers twice is asked once.
-        keys = row_keys(codes)
-        first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
-        kept = np.array(sorted(first.values()), dtype=np.intp)
-        self.known.extend([keys[i] for i in kept], codes[kept], outputs[fits][kept])
+        first: dict[bytes, int] = {}
+        for i, key in enumerate(row_keys(codes)):
+            first.setdefault(key, i)
+        kept = np.array(list(first.values()), dtype=np.intp)
+        self.known.extend(codes[kept], outputs[fits][kept])
 
     @property
     def X(self) -> Array:
@@ -171,7 +181,7 @@ class Evaluator:
                 tables.append(account.region.rows(X[chosen]))
         if not parts:
             return None
-        return _Batch(list(new), np.concatenate(parts), join(tables), list(new.values()))
+        return _Batch(np.concatenate(parts), join(tables), list(new.values()))
 
     def _score(self, batch: _Batch) -> None:
         """Send a batch to the model, keep what it says, and deal with faults."""
@@ -186,23 +196,20 @@ class Evaluator:
             self._skip(batch, error)
             return
         finite = np.isfinite(y)
-        if finite.all():
-            self._record(batch, y)
-        elif self.on_fault == "skip":
-            for i in np.flatnonzero(~finite).tolist():
-                self.faults.append(str(self.model.fault(batch.rows, i, y[i])))
+        bad = np.flatnonzero(~finite).tolist()
+        faults = [self.model.fault(batch.rows, i, y[i]) for i in bad]
+        if not faults or self.on_fault == "skip":
+            self.faults += map(str, faults)
             self._record(batch, np.where(finite, y, np.nan))
-        else:
-            if finite.any():
-                self._record(batch.take(np.flatnonzero(finite)), y[finite])
-            bad = int(np.argmin(finite))
-            fault = self.model.fault(batch.rows, bad, y[bad])
-            vars(fault)["evaluations"] = self.evaluations
-            raise fault
+            return
+        if finite.any():
+            self._record(batch.take(np.flatnonzero(finite)), y[finite])
+        vars(faults[0])["evaluations"] = self.evaluations
+        raise faults[0]
 
     def _skip(self, batch: _Batch, error: Exception) -> None:
         """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
-        if len(batch.keys) == 1:
+        if len(batch.owners) == 1:
             self.faults.append(f"{type(error).__name__}: {error}")
             self._record(batch, np.array([np.nan]))
             return
@@ -211,11 +218,8 @@ class Evaluator:
                 self._score(batch.take(np.array([i])))
 
     def _record(self, batch: _Batch, y: Array) -> None:
-        if self._layout is None:
-            self._layout = Layout.of(batch.rows)
-        self.evaluations.append(batch.rows, y, layout=self._layout)
-        places = self.known.extend(batch.keys, batch.X, y)
-        for place, owner in zip(places, batch.owners, strict=True):
+        self.evaluations.append(batch.rows, y)
+        for place, owner in zip(self.known.extend(batch.X, y), batch.owners, strict=True):
             owner.paid.append(place)
 
 
@@ -258,8 +262,8 @@ class Account:
         return self._inside
 
 
-def _codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
-    """Return the codes of the rows that fit, and which they are.
+def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
+    """Return the codes ``(m, d)`` of the rows that fit, and which they are.
 
     Halving finds the few that do not fit without trying each row on its own.
     """
@@ -269,6 +273,6 @@ def _codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
         if len(rows) == 1:
             return np.empty((0, len(schema.names))), np.arange(0)
     half = len(rows) // 2
-    first, where_first = _codes(schema, pick(rows, np.arange(half)))
-    second, where_second = _codes(schema, pick(rows, np.arange(half, len(rows))))
+    first, where_first = fitting_codes(schema, pick(rows, np.arange(half)))
+    second, where_second = fitting_codes(schema, pick(rows, np.arange(half, len(rows))))
     return np.concatenate([first, second]), np.concatenate([where_first, where_second + half])

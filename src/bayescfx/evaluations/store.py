@@ -116,18 +116,15 @@ class File:
         ]
         with self._lock, self._db:
             if layout is not None:
-                self._write_layout(layout)
+                # Another process may have been first: nothing of its layout is lost.
+                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('layout', '')")
+                known = self.layout()
+                if known is not None:
+                    check_columns(known.names, layout.names)
+                    layout = known.merge(layout)
+                text = json.dumps(layout.to_plain(), allow_nan=False)
+                self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
             self._db.executemany("INSERT INTO evaluations (cells, output) VALUES (?, ?)", lines)
-
-    def _write_layout(self, layout: Layout) -> None:
-        # Another process may have been first: nothing of its layout is lost.
-        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('layout', '')")
-        known = self.layout()
-        if known is not None:
-            check_columns(known.names, layout.names)
-            layout = known.merge(layout)
-        text = json.dumps(layout.to_plain(), allow_nan=False)
-        self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
 
     def close(self) -> None:
         """Close the connection."""

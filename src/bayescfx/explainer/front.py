@@ -70,7 +70,7 @@ def explain(
         Hears a `Step` after each model call. If it raises, the search ends with the best so far.
     on_fault : {"raise", "skip"}, default "raise"
         What to do with rows for which the model fails: raise an error that carries
-        ``.evaluations`` and, once f(query) is known, the best so far in ``.explanations``; or
+        ``.evaluations`` and, once the search has begun, the best so far in ``.explanations``; or
         treat them as not allowed.
     progress : bool, default False
         Whether to show a bar, in a notebook or a terminal; needs tqdm.
@@ -139,26 +139,10 @@ def explain_many(
         What may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method : str or Search, default "bayes-cfx"
-        As in :func:`explain`.
-    budget : int, default 100
-        The most rows sent to the model per query.
-    n : int, default 1
-        How many different answers are wanted per query.
-    tolerance : float, default 0.05
-        How much of the wanted change may be missed and still be called reached.
-    timeout : float, optional
-        Seconds after which all searches end with their best so far.
-    evaluations : Evaluations, optional
-        What is known of this model already; what is learnt is added to it.
-    rng : int or numpy.random.Generator, optional
-        The same seed gives the same answers, whatever `n_jobs`.
-    on_step : callable, optional
-        Hears a `Step` per query and round. If it raises, all searches end.
-    on_fault : {"raise", "skip"}, default "raise"
-        As in :func:`explain`.
-    progress : bool, default False
-        As in :func:`explain`.
+    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress : optional
+        As in :func:`explain`; `budget` and `n` are per query, `timeout` is for the whole call.
+        The same seed gives the same answers, whatever `n_jobs`. `on_step` hears a `Step` per query
+        and round; if it raises, all searches end.
     n_jobs : int, default 1
         Blocks worked on at the same time, in threads; the model must then be thread-safe.
 
@@ -194,16 +178,15 @@ def explain_many(
     return answer_all(settings, model, rows, _targets(target, len(rows)))
 
 
-def _rows(queries: object) -> list[object]:
+def _rows(queries: Any) -> list[object]:
     """Return the queries one by one."""
     if isinstance(queries, pd.DataFrame):
         return [queries.iloc[[i]] for i in range(len(queries))]
     got = type(queries).__name__
+    several = isinstance(queries, Iterable) and not isinstance(queries, pd.Series | Mapping | str)
     if isinstance(queries, np.ndarray):
-        got = f"an array of shape {queries.shape}"
-    flat = isinstance(queries, np.ndarray) and queries.ndim != 2
-    one = isinstance(queries, pd.Series | Mapping | str)
-    if flat or one or not isinstance(queries, Iterable):
+        got, several = f"an array of shape {queries.shape}", queries.ndim == 2
+    if not several:
         raise QueryError(
             f"`queries` must be a DataFrame, a 2-D array or a sequence of rows; got {got}. For "
             "one row use explain."

@@ -64,7 +64,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         verdict = _verdict(question, ending)
         scores = question.score(account.evaluator.known.outputs[account.paid])
         trace = np.maximum.accumulate(scores)
-    method, rng = settings.method, settings.rng
+    method, seed = settings.method, settings.rng
     return Explanation(
         query=query,
         output=output,
@@ -84,7 +84,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         probability_reachable=None if verdict is None else verdict.probability,
         binding=() if verdict is None else verdict.binding,
         method=method if isinstance(method, str) else type(method).__name__,
-        seed=int(rng) if isinstance(rng, int | np.integer) else None,
+        seed=int(seed) if isinstance(seed, int | np.integer) else None,
     )
 
 
@@ -97,7 +97,7 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     with one_thread():
         if ending == "exhausted":  # every point was evaluated
             return replace(judge(question), probability=0.0)
-        # A dozen rows, or a few and two per free feature, before it is worth telling.
+        # a dozen rows, or a few and two per free feature, before it is worth telling
         return judge(question) if known >= min(12, 3 + 2 * free) else None
 
 

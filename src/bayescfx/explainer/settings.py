@@ -52,7 +52,12 @@ class CallSettings:
             value = getattr(given, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             self._check(name, whole and value >= 1, "a whole number of at least 1")
-        share, seconds, store = given.tolerance, given.timeout, given.evaluations
+        share, seconds, store, hear = (
+            given.tolerance,
+            given.timeout,
+            given.evaluations,
+            given.on_step,
+        )
         good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
         advice = "It is the share of the wanted change that may be missed."
         self._check("tolerance", good, "at least 0 and less than 1", advice)
@@ -61,8 +66,7 @@ class CallSettings:
         good = store is None or isinstance(store, Evaluations)
         advice = "For a file use Evaluations.open(path)."
         self._check("evaluations", good, "None or Evaluations", advice)
-        good = given.on_step is None or callable(given.on_step)
-        self._check("on_step", good, "None or a function of a Step")
+        self._check("on_step", hear is None or callable(hear), "None or a function of a Step")
         self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
         vars(self).update(
             budget=int(self.budget),
@@ -99,19 +103,14 @@ class CallSettings:
 
 def _search(method: Any) -> Search:
     """Return the search that `method` names or is."""
+    words, hint = "a name or a configured Search such as BayesCFX()", ""
+    ways = [getattr(method, name, None) for name in ("rounds", "run")]
     if isinstance(method, str):
         if method in METHODS:
             return METHODS[method]()
-        raise SettingsError(
-            f"`method` must be one of {', '.join(map(repr, METHODS))}; got {method!r}."
-            + suggest(method, METHODS),
-            parameter="method",
-        )
-    ways = [getattr(method, name, None) for name in ("rounds", "run")]
-    if isinstance(method, type) or not any(map(callable, ways)):
-        raise SettingsError(
-            f"`method` must be a name or a configured Search such as BayesCFX(); got {method!r}.",
-            parameter="method",
-        )
-    search: Search = method
-    return search
+        words = f"one of {', '.join(map(repr, METHODS))} or a Search"
+        hint = suggest(method, METHODS)
+    elif any(map(callable, ways)) and not isinstance(method, type):
+        search: Search = method
+        return search
+    raise SettingsError(f"`method` must be {words}; got {method!r}.{hint}", parameter="method")

@@ -208,15 +208,10 @@ def _many(answers: Explanations, most: int = 20) -> Iterable[str]:
     """Report on many answers, each of the first `most` in a section of its own."""
     reached = sum(answer.reached for answer in answers)
     yield f"<h1>{escape(wording.count(len(answers), 'answer'))}, {reached} reached</h1>"
-    frame = answers.summary()
-    if len(frame):
-        frame = frame[["status", "output", "wanted", "best_output", "changes", "n_evaluations"]]
-        head = ["query", *(str(name).replace("n_evaluations", "rows") for name in frame.columns)]
-        lines = [
-            [str(i), *(wording.cell(c).replace("best_guess", "best guess") for c in row)]
-            for i, row in enumerate(frame.to_numpy(object))
-        ]
-        yield f'<div class="wide many">{markup.table(head, lines)}</div>'
+    if len(answers):
+        columns = ["status", "output", "wanted", "best_output", "changes"]
+        lines = wording.lines(answers.summary()[[*columns, "n_evaluations"]])
+        yield f'<div class="wide many">{markup.table(["query", *columns, "rows"], lines)}</div>'
         yield _figure(movement_info(answers), "Which features move how often and how far")
     for i, answer in enumerate(answers[:most]):
         yield f"<h2>Query {i}{_badge(answer)}</h2>"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import optional
@@ -43,11 +42,10 @@ def matplotlib(name: str = "matplotlib") -> Any:
     return optional(name, "pictures need", "plots")
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw in the library's style, and leave the user's own untouched."""
-    with matplotlib().rc_context(_RC):
-        yield
+def styled() -> AbstractContextManager[Any]:
+    """Return a context that draws in the library's style, and leaves the user's own untouched."""
+    context: AbstractContextManager[Any] = matplotlib().rc_context(_RC)
+    return context
 
 
 def write(figure: Figure, target: Any, **options: Any) -> None:

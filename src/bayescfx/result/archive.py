@@ -17,7 +17,7 @@ import numpy as np
 from bayescfx import __version__
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.potentials import Intervals, Target
+from bayescfx.potentials import Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
@@ -38,6 +38,10 @@ class Told:
 
     def __repr__(self) -> str:
         return self.text
+
+    def to_dict(self) -> dict[str, Plain]:
+        """Return the text in JSON's own types."""
+        return {"kind": "told", "text": self.text}
 
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
@@ -70,17 +74,9 @@ def loads(kind: str, text: str) -> dict[str, Any]:
 
 # ── answers ──
 
-#: Fields of an answer and of its counterfactuals that are cells, numbers or words.
-_PLAIN = (
-    "output",
-    "tolerance",
-    "status",
-    "stopped",
-    "probability_reachable",
-    "n_evaluations",
-    "method",
-    "seed",
-)
+# Fields of an answer that are single values, or numbers in a row; and of its counterfactuals.
+_PLAIN = ("output", "tolerance", "probability_reachable", "n_evaluations", "method", "seed")
+_ARRAYS = ("wanted", "accepted", "reachable", "trace")
 _PLAIN_EACH = ("output", "potential", "cost", "valid")
 
 
@@ -89,11 +85,12 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
     layout = answer.layout
     return {
         **{name: to_plain(getattr(answer, name)) for name in _PLAIN},
+        "status": answer.status,
+        "stopped": answer.stopped,
         "layout": layout.to_plain(),
         "query": _write_row(answer.query, layout),
         "target": _write_target(answer.target),
-        "wanted": _write_intervals(answer.wanted),
-        "accepted": _write_intervals(answer.accepted),
+        **{name: to_plain(np.array(getattr(answer, name), float).tolist()) for name in _ARRAYS},
         "counterfactuals": [
             {
                 **{name: to_plain(getattr(found, name)) for name in _PLAIN_EACH},
@@ -102,9 +99,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
             }
             for found in answer.counterfactuals
         ],
-        "reachable": to_plain(list(answer.reachable)),
-        "binding": to_plain(list(answer.binding)),
-        "trace": to_plain(answer.trace.tolist()),
+        "binding": list(answer.binding),
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
     }
@@ -112,14 +107,14 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
 
 def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
     """Return the fields of the answer that :func:`write` wrote."""
-    layout = Layout.from_plain(content["layout"])
+    layout, wish = Layout.from_plain(content["layout"]), content["target"]
     return {
-        **{name: from_plain(content[name]) for name in _PLAIN},
+        **{name: from_plain(content[name]) for name in (*_PLAIN, "status", "stopped")},
         "layout": layout,
         "query": _read_row(content["query"], layout),
-        "target": _read_target(content["target"]),
-        "wanted": _read_intervals(content["wanted"]),
-        "accepted": _read_intervals(content["accepted"]),
+        "target": Told(wish["text"]) if wish["kind"] == "told" else target_from_dict(wish),
+        "wanted": tuple((low, high) for low, high in from_plain(content["wanted"])),
+        "accepted": tuple((low, high) for low, high in from_plain(content["accepted"])),
         "counterfactuals": tuple(
             Counterfactual(
                 **{name: from_plain(found[name]) for name in _PLAIN_EACH},
@@ -160,16 +155,10 @@ def read_evaluations(plain: Any) -> Evaluations:
 
 
 def _write_target(target: Target | Told) -> Plain:
-    if not isinstance(target, Told):
-        try:
-            return target.to_dict()
-        except TargetError:  # of a user's own potential the text is left
-            pass
-    return {"kind": "told", "text": repr(target)}
-
-
-def _read_target(plain: Any) -> Target | Told:
-    return Told(plain["text"]) if plain["kind"] == "told" else target_from_dict(plain)
+    try:
+        return target.to_dict()
+    except TargetError:
+        return Told(repr(target)).to_dict()
 
 
 def _write_row(row: Row, layout: Layout) -> Plain:
@@ -178,11 +167,3 @@ def _write_row(row: Row, layout: Layout) -> Plain:
 
 def _read_row(plain: Any, layout: Layout) -> Row:
     return row_of(layout.table([from_plain(plain)]), 0)
-
-
-def _write_intervals(intervals: Intervals) -> Plain:
-    return to_plain([[float(low), float(high)] for low, high in intervals])
-
-
-def _read_intervals(plain: Any) -> Intervals:
-    return tuple((low, high) for low, high in from_plain(plain))

@@ -137,28 +137,16 @@ class Explanation:
         frame = as_frame(self.rows)
         columns = list(frame.columns)
         if changes_only:
-            frame = self._changed_cells(frame)
-        answers = self.counterfactuals
-        meta: dict[str, list[float] | list[bool] | list[int]] = {
-            "output": [c.output for c in answers],
-            "valid": [c.valid for c in answers],
-            "potential": [c.potential for c in answers],
-            "cost": [c.cost for c in answers],
-            "n_changes": [c.n_changes for c in answers],
-        }
-        for name, values in meta.items():
-            frame[free_name(name, columns)] = values
+            before, after = cells_of(self.layout.table([list(self.query)]))[0], cells_of(frame)
+            shown: dict[Any, list[Any]] = {}
+            for j, name in enumerate(columns):
+                kept = [same_cell(row[j], before[j]) for row in after]
+                if not all(kept):
+                    shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
+            frame = pd.DataFrame(shown, index=frame.index, dtype=object)
+        for name in ("output", "valid", "potential", "cost", "n_changes"):
+            frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
-
-    def _changed_cells(self, frame: pd.DataFrame) -> pd.DataFrame:
-        before = cells_of(self.layout.table([list(self.query)]))[0]
-        after = cells_of(frame)
-        shown: dict[Any, list[Any]] = {}
-        for j, name in enumerate(frame.columns):
-            kept = [same_cell(row[j], before[j]) for row in after]
-            if not all(kept):
-                shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
-        return pd.DataFrame(shown, index=frame.index, dtype=object)
 
     def to_json(self) -> str:
         """Return the whole answer as a JSON text; see :meth:`from_json`.

@@ -43,10 +43,10 @@ class Explanations(Sequence[Explanation]):
 
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return the frames of all answers, with the query's position in a first column."""
-        frames = [answer.to_frame(changes_only=changes_only) for answer in self]
-        if not frames:
+        if not len(self):
             return pd.DataFrame()
-        lengths = [len(frame) for frame in frames]
+        frames = [answer.to_frame(changes_only=changes_only) for answer in self]
+        lengths = list(map(len, frames))
         whole = pd.concat(frames, ignore_index=True)
         if changes_only:
             # Answers change different columns: those go first, cells nobody changed are "-".
@@ -97,9 +97,8 @@ class Explanations(Sequence[Explanation]):
         """
         content = archive.loads("explanations", text)
         stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-        return cls(
-            [Explanation(**archive.read(a, stores[a["evaluations"]])) for a in content["answers"]]
-        )
+        fields = [archive.read(a, stores[a["evaluations"]]) for a in content["answers"]]
+        return cls([Explanation(**one) for one in fields])
 
     def __repr__(self) -> str:
         most = 10
@@ -114,19 +113,7 @@ class Explanations(Sequence[Explanation]):
         return f"{wording.count(len(self), 'answer')}, {sum(a.reached for a in self)} reached"
 
     def _repr_html_(self) -> str:
-        lines = [
-            [
-                str(i),
-                a.status.replace("_", " "),
-                wording.number(a.output),
-                wording.wish(a.wanted),
-                wording.number(a.best.output),
-                str(a.n_evaluations),
-                wording.moves(a.best.changes),
-            ]
-            for i, a in enumerate(self)
-        ]
+        columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
         head = ["query", "status", "output", "wanted", "best output", "rows", "changes"]
-        return markup.page(
-            markup.paragraph(self._count()), markup.table(head, lines, last_left=True)
-        )
+        table = markup.table(head, wording.lines(self.summary()[columns]), last_left=True)
+        return markup.page(markup.paragraph(self._count()), table)

@@ -56,8 +56,7 @@ def _wrong_outputs(model: Model, rows: Rows, outputs: Array) -> Mask:
     both = np.concatenate([found, outputs])
     relative = 1e-5 if np.all(both.astype(np.float32) == both) else 1e-9
     allowed = relative * np.max(np.abs(both[np.isfinite(both)]), initial=0.0)
-    right: Mask = np.abs(found - outputs) <= allowed
-    return ~right
+    return np.asarray(~(np.abs(found - outputs) <= allowed))  # nan is wrong
 
 
 def _broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -59,11 +59,16 @@ def move(before: Any, after: Any) -> str:
     """Return ``before → after`` with as many digits as tell the two apart."""
     if _is_time(before) and _is_time(after):
         return " → ".join(times(before, after))
+    return " → ".join(_apart(cell, before, after))
+
+
+def _apart(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
+    """Return two values with as many digits as tell them apart."""
     for digits in range(4, 18):
-        texts = cell(before, digits), cell(after, digits)
+        texts = write(a, digits), write(b, digits)
         if texts[0] != texts[1]:
             break
-    return " → ".join(texts)
+    return texts
 
 
 def _is_time(value: Any) -> bool:
@@ -91,11 +96,7 @@ def _interval(low: float, high: float) -> str:
         return f"at least {number(low)}"
     if math.isclose(low, high, rel_tol=1e-12):
         return number(low)  # apart by rounding only
-    for digits in range(4, 18):
-        texts = number(low, digits), number(high, digits)
-        if texts[0] != texts[1]:
-            return f"{texts[0]} to {texts[1]}"
-    return number(low)
+    return " to ".join(_apart(number, low, high))
 
 
 def sentence(answer: Explanation) -> str:
@@ -149,3 +150,9 @@ def gap(output: float, accepted: Intervals) -> float:
 def count(n: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def lines(summary: pd.DataFrame) -> list[list[str]]:
+    """Return the cells of a summary for reading, each line after its position."""
+    cells = summary.replace("best_guess", "best guess").to_numpy(object)
+    return [[str(i), *map(cell, row)] for i, row in enumerate(cells)]

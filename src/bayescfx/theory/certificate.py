@@ -55,18 +55,14 @@ class LipschitzViolation:
 
 @dataclass(frozen=True, eq=False)
 class GradientViolation:
-    """A point at which the stated gradient is not that of the function.
-
-    Were it, and L-Lipschitz, the difference quotient over a step ``h`` along one coordinate
-    would differ from the stated component by at most ``L h / 2``.
-    """
+    """A point at which the stated gradient is not that of the function."""
 
     which: Literal["f", "rho"]
     point: Array  # (k,) or (1,)
     coordinate: int
     stated: float  # the component
     measured: float  # the difference quotient
-    bound: float  # by how much they may differ
+    bound: float  # by how much they may differ over a step h: L h / 2 if it is L-Lipschitz
 
 
 Solution: TypeAlias = LocalOptimum | LipschitzViolation | GradientViolation
@@ -102,35 +98,11 @@ class Instance:
 def certify(
     instance: Instance, c: Array, visited: Array | None = None, *, difference: float | None = 1e-5
 ) -> Solution | None:
-    """Return what makes `c` a solution of CFX-Potential-Localopt, or a violation, or None.
+    """Return what makes `c` ``(k,)`` a solution of CFX-Potential-Localopt, or None.
 
-    Parameters
-    ----------
-    instance : Instance
-        The input of the problem.
-    c : Array of shape (k,)
-        The candidate, in the domain.
-    visited : Array of shape (n, k), optional
-        Further points, among which violations are sought.
-    difference : float or None, default 1e-5
-        Step of the difference quotients that gradients are compared with; None leaves that out,
-        as for gradients that are difference quotients themselves.
-
-    Returns
-    -------
-    LocalOptimum, LipschitzViolation, GradientViolation or None
-        None if `c` is no local optimum and no violation shows at the points given.
-
-    Examples
-    --------
-    >>> from bayescfx.potentials import AEP
-    >>> box = Polytope(np.zeros(1), np.full(1, 2.0), np.empty((0, 1)), np.empty(0))
-    >>> double, two = lambda Z: 2 * Z[:, 0], lambda Z: np.full(Z.shape, 2.0)
-    >>> instance = Instance(double, two, AEP(0.0, 1.0), box, eta=0.1, delta=1e-6, lipschitz=4.0)
-    >>> certify(instance, np.array([0.5])).residual
-    0.0
-    >>> certify(instance, np.array([0.2])) is None
-    True
+    A violation is sought among `c` and the points `visited` ``(n, k)``. Gradients are compared
+    with difference quotients over a step of `difference`; None leaves that out, as for gradients
+    that are difference quotients themselves.
     """
     residual = localopt_residual(c, instance.ascent(c), instance.eta, instance.domain.project)
     if residual <= instance.delta:

@@ -77,10 +77,8 @@ def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> boo
     >>> is_potential(AEP(0.0, 1.0), 0.0, [0.5, 2.0]), is_potential(AEP(0.0, 1.0), 1.0, [0.5, 2.0])
     (True, False)
     """
-    outputs = np.asarray(outputs, dtype=float)
-    if outputs.size == 0:
-        return False
-    return bool(np.max(potential.value(outputs)) > float(potential.value(output)))
+    values = potential.value(np.asarray(outputs, dtype=float))
+    return bool(np.max(values, initial=-np.inf) > float(potential.value(output)))
 
 
 def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:

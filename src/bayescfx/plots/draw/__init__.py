@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.plots.draw.changes import (
-    change_height,
-    draw_changes,
-    draw_movements,
-    movement_height,
-)
+from bayescfx.plots.draw.changes import draw_changes, draw_movements
 from bayescfx.plots.draw.outcomes import draw_convergence, draw_potential
 from bayescfx.plots.draw.responses import draw_response, draw_surface
 from bayescfx.plots.info.changes import ChangeInfo, MovementInfo
@@ -23,8 +18,11 @@ if TYPE_CHECKING:
 
 # How the numbers of each kind of picture are drawn, and how high it is, in inches.
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
-    ChangeInfo: (draw_changes, change_height),
-    MovementInfo: (draw_movements, movement_height),
+    ChangeInfo: (
+        draw_changes,
+        lambda info: 0.34 + 0.43 * (len(info.changes) + bool(info.hidden) * 0.6 + 1),
+    ),
+    MovementInfo: (draw_movements, lambda info: 0.75 + 0.32 * max(1, len(info.movements))),
     ConvergenceInfo: (draw_convergence, lambda info: 2.2),
     PotentialInfo: (draw_potential, lambda info: 2.2),
     ResponseInfo: (draw_response, lambda info: 2.3),

@@ -11,21 +11,9 @@ from bayescfx.potentials import Intervals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-QUERY: dict[str, Any] = {
-    "marker": "o",
-    "ls": "none",
-    "color": PAPER,
-    "mec": INK,
-    "mew": 1.3,
-    "ms": 6,
-}
-ANSWER: dict[str, Any] = QUERY | {
-    "marker": "D",
-    "color": ORANGE,
-    "mec": PAPER,
-    "mew": 0.8,
-    "ms": 6.5,
-}
+_NO_LINE: dict[str, Any] = {"ls": "none"}
+QUERY = _NO_LINE | {"marker": "o", "color": PAPER, "mec": INK, "mew": 1.3, "ms": 6}
+ANSWER = _NO_LINE | {"marker": "D", "color": ORANGE, "mec": PAPER, "mew": 0.8, "ms": 6.5}
 
 
 def clip(text: str, most: int) -> str:
@@ -48,16 +36,12 @@ def band(accepted: Intervals, ax: Axes, *, vertical: bool) -> None:
 def name_axis(scale: Scale, name: str, ax: Axes, *, x: bool) -> None:
     """Label a feature's axis in the user's own terms."""
     (ax.set_xlabel if x else ax.set_ylabel)(clip(name, 40))
-    if scale.plain:
+    if scale.feature.numeric:
         return
     places, texts = zip(*scale.ticks(3), strict=True)
     labels = [clip(text, 14) for text in texts]
-    if not x:
-        ax.set_yticks(places, labels)
-    elif sum(map(len, labels)) > 34:  # crowded
-        ax.set_xticks(places, labels, rotation=30, ha="right")
-    else:
-        ax.set_xticks(places, labels)
+    crowded: dict[str, Any] = {"rotation": 30, "ha": "right"} if sum(map(len, labels)) > 34 else {}
+    ax.set_xticks(places, labels, **crowded) if x else ax.set_yticks(places, labels)
 
 
 def legend(ax: Axes) -> None:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
 
 
-def change_height(info: ChangeInfo) -> float:
-    """Return the height in inches that a change chart needs."""
-    return 0.34 + 0.43 * (len(info.changes) + bool(info.hidden) * 0.6 + 1)
-
-
 def draw_changes(info: ChangeInfo, ax: Axes) -> None:
     """Draw a change chart."""
     ax.set_axis_off()
@@ -105,11 +100,6 @@ def _output(info: Prediction, y: float, ax: Axes) -> None:
         at = {"left": low, "right": high}.get(side, place)
         ax.text(at, y + 0.29, "target", ha=side, va="top", color=GREEN, fontsize=6.5)
     ax.text(_RIGHT, y, info.change, ha="right", va="center", color=INK)
-
-
-def movement_height(info: MovementInfo) -> float:
-    """Return the height in inches that the picture needs."""
-    return 0.75 + 0.32 * max(1, len(info.movements))
 
 
 def draw_movements(info: MovementInfo, ax: Axes) -> None:

@@ -58,7 +58,7 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
     mesh = ax.pcolormesh(
         info.x_codes, info.y_codes, mean, cmap="cividis", shading="nearest", rasterized=True
     )
-    if all(scale.plain for scale in info.scales) and min(info.mean.shape) > 5:
+    if all(scale.feature.numeric for scale in info.scales) and min(info.mean.shape) > 5:
         _contours(info, ax)
     else:
         y, x = np.nonzero(info.target & info.allowed)

@@ -19,9 +19,7 @@ class ConvergenceInfo(NamedTuple):
 
     rows: Array  # counted from 1
     best: Array
-    scores: (
-        Array | None
-    )  # potentials of the single rows, where they are known to be this question's
+    scores: Array | None  # of the single rows, where they are known to be this question's
     reached_at: int | None
 
 

@@ -12,30 +12,13 @@ from bayescfx.features import Feature
 from bayescfx.result import wording
 from bayescfx.space.region import Region
 
-MOST_LEVELS = 12  # levels that are marked one by one
-
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """One feature's codes on a line from its lowest to its highest.
-
-    Parameters
-    ----------
-    feature : Feature
-        Kind, range and levels.
-    low, high : float
-        Codes of the ends.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Ordinal
-    >>> scale = Scale(Ordinal(["low", "mid", "high"]), 0.0, 2.0)
-    >>> float(scale.place(1.0)), scale.label(2.0)
-    (0.5, 'high')
-    """
+    """One feature's codes on a line from its lowest to its highest."""
 
     feature: Feature
-    low: float
+    low: float  # codes of the ends
     high: float
 
     @classmethod
@@ -53,11 +36,9 @@ class Scale:
 
     @property
     def levels(self) -> Array:
-        """Codes of the levels, if there are few; else none."""
-        feature = self.feature
-        if feature.levelled and len(feature.levels) <= MOST_LEVELS:
-            return np.arange(len(feature.levels), dtype=np.float64)
-        return np.empty(0)
+        """Codes of the levels, if they are few enough to be marked one by one; else none."""
+        n = len(self.feature.levels) if self.feature.levelled else 0
+        return np.arange(n if n <= 12 else 0, dtype=np.float64)
 
     def place(self, code: float) -> float:
         """Return where a code stands, 0 to 1; the middle if there is only one."""
@@ -69,26 +50,20 @@ class Scale:
         """Return a code as a person writes it."""
         if math.isnan(code):
             return "missing"
-        return wording.number(code) if self.plain else self.feature.label(code)
+        return wording.number(code) if self.feature.numeric else self.feature.label(code)
 
     def move(self, before: float, after: float) -> tuple[str, str]:
         """Return two codes with as many digits as tell them apart."""
-        if self.plain and not math.isnan(before):
+        if self.feature.numeric and not math.isnan(before):
             first, second = wording.move(before, after).split(" → ")
             return first, second
         return self.label(before), self.label(after)
 
     def ticks(self, n: int = 4) -> list[tuple[float, str]]:
         """Return about `n` codes with their labels, for features that are not plain numbers."""
-        if self.feature.levelled:
-            codes = np.arange(len(self.feature.levels), dtype=np.float64)
-            if len(codes) > MOST_LEVELS:
-                codes = np.unique(np.rint(np.linspace(0, len(codes) - 1, n)))
-        else:
+        codes = self.levels
+        if not self.feature.levelled:
             codes = np.linspace(self.low, self.high, n)
-        return [(float(code), self.label(float(code))) for code in codes]
-
-    @property
-    def plain(self) -> bool:
-        """Whether codes are the numbers the user knows."""
-        return self.feature.numeric
+        elif not len(codes):
+            codes = np.unique(np.rint(np.linspace(0, len(self.feature.levels) - 1, n)))
+        return [(code, self.label(code)) for code in codes.tolist()]

@@ -11,7 +11,8 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER
-from bayescfx.errors import BayesCFXError, BayesCFXWarning
+from bayescfx.errors import BayesCFXWarning
+from bayescfx.evaluations.evaluator import fitting_codes
 from bayescfx.potentials import Logit, contains
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
@@ -94,10 +95,9 @@ class View:
         """
         moved, effects = self.moved(which), self.effects(which)
         if effects is None:
-            length = np.abs(self.answers[which, moved] - self.region.query[moved])
-            length = np.where(
-                self.region.categorical[moved], 1.0, length / self.region.scale[moved]
-            )
+            region = self.region
+            length = np.abs(self.answers[which] - region.query) / region.scale
+            length = np.where(region.categorical, 1.0, length)[moved]
             return [(int(j), None) for j in moved[np.argsort(-length, kind="stable")]]
         order = np.argsort(-np.abs(effects), kind="stable")
         return [(int(moved[i]), float(effects[i])) for i in order]
@@ -154,14 +154,10 @@ def same_codes(a: Array, b: Array) -> Mask:
 
 def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
     """Return codes and outputs of the rows that fit the space."""
-    rows, schema = answer.evaluations.rows, region.schema
-    none = np.empty((0, len(region.query))), np.empty(0)
-    if rows is None:
-        return none
-    try:
-        X = schema.encode_cells(schema.cells(rows))
-    except BayesCFXError:  # kept for another space of the same model
-        return none
-    y = np.asarray(answer.evaluations.outputs, dtype=np.float64)
-    known = ~np.isnan(y) & schema.known(X)
-    return X[known], y[known]
+    known, schema = answer.evaluations, region.schema
+    if known.rows is None or known.columns != tuple(schema.places):
+        return np.empty((0, len(region.query))), np.empty(0)
+    X, fits = fitting_codes(schema, known.rows)
+    y = known.outputs[fits]
+    scored = ~np.isnan(y)
+    return X[scored], y[scored]
