@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -78,16 +77,16 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
     return {
         "status": answer.status,
         "stopped": answer.stopped,
-        "output": _finite(answer.output),
+        "output": _plain(answer.output),
         "target": str(answer.target),
-        "wanted": [[_finite(low), _finite(high)] for low, high in answer.wanted],
+        "wanted": [[_plain(low), _plain(high)] for low, high in answer.wanted],
         "counterfactuals": [
             {
-                "output": _finite(found.output),
-                "prediction": _finite(found.output),  # as "output" was called; for one version
+                "output": _plain(found.output),
+                "prediction": _plain(found.output),  # as "output" was called; for one version
                 "valid": found.valid,
-                "potential": _finite(found.potential),
-                "cost": _finite(found.cost),
+                "potential": _plain(found.potential),
+                "cost": _plain(found.cost),
                 "changes": {
                     str(name): {"from": _plain(old), "to": _plain(new)}
                     for name, (old, new) in found.changes.items()
@@ -96,7 +95,7 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
             }
             for found in answer.counterfactuals
         ],
-        "reachable": [_finite(end) for end in answer.reachable],
+        "reachable": [_plain(end) for end in answer.reachable],
         "probability_reachable": answer.probability_reachable,
         "n_evaluations": answer.n_evaluations,
         "seed": answer.seed,
@@ -113,11 +112,8 @@ def many_as_plain(asked: Asked) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a cell or a number in JSON's own types; null if it is missing or not finite."""
     return plain_cell(value.item() if hasattr(value, "item") else value)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 # ── files ──

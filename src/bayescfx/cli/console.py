@@ -94,8 +94,8 @@ def describe(error: BaseException) -> str:
             text = text.removesuffix(error.advice) + ADVICE[error.parameter].format(types=types)
         names = {option.key: option.flag for group in OPTIONS.values() for option in group}
         # The time-out of a question is checked before; what is left is that of an endpoint.
-        names |= {"k": "--max-changes", "timeout": "--http-timeout"}
-        names |= {"model": "the model", "query": "the query"}
+        names |= {"k": "--max-changes", "timeout": "--http-timeout", "kinds": "--kind"}
+        names |= {"function": "--derive", "model": "the model", "query": "the query"}
         for name, words in names.items():
             text = text.replace(f"`{name}`", words)
     if isinstance(error, BayesCFXError | OSError) and text:  # says itself what it is about
