@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+import bayescfx
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.tables import read_text
 from bayescfx.io.protocols import cell as plain_cell
@@ -22,9 +23,6 @@ def exit_code(answers: Iterable[Explanation]) -> int:
     """Return 0 if all are reached, 3 if some are a best guess, 4 if some are out of reach."""
     found = {answer.status for answer in answers}
     return 3 if "best_guess" in found else 4 if "unreachable" in found else 0
-
-
-# ── text ──
 
 
 def as_text(answer: Explanation) -> str:
@@ -66,9 +64,6 @@ def many_as_text(asked: Asked) -> str:
     count = len(asked.answers) + len(asked.failures)
     total = f"{reached} of {count} reached; {rows} rows of the model used."
     return "\n".join([*_aligned(lines, ">>>><"), "", total])
-
-
-# ── JSON for scripts ──
 
 
 def as_plain(answer: Explanation) -> dict[str, Any]:
@@ -116,13 +111,8 @@ def _plain(value: Any) -> Any:
     return plain_cell(value.item() if hasattr(value, "item") else value)
 
 
-# ── files ──
-
-
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
-    from bayescfx import plots  # which takes its time
-
     kind = Path(path).suffix.lower()
     one = Explanations([*found.answers.values()]) if isinstance(found, Asked) else found
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
@@ -133,9 +123,9 @@ def write(found: Explanation | Asked, path: str) -> None:
     elif kind == ".parquet":
         _replaced(path, table.to_parquet)
     elif kind == ".html" or isinstance(one, Explanations):
-        plots.report(one, path)
+        bayescfx.plots.report(one, path)
     else:
-        plots.save(plots.change_chart(one), path)
+        bayescfx.plots.save(bayescfx.plots.change_chart(one), path)
 
 
 def many_as_table(asked: Asked) -> pd.DataFrame:

@@ -22,14 +22,6 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
 
     `features` corrects what is inferred: ``"integer"``, or ``{"kind": "real", "step": 0.5}``;
     `wishes` are verbs as in the table ``[space]`` of a settings file.
-
-    >>> data = pd.DataFrame({"age": [20, 40], "job": ["cook", "clerk"]})
-    >>> print(make_space(data, {}, {"fix": ["job"], "between": {"age": "18:65"}}))
-    Space of 2 features
-      feature  kind         values           unit of change  limits
-      age      integer      20 … 40          10              between 18 … 65
-      job      categorical  'clerk', 'cook'  1               fixed
-    cost: 0.1 × l1 distance
     """
     space = _with_features(data, features)
     for verb, apply in VERBS.items():
@@ -59,9 +51,6 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
                 )
         made[name] = replace(feature, **table) if table else made[name]
     return Space.from_data(data, made)
-
-
-# ── verbs ──
 
 
 def _between(space: Space, name: str, wish: Any) -> Space:
@@ -122,12 +111,7 @@ VERBS: dict[str, Verb] = {
 
 
 def limits(name: str, feature: Feature, wish: Any) -> Any:
-    """Return limits as `Space.between` takes them, from text or from a settings file.
-
-    >>> from bayescfx.features import Categorical, Real
-    >>> limits("bmi", Real(15, 40), ":32"), limits("job", Categorical(["a", "b"]), "a|b")
-    ((None, 32), ['a', 'b'])
-    """
+    """Return limits as `Space.between` takes them, from text or from a settings file."""
     if feature.levelled and isinstance(wish, str | list):
         levels = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
         spelt = {str(level): level for level in feature.levels}  # text on the command line
