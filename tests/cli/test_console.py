@@ -77,6 +77,10 @@ def test_advice_for_python_becomes_advice_for_the_command_line() -> None:
     )
 
 
+def test_an_error_of_another_library_is_named() -> None:
+    assert describe(ZeroDivisionError("division by zero")) == "ZeroDivisionError: division by zero."
+
+
 @pytest.mark.parametrize("name", ["budget", "tolerance", "retries", "batch", "only_up"])
 def test_a_parameter_is_called_like_its_option(name: str) -> None:
     error = cfx.SpaceError(f"`{name}` must be more; got less than `it`.", parameter=name)

@@ -18,8 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import bayescfx as cfx
-from bayescfx.errors import MissingExtraError
-from bayescfx.io import LoadError, Trust, UntrustedError, load_model
+from bayescfx import LoadError, MissingExtraError, Trust, UntrustedError, load_model
 from bayescfx.io.loaded import Loaded
 from bayescfx.io.loaders import LOADERS
 from bayescfx.model.model import as_model

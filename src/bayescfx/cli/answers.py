@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+import bayescfx
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.tables import read_text
 from bayescfx.io.protocols import cell as plain_cell
@@ -23,9 +23,6 @@ def exit_code(answers: Iterable[Explanation]) -> int:
     """Return 0 if all are reached, 3 if some are a best guess, 4 if some are out of reach."""
     found = {answer.status for answer in answers}
     return 3 if "best_guess" in found else 4 if "unreachable" in found else 0
-
-
-# ── text ──
 
 
 def as_text(answer: Explanation) -> str:
@@ -69,25 +66,22 @@ def many_as_text(asked: Asked) -> str:
     return "\n".join([*_aligned(lines, ">>>><"), "", total])
 
 
-# ── JSON for scripts ──
-
-
 def as_plain(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; the complete form is `to_json`."""
     names = answer.layout.names
     return {
         "status": answer.status,
         "stopped": answer.stopped,
-        "output": _finite(answer.output),
+        "output": _plain(answer.output),
         "target": str(answer.target),
-        "wanted": [[_finite(low), _finite(high)] for low, high in answer.wanted],
+        "wanted": [[_plain(low), _plain(high)] for low, high in answer.wanted],
         "counterfactuals": [
             {
-                "output": _finite(found.output),
-                "prediction": _finite(found.output),  # as "output" was called; for one version
+                "output": _plain(found.output),
+                "prediction": _plain(found.output),  # as "output" was called; for one version
                 "valid": found.valid,
-                "potential": _finite(found.potential),
-                "cost": _finite(found.cost),
+                "potential": _plain(found.potential),
+                "cost": _plain(found.cost),
                 "changes": {
                     str(name): {"from": _plain(old), "to": _plain(new)}
                     for name, (old, new) in found.changes.items()
@@ -96,7 +90,7 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
             }
             for found in answer.counterfactuals
         ],
-        "reachable": [_finite(end) for end in answer.reachable],
+        "reachable": [_plain(end) for end in answer.reachable],
         "probability_reachable": answer.probability_reachable,
         "n_evaluations": answer.n_evaluations,
         "seed": answer.seed,
@@ -113,20 +107,12 @@ def many_as_plain(asked: Asked) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a cell or a number in JSON's own types; null if it is missing or not finite."""
     return plain_cell(value.item() if hasattr(value, "item") else value)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-# ── files ──
 
 
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
-    from bayescfx import plots  # which takes its time
-
     kind = Path(path).suffix.lower()
     one = Explanations([*found.answers.values()]) if isinstance(found, Asked) else found
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
@@ -137,9 +123,9 @@ def write(found: Explanation | Asked, path: str) -> None:
     elif kind == ".parquet":
         _replaced(path, table.to_parquet)
     elif kind == ".html" or isinstance(one, Explanations):
-        plots.report(one, path)
+        bayescfx.plots.report(one, path)
     else:
-        plots.save(plots.change_chart(one), path)
+        bayescfx.plots.save(bayescfx.plots.change_chart(one), path)
 
 
 def many_as_table(asked: Asked) -> pd.DataFrame:

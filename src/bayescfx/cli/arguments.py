@@ -209,11 +209,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the options of a command line.
-
-    >>> parse(["explain", "--target", "-15%"]).target
-    '-15%'
-    """
+    """Return the options of a command line."""
     words, rest = [], iter(argv)
     for word in rest:  # argparse would take the value of `--target -15%` for an option
         value = next(rest, None) if word in ("--target", "--output", "--label") else None

@@ -154,10 +154,11 @@ def ask(
             try:
                 found = [*answer(model, rows, timeout=left, on_step=bar)]
             except Exception as error:
-                if not hasattr(error, "evaluations"):  # not the model's
+                best, fault = getattr(error, "explanations", ()), error
+                # Not the model's, or it has answered nothing.
+                if not hasattr(error, "evaluations") or not (asked.answers or best):
                     raise
                 # The best so far; what counts is what the model has answered.
-                best, fault = getattr(error, "explanations", ()), error
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}

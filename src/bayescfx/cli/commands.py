@@ -27,8 +27,6 @@ def explain(options: Namespace, console: Console) -> int:
     settings, target, subject = _understood(options, "query", console)
     query = subject.fit(read_query(settings.query, subject.data))
     asked = ask(subject, [query], target, settings, console)
-    if asked.fault is not None and not asked.answers:
-        raise asked.fault
     answer = asked.answers[0]
     for path in options.out:
         answers.write(answer, path)
@@ -54,8 +52,6 @@ def explain_many(options: Namespace, console: Console) -> int:
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
     failures = refused | dict.fromkeys(lost, "not answered: the model failed before")
     asked = replace(asked, failures=failures)
-    if asked.fault is not None and not asked.answers:
-        raise asked.fault
     for path in options.out:
         answers.write(asked, path)
     console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import json
 import os
 import pkgutil
@@ -80,13 +79,7 @@ ADVICE = {
 
 
 def describe(error: BaseException) -> str:
-    """Return an error in one sentence: in terms of options, and with where it happened if known.
-
-    >>> describe(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero.'
-    >>> describe(BayesCFXError("`k` must be at least 1; got 0.", parameter="k"))
-    '--max-changes must be at least 1; got 0.'
-    """
+    """Return an error in one sentence: in terms of options, and with where it happened if known."""
     text = one_line(str(error))
     if isinstance(error, BayesCFXError) and error.parameter is not None:
         if error.advice and error.parameter in ADVICE:
@@ -94,8 +87,8 @@ def describe(error: BaseException) -> str:
             text = text.removesuffix(error.advice) + ADVICE[error.parameter].format(types=types)
         names = {option.key: option.flag for group in OPTIONS.values() for option in group}
         # The time-out of a question is checked before; what is left is that of an endpoint.
-        names |= {"k": "--max-changes", "timeout": "--http-timeout"}
-        names |= {"model": "the model", "query": "the query"}
+        names |= {"k": "--max-changes", "timeout": "--http-timeout", "kinds": "--kind"}
+        names |= {"function": "--derive", "model": "the model", "query": "the query"}
         for name, words in names.items():
             text = text.replace(f"`{name}`", words)
     if isinstance(error, BayesCFXError | OSError) and text:  # says itself what it is about
@@ -159,7 +152,10 @@ def opened(quiet: bool, plain: bool) -> Iterator[Console]:
     """
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:
-        out = stack.enter_context(_own_stdout())
+        out = sys.stdout
+        with contextlib.suppress(AttributeError, OSError):  # streams that are no files
+            if (sys.stdout.fileno(), sys.stderr.fileno()) == (1, 2):
+                out = stack.enter_context(_own_stdout())
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())
         console = Console(out, sys.stderr, quiet, plain)
@@ -177,13 +173,6 @@ def opened(quiet: bool, plain: bool) -> Iterator[Console]:
 @contextlib.contextmanager
 def _own_stdout() -> Iterator[TextIO]:
     """Yield a stream to the real stdout while file descriptor 1 leads to stderr."""
-    try:
-        real = sys.stdout.fileno() == 1 and sys.stderr.fileno() == 2
-    except (AttributeError, OSError, io.UnsupportedOperation):
-        real = False
-    if not real:
-        yield sys.stdout
-        return
     copy = os.dup(1)
     os.dup2(2, 1)
     stream = open(copy, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  closed below, after stdout is back
@@ -194,9 +183,6 @@ def _own_stdout() -> Iterator[TextIO]:
             stream.close()
         os.dup2(copy, 1)
         os.close(copy)
-
-
-# ── progress ──
 
 
 class Lines:

@@ -78,9 +78,6 @@ then use it with --settings space.toml."""
     )
 
 
-# ── a settings file ──
-
-
 def as_toml(space: Space, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]

@@ -15,6 +15,7 @@ from typing import Any
 
 from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
 from bayescfx.cli.spaces import VERBS
+from bayescfx.cli.tables import read_text
 from bayescfx.errors import SettingsError, suggest
 
 
@@ -83,12 +84,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Return the settings in a TOML file; paths in it are relative to it."""
     file = str(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(
-            f"the settings file {file!r} can't be read: {error.strerror}. Correct the path."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(read_text(file, "the settings file"))
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(
             f"the settings file {file!r} must be TOML; got {error}. Correct that place."
         ) from error

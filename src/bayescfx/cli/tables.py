@@ -19,7 +19,8 @@ def read_text(path: str, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{what} {path!r} can't be read: {error}.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"{what} {path!r} can't be read: {reason}.") from error
 
 
 def read_table(path: str, what: str = "data") -> pd.DataFrame:
@@ -55,14 +56,7 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
 
 
 def check_numbers(table: pd.DataFrame, declared: Mapping[str, Any], path: str) -> None:
-    """Raise if a column of no declared kind is numbers except for a few cells: mistakes.
-
-    >>> check_numbers(pd.DataFrame({"bmi": ["21", "x", "25"]}), {}, "X.csv")
-    Traceback (most recent call last):
-    ...
-    bayescfx.errors.SettingsError: column 'bmi' of 'X.csv' must hold numbers; got 'x' in row 1. \
-Correct the cell, or declare it with --kind "bmi=categorical".
-    """
+    """Raise if a column of no declared kind is numbers except for a few cells: mistakes."""
     for name in table.columns:
         cells = table[name]
         if name in declared or not pd.api.types.is_string_dtype(cells.dtype):
@@ -78,11 +72,7 @@ Correct the cell, or declare it with --kind "bmi=categorical".
 
 
 def read_query(text: str, data: pd.DataFrame) -> dict[str, Any]:
-    """Return one row by column: a row number of `data`, JSON, a file with one row, or ``-``.
-
-    >>> read_query("1", pd.DataFrame({"age": [30, 40]}))
-    {'age': 40}
-    """
+    """Return one row by column: a row number of `data`, JSON, a file with one row, or ``-``."""
     text = sys.stdin.read() if text.strip() == "-" else text
     wish = text.strip()
     if wish.removeprefix("-").isdigit():

@@ -29,9 +29,6 @@ def parse_target(text: str) -> Target:
 
     A sign makes a number relative to f(query): ``"-15"`` asks for 15 less. For an output of
     minus fifteen write ``"= -15"``.
-
-    >>> parse_target(">= 150"), parse_target("-15%"), parse_target("150")
-    (Range(low=150.0, high=inf), Shift(kind='decrease', by=None, percent=15.0), Reach(value=150.0))
     """
     plain = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
     parts = {

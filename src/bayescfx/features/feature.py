@@ -170,12 +170,13 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
         found = [kind for kind in Feature.kinds.values() if letter in kind.natural]
         kind = found[-1] if found else Feature.kinds["categorical"]
         feature = kind.of_column(name, cells)
-    elif wish in Feature.kinds:
+    elif wish in list(Feature.kinds):
         feature = Feature.kinds[wish].of_column(name, cells)
     else:
+        listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(
-            f"`kinds[{name!r}]` must be one of {', '.join(map(repr, Feature.kinds))} or a feature; "
-            f"got {wish!r}.{suggest(wish, Feature.kinds)}"
+            f"`kinds` of {name!r} must be one of {listed} or a feature; got {wish!r}."
+            f"{suggest(wish, Feature.kinds)}"
         )
     feature.check(name, cells)
     return feature

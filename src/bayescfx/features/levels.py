@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SpaceError
+from bayescfx.errors import SpaceError, suggest
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
 
@@ -112,7 +112,8 @@ class _Levels(Feature):
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         if value not in self._positions:
             shown = ", ".join(repr(v) for v in self.levels[:10])
-            raise SpaceError(f"{name!r} has no level {value!r}. Levels: {shown}.")
+            meant = suggest(value, self.levels)
+            raise SpaceError(f"{name!r} has no level {value!r}.{meant} Levels: {shown}.")
         return self._positions[value]
 
     def measure(self, name: Hashable, text: str) -> str:
