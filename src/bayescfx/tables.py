@@ -256,7 +256,6 @@ def _unchanged(before: Any, after: Any, kind: str) -> bool:
         return True
     for a, b in zip(np.asarray(before, dtype=object)[~gone], after[~gone], strict=True):
         text = isinstance(a, (str, bytes))
-        wrong = text if kind == "f" else a != b or text != isinstance(b, (str, bytes))
-        if wrong:
+        if text if kind == "f" else a != b or text != isinstance(b, (str, bytes)):
             return False
     return True

@@ -65,10 +65,7 @@ class Comparison:
             return np.asarray(np.abs(left - right) <= EQUALITY_TOLERANCE * size)
 
     def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
-        """Return ``sum_j a_j x_j <= b`` as pairs (a, b); None if the comparison is not linear.
-
-        Strict comparisons give the same half-space; an equality gives two.
-        """
+        """Return ``sum_j a_j x_j <= b`` as pairs (a, b), an equality as two; None if curved."""
         left, right = _linear(self.left, self.names), _linear(self.right, self.names)
         if left is None or right is None:
             return None

@@ -31,16 +31,11 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     _check(space, name, members)
     schema, background = space.schema, space.background
     places = [schema.positions[column] for column in members]
-    features: dict[Hashable, Feature] = {}
-    kept = []  # the feature takes the place of its first column
-    for j, (own_name, feature) in enumerate(schema.features.items()):
-        if j == min(places):
-            features[name] = Categorical(members)
-        elif j not in places:
-            features[own_name] = feature
-        else:
-            continue
-        kept.append(j)
+    first = min(places)  # the feature takes the place of its first column
+    kept = [j for j in range(len(schema.names)) if j == first or j not in places]
+    items: list[tuple[Hashable, Feature]] = list(schema.features.items())
+    items[first] = name, Categorical(members)
+    features = dict(items[j] for j in kept)
     merged = replace(schema, features=features, groups={**schema.groups, name: members})
     block = background[:, places]  # the columns' own codes are 0 and 1, booleans included
     good = one_hot(block)  # other rows are left out

@@ -196,8 +196,10 @@ class Region:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
         norm = self.cost.norm
         delta = np.where(self._missing, 0.0, X - self._filled)
-        backwards = self.cyclic & (np.abs(delta) > self.period / 2)
-        slope = np.sign(np.where(backwards, -delta, delta))
+        if self.cyclic.any():
+            backwards = self.cyclic & (np.abs(delta) > self.period / 2)
+            delta = np.where(backwards, -delta, delta)
+        slope = np.sign(delta)
         slope *= np.where(self.categorical, 0.0, self._inverse)
         if norm == 1:
             return slope

@@ -193,10 +193,7 @@ def background(region: Region, data: Array | None = None) -> Array:
 
 
 def _walk(region: Region, seeds: Array, n: int, rng: Generator, changes: int | None) -> Array:
-    """Return at most `n` allowed rows reached from allowed `seeds` by random allowed moves.
-
-    With `changes`, the walk may pass through rows with other numbers of changes on its way.
-    """
+    """Return at most `n` allowed rows on allowed ways from `seeds` to so many `changes`."""
     walkers = min(max(n, 16), WALKERS)
     X = seeds[rng.integers(len(seeds), size=walkers)]
     found = [np.empty((0, len(region.query)))]

@@ -45,12 +45,8 @@ class Derived(Rule):
         return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
 
     def column(self, region: Region, X: Array) -> Array:
-        """Return the column's codes for rows of codes, shape (n,).
-
-        A cell whose recomputed value is the one recomputed for the query stays the query's own,
-        so that nothing changes where nothing was moved.
-        """
         codes = self._codes(region, X)
+        # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
         same = (codes == self.base) | (np.isnan(codes) & np.isnan(self.base))
         return np.where(same, region.query[region.schema.positions[self.derives]], codes)
 

@@ -84,11 +84,7 @@ class Limits(Rule):
     def axis(
         self, feature: Feature, query: float, column: Column | None, *, inferred: bool
     ) -> Axis:
-        """Return the allowed codes of the feature, seen from the query's code.
-
-        A one-hot group has no `column`. A range that was `inferred` from data may be exceeded by
-        the limits of the user.
-        """
+        """Return the allowed codes, seen from the query's; a one-hot group has no `column`."""
         narrow: Any = None
         if column is not None and column.kind == "f" and column.numpy.itemsize < 8:
             narrow = column.numpy.type
@@ -98,7 +94,7 @@ class Limits(Rule):
         if feature.period:
             return replace(axis, choices=self._on_circle(feature, query))
         low, high = feature.code_range
-        if inferred:  # open ends are closed by the data's
+        if inferred:  # the user's limits may exceed it; open ends are closed by the data's
             start, end = self.between
             low, high = (
                 start if math.isfinite(start) else min(low, end),

@@ -77,10 +77,7 @@ class Metric:
         return total
 
     def kth(self, X: Array, Y: Array, k: int, offset: Array | None = None) -> Array:
-        """Return the distance of each row of `X` to the k-th nearest of `Y`, shape (n,).
-
-        `offset` ``(m,)`` is added to the distances to each row of `Y`.
-        """
+        """Return the distances ``(n,)`` to the k-th nearest of `Y`; `offset` ``(m,)`` is added."""
         found = np.empty(len(X))
         block = max(1, 2_000_000 // len(Y))  # rows whose distances are held at once
         for start in range(0, len(X), block):
@@ -158,33 +155,28 @@ class NearData(Rule):
 
     @cached_property
     def _trees(self) -> tuple[Any, ...] | None:
-        """k-d trees over the moving features and the offset, some rows first and then all.
-
-        Enough neighbours among some rows are enough; only the others need the large tree. None
-        where the metric has no l1 coordinates or too many.
-        """
-        if len(self._levels) > 64 or np.isnan(self.data[:, self.moving]).any():
-            return None
-        if (self.metric.period[self.moving] > 0).any():
+        """k-d trees of some data rows, often enough, and of all; None where l1 can't serve."""
+        circles, missing = self.metric.period[self.moving] > 0, np.isnan(self.data[:, self.moving])
+        many = sum(len(codes) for _, codes in self._levels) > 64
+        if many or circles.any() or missing.any():
             return None
         points = self._embed(self.data, self.offset)
         return tuple(scipy.spatial.cKDTree(points[::every], leafsize=64) for every in (16, 1))
 
     @cached_property
-    def _levels(self) -> list[tuple[int, float]]:
-        """One-hot coordinates: (feature, code) for every level in the data."""
-        at = [int(j) for j in self.moving if self.metric.categorical[j]]
-        return [(j, float(code)) for j in at for code in np.unique(self.data[:, j])]
+    def _levels(self) -> list[tuple[int, Array]]:
+        """One-hot coordinates: the levels in the data, by feature."""
+        at = self.moving[self.metric.categorical[self.moving]].tolist()
+        return [(j, np.unique(self.data[:, j])) for j in at]
 
     def _embed(self, X: Array, offset: Array) -> Array:
         """Return coordinates in which l1 is the distance; a change of level is two halves."""
         straight = [j for j in self.moving if not self.metric.categorical[j]]
         columns: list[Array] = [X[:, straight] / self.metric.scale[straight], offset[:, None]]
-        columns += [0.5 * (X[:, [j]] == code) for j, code in self._levels]
-        # a level that no data row has is half a unit nearer than it should be
-        for j in {j for j, _ in self._levels}:
-            known = np.isin(X[:, j], np.array([code for i, code in self._levels if i == j]))
-            columns.append(np.where(known, 0.0, 0.5)[:, None])
+        for j, codes in self._levels:
+            same = X[:, [j]] == codes
+            # without the last column, a level that no data row has would be half a unit too near
+            columns += [0.5 * same, 0.5 * ~same.any(axis=1, keepdims=True)]
         return np.concatenate(columns, axis=1)
 
 
