@@ -72,7 +72,6 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.space.space import Space as Space
     from bayescfx.surrogate.process import GaussianProcess as GaussianProcess
 
-__version__ = "0.1.0"
 
 # Modules are loaded when one of their names is first asked for: importing the package costs
 # nothing, and a command that needs neither NumPy nor pandas loads neither.

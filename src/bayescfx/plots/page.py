@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bayescfx import __version__
 from bayescfx.plots.draw import drawn
 from bayescfx.plots.info.changes import change_info, movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
@@ -22,6 +21,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
+from bayescfx.version import __version__
 
 _STYLE = """
 :root { color-scheme: light; }

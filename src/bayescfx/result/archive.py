@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx import __version__
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials import Target
@@ -23,6 +22,7 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, cells_of, row_of
 from bayescfx.values import Plain, from_plain, to_plain
+from bayescfx.version import __version__
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation
