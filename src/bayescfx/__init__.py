@@ -11,6 +11,8 @@ True
 
 from importlib import import_module
 
+from bayescfx.version import VERSION as __version__
+
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than this
 if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`
     from bayescfx import plots as plots

@@ -1,3 +1,3 @@
 """The version, for whoever writes it into a file."""
 
-__version__ = "0.1.0"
+VERSION = "0.1.0"

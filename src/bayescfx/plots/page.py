@@ -21,7 +21,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
-from bayescfx.version import __version__
+from bayescfx.version import VERSION
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -88,7 +88,7 @@ def page(answer: Explanation | Explanations) -> str:
         + "\n".join(body)
         + '\n<footer><p class="note">This explains the model, not the world: whether the changes '
         "would have these consequences in reality is not known. Made by bayescfx "
-        f"{escape(__version__)}.</p></footer>\n</body>\n</html>\n"
+        f"{escape(VERSION)}.</p></footer>\n</body>\n</html>\n"
     )
 
 

@@ -22,7 +22,7 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, cells_of, row_of
 from bayescfx.values import Plain, from_plain, to_plain
-from bayescfx.version import __version__
+from bayescfx.version import VERSION
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation
@@ -46,7 +46,7 @@ class Told:
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
     """Return `content` as a JSON text that says what it is."""
-    head = {"format": FORMAT, "kind": kind, "version": __version__}
+    head = {"format": FORMAT, "kind": kind, "version": VERSION}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 
