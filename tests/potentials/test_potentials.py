@@ -27,11 +27,6 @@ from bayescfx.potentials.ep_family import PEAK, depth, ep_edges, shortfall
 from bayescfx.potentials.pieces import monotone_root
 from bayescfx.potentials.potential import check_potential
 from bayescfx.potentials.sampled import Sampled
-from bayescfx.theory.definitions import (
-    ThresholdSet,
-    in_target_set,
-    is_potential,
-)
 
 FAMILY: list[LevelPotential] = [
     AEP(0.0, 1.0),
@@ -230,30 +225,11 @@ def test_monotone_roots_are_found_next_to_a_peak() -> None:
         (lambda: Sampled(AEP(0.0, 1.0), 1.0, 1.0), "`low` must be below `high`"),
         (lambda: Sampled(AEP(0.0, 1.0), 0.0, 1.0).target_set(2.0), "`epsilon` must be at least 0"),
         (lambda: Logit(clip=0.7), "`clip` must be between 0 and 0.5; got 0.7"),
-        (lambda: ThresholdSet(0.0, 0.0), "`epsilon` positive; got 0.0 and 0.0"),
     ],
 )
 def test_impossible_shapes_are_explained(make: Any, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         make()
-
-
-def test_a_potential_must_not_be_maximal_at_the_query() -> None:
-    assert is_potential(AEP(0.0, 1.0), 0.0, [-1.0, 0.5])
-    assert not is_potential(AEP(0.0, 1.0), 0.0, [-1.0, -0.5])
-    assert not is_potential(AEP(0.0, 1.0), 1.0, [0.9, 1.1])
-    assert not is_potential(AEP(0.0, 1.0), 0.0, [])
-
-
-def test_membership_in_the_target_set_is_that_of_its_intervals() -> None:
-    y = np.linspace(-4.0, 4.0, 4001)
-    for potential in FAMILY:
-        for epsilon in (0.0, 0.01, 0.3, 0.9):
-            mask = in_target_set(potential, y, epsilon, potential.peak)
-            value = potential.value(y)
-            clear = np.abs(value - (1.0 - epsilon) * potential.peak) > 1e-12
-            inside = contains(potential.target_set(epsilon), y)
-            np.testing.assert_array_equal(mask[clear], inside[clear])
 
 
 def test_our_potentials_satisfy_the_protocols() -> None:
