@@ -20,8 +20,6 @@ from bayescfx.propose.refine import Effort, different, refine
 from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
 
-__all__ = ["Acquisition", "Effort", "Proposal", "propose"]
-
 EXACT = 8192  # regions with at most this many points are enumerated
 
 
@@ -52,20 +50,6 @@ def propose(
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
     a good point; a *glance* tells the best rows of many, few of which have climbed a little. The
     same state of `rng` gives the same points. Raises `OutOfTime` when the deadline has passed.
-
-    Examples
-    --------
-    >>> from bayescfx.features import Integer, Real
-    >>> from bayescfx.space.space import Space
-    >>> region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 0.5, "b": 2})
-    >>> class Hill:
-    ...     def value(self, X):
-    ...         return -np.abs(X - [0.25, 7.0]).sum(axis=1)
-    ...
-    ...     def gradient(self, X):
-    ...         return self.value(X), -np.sign(X - [0.25, 7.0])
-    >>> propose(Hill(), region, np.random.default_rng(0)).points.round(3)
-    array([[0.25, 7.  ]])
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
@@ -80,25 +64,23 @@ def propose(
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything
         ledger.value(more, allowed=True)
-    if effort != "glance":
-        refine(ledger, k, rng, effort)
-        return _chosen(ledger, k)
-    refine(ledger, 4, rng, effort)
-    X, value = ledger.tried(4 * k)
-    best = different(ledger.free, X, value, k, apart=0.1)
-    return Proposal(X[best], value[best], exhausted=not len(X))
+    if effort == "glance":
+        refine(ledger, 4, rng, effort)
+        return _chosen(ledger, k, 4 * k, (0.1,))
+    refine(ledger, k, rng, effort)
+    return _chosen(ledger, k)
 
 
-def _chosen(ledger: Ledger, k: int) -> Proposal:
-    """Choose the best `k` rows tried: those that lie apart first, then closer ones."""
-    X, value = ledger.tried(512 + 16 * k if k > 1 else 1)
-    if not len(X):
-        return Proposal(X, value, exhausted=True)
+def _chosen(
+    ledger: Ledger, k: int, most: int = 0, distances: tuple[float, ...] = (0.2, 0.05, 0.01, 0.0)
+) -> Proposal:
+    """Choose `k` of the best rows tried: first those that lie far apart, then closer ones."""
+    X, value = ledger.tried(most or (512 + 16 * k if k > 1 else 1))
     chosen = np.empty(0, dtype=np.intp)
-    for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
+    for apart in distances:  # in units of the ranges
         more = different(ledger.free, X, value, k, apart)
         chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
         if len(chosen) == k:
             break
-    order = np.argsort(-value[chosen], kind="stable")
-    return Proposal(X[chosen[order]], value[chosen[order]])
+    chosen = chosen[np.argsort(-value[chosen], kind="stable")]
+    return Proposal(X[chosen], value[chosen], exhausted=not len(X))

@@ -13,11 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.acquisition.ei import (
-    LogEI,
-    log_probability_in,
-    log_probability_in_with_gradient,
-)
+from bayescfx.acquisition.ei import LogEI, log_probability_in, log_probability_in_with_gradient
 from bayescfx.arrays import Array, Mask
 from bayescfx.potentials.family import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates

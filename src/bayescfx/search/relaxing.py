@@ -87,9 +87,6 @@ def _steps(region: Region, X: Array, features: Indices, codes: Array) -> tuple[A
     return start[other], end[other]
 
 
-# ── rules ──
-
-
 def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
     """Yield the region without one of its rules, for each."""
     for rule in region.rules:
@@ -106,9 +103,6 @@ def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
     before = region.complete(start - share[:, None] * step)
     times = np.where(share > 0, 1.0 / np.maximum(share, BEYOND), 0.0)
     return Steps(words, region, start, end, before, start, times)
-
-
-# ── the bound on changes ──
 
 
 def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, end: Array) -> Steps:
@@ -128,9 +122,6 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
-
-
-# ── limits of single features ──
 
 
 def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps]:
@@ -203,9 +194,6 @@ def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
 def _with_axis(region: Region, j: int, axis: Axis) -> Region:
     axes = region.axes
     return replace(region, axes=(*axes[:j], axis, *axes[j + 1 :]))
-
-
-# ── words ──
 
 
 def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool]:
