@@ -19,7 +19,7 @@ PLANS = {
     "thorough": ((24, 5), (8, 8)),
     "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
     "brief": ((12, 4), (4, 8)),  # a good point soon
-    "glance": ((6, 5),),  # a first impression
+    "glance": ((4, 3),),  # a first impression
     "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
 }
 WIDE = 40  # with more continuous features than this, fewer rows climb
