@@ -14,11 +14,12 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from bayescfx.acquisition.ei import log_ei_cfx_with_gradient
-from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau
-from bayescfx.potentials.links import Linked, Logit
+from bayescfx.acquisition import LogEI
+from bayescfx.arrays import Array
+from bayescfx.potentials import AEP, SEP, LevelPotential, Linked, Logit, Plateau
 
 POINTS, COLUMNS, LIMIT = 10_000, 32, 15.0
 POTENTIALS: dict[str, LevelPotential] = {
@@ -28,6 +29,10 @@ POTENTIALS: dict[str, LevelPotential] = {
     "between": Plateau(1.0, 2.0, 0.5),
     "AEP on log-odds": Linked(AEP(0.9, 0.4, -1), Logit()),
 }
+
+
+def evaluate(potential: LevelPotential, best: ArrayLike, mean: Array, std: Array) -> object:
+    return LogEI(potential, best).value_and_gradient(mean, std)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -55,7 +60,7 @@ def run() -> dict[str, float]:
     with threadpool_limits(1):
         for name, potential in POTENTIALS.items():
             for kind, level in (("", 0.3), (", one threshold per point", best)):
-                work = partial(log_ei_cfx_with_gradient, mean, std, potential, level)
+                work = partial(evaluate, potential, level, mean, std)
                 found[name + kind] = ratio(work, partial(np.exp, table))
     return found
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bayescfx.acquisition.ei import LogEI
+from bayescfx.acquisition import LogEI
 from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
-from bayescfx.potentials.family import AEP
+from bayescfx.potentials import AEP
 from bayescfx.propose.proposal import propose
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample

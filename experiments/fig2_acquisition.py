@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import expit
 
 import bayescfx as cfx
-from bayescfx.acquisition.ei import expected_improvement
+from bayescfx.acquisition import expected_improvement
 from bayescfx.arrays import Array
 from experiments.adult import load
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, figure

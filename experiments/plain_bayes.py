@@ -19,7 +19,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import bayescfx as cfx
-from bayescfx.acquisition.ei import expected_improvement
+from bayescfx.acquisition import expected_improvement
 from bayescfx.arrays import Array
 from experiments.adult import FREE, Adult
 

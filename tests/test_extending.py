@@ -12,21 +12,28 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import bayescfx as cfx
+from bayescfx.acquisition import LogEI
 from bayescfx.arrays import Array, Mask, not_among
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
-from bayescfx.search.draws import fresh_rows
+from bayescfx.potentials import Linked, Logit
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Rounds
+from bayescfx.search.starting import fresh_rows
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.sampling import sample
+from bayescfx.surrogate.kernels import KERNELS
 from bayescfx.tables import Cells, Dtype
 from tests.conftest import Recorder
 
@@ -301,3 +308,164 @@ def test_a_new_search_takes_turns_with_itself() -> None:
         bowl, queries, ABC, cfx.increase(by=0.5), method="shrinking", budget=40, rng=1
     )
     pd.testing.assert_frame_equal(again.to_frame(), answers.to_frame(), check_exact=True)
+
+
+# ── a family of potentials: potentials/hill.py ──
+
+
+@dataclass(frozen=True)
+class Hill:
+    """A potential with a flat top, ``1 / (1 + z**4)`` with ``z = (y - centre) / width``."""
+
+    centre: float
+    width: float
+    peak: float = 1.0
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        return 1.0 / (1.0 + self._z(y) ** 4)
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        return -4.0 * self._z(y) ** 3 * np.square(self.value(y)) / self.width
+
+    def superlevel(self, level: float) -> tuple[tuple[float, float], ...]:
+        """Return where the potential is at least `level`."""
+        if level > self.peak:
+            return ()
+        reach = self.width * ((1.0 - level) / level) ** 0.25 if level > 0.0 else math.inf
+        return ((self.centre - reach, self.centre + reach),)
+
+    def target_set(self, epsilon: float) -> tuple[tuple[float, float], ...]:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        return self.superlevel((1.0 - epsilon) * self.peak)
+
+    def knots(self) -> Array:
+        """Return points between and beyond which the potential is smooth and monotone."""
+        steps = np.array([0.0, 0.5, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1e3])
+        return np.unique([self.centre - self.width * steps, self.centre + self.width * steps])
+
+    def _z(self, y: ArrayLike) -> Array:
+        return np.asarray((np.asarray(y, dtype=float) - self.centre) / self.width)
+
+
+def exact_log_ei(hill: Hill, mean: float, std: float, best: float) -> list[float]:
+    """Return log EI and its derivatives by mean and deviation, by quadrature with 30 digits."""
+    with mp.workdps(30):
+        m, s = mp.mpf(mean), mp.mpf(std)
+        ((low, high),) = hill.superlevel(best) if best > 0.0 else ((-math.inf, math.inf),)
+        ends = [max(low, mean - 30 * std), min(high, mean + 30 * std)]
+        if ends[0] >= ends[1]:  # the density is far outside: its tail at the nearer end
+            end, inwards = (low, 1) if mean < low else (high, -1)
+            ends = sorted([end, end + inwards * 60 * std**2 / abs(end - mean)])
+        inner = [hill.centre + k * hill.width / 2 for k in range(-8, 9)]
+        inner += [mean + k * std for k in range(-10, 11)]
+        cuts = sorted({mp.mpf(y) for y in (*inner, *ends) if ends[0] <= y <= ends[1]})
+
+        def part(power: int) -> Any:
+            def integrand(y: Any) -> Any:
+                z, t = (y - hill.centre) / mp.mpf(hill.width), (y - m) / s
+                return (1 / (1 + z**4) - mp.mpf(best)) * t**power * mp.exp(-t * t / 2)
+
+            return mp.quad(integrand, cuts)
+
+        total, first, second = part(0), part(1), part(2)
+        value = mp.log(total / s / mp.sqrt(2 * mp.pi))
+        return [float(x) for x in (value, first / total / s, (second / total - 1) / s)]
+
+
+HILLS = [
+    (0.0, 1.0, 0.2),
+    (2.2, 0.01, 0.9),  # narrow, on the slope
+    (2.0, 0.3, 0.95),
+    (-1.0, 0.2, 0.3),  # far outside
+    (9.0, 0.5, 0.05),
+    (5.0, 20.0, 0.1),  # wide
+    (1.0, 1.0, 0.0),
+    (0.0, 0.7, -0.2),  # everything counts
+]
+
+
+def test_a_new_potential_is_one_class_and_its_log_ei_is_accurate() -> None:
+    hill = Hill(2.0, 0.5)
+    mean, std, best = (np.array(column) for column in zip(*HILLS, strict=True))
+    exact = np.array([exact_log_ei(hill, *case) for case in HILLS]).T
+    for k, (m, s, b) in enumerate(HILLS):
+        shared = LogEI(hill, b).value_and_gradient([m], [s])
+        np.testing.assert_allclose(np.ravel(shared), exact[:, k], rtol=1e-7, atol=1e-9)
+    own = LogEI(hill, best).value_and_gradient(mean, std)
+    np.testing.assert_allclose(np.array(own), exact, rtol=1e-7, atol=1e-9)
+
+
+def test_a_new_potential_is_a_target() -> None:
+    space = cfx.Space({"a": cfx.Real(0, 10), "b": cfx.Real(0, 10)})
+    answer = cfx.explain(
+        lambda rows: rows["a"] + 2 * rows["b"], [1.0, 1.0], space, Hill(15.0, 1.0), budget=30, rng=0
+    )
+    assert answer.reached
+    assert answer.wanted == ((15.0, 15.0),)
+    assert answer.best.potential > 0.99
+    # on a probability, it is seen on the scale of the surrogate like any other
+    linked = Linked(Hill(0.6, 0.05), Logit())
+    u = np.linspace(-9.0, 9.0, 100_001)
+    weight = np.exp(-0.5 * np.square(u - 1.0)) / math.sqrt(2.0 * math.pi) * (u[1] - u[0])
+    plain = float(np.sum(np.maximum(linked.value(u) - 0.3, 0.0) * weight))
+    assert float(cfx.ei_cfx([1.0], [1.0], linked, 0.3)[0]) == pytest.approx(plain, rel=1e-7)
+
+
+# ── a kernel: a function in surrogate/kernels.py ──
+
+
+def matern32(s: Array) -> tuple[Array, Array]:
+    """Return k = (1 + t) exp(-t) with t = sqrt(3 s), and its derivative with respect to s."""
+    t = np.sqrt(3.0 * s)
+    fall = np.exp(-t)
+    return (1.0 + t) * fall, -1.5 * fall
+
+
+# ── its one line: in the table `KERNELS` there ──
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KERNELS, "matern32", matern32)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_new_kernel_is_one_function_and_one_line() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((25, 3))
+    y = np.sin(4.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    process = cfx.GaussianProcess(kernel="matern32").fit(X, y)
+    T, h = rng.random((7, 3)), 1e-6
+    mean, std, d_mean, d_std = process.predict_gradient(T)
+    for j in range(3):
+        up, down = (process.predict(T + sign * h * np.eye(3)[j]) for sign in (1, -1))
+        np.testing.assert_allclose(d_mean[:, j], (up[0] - down[0]) / (2 * h), atol=1e-6)
+        np.testing.assert_allclose(d_std[:, j], (up[1] - down[1]) / (2 * h), atol=1e-5)
+    # the same process elsewhere
+    found = process.hyperparameters
+    peer = GaussianProcessRegressor(
+        ConstantKernel(found.output_scale) * Matern(found.lengthscales, nu=1.5),
+        alpha=found.noise,
+        optimizer=None,
+        normalize_y=True,
+    ).fit(X, y)
+    expected = peer.predict(T, return_std=True)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(std, expected[1], rtol=1e-4)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_new_kernel_is_a_setting_of_the_search() -> None:
+    space = cfx.Space({"a": cfx.Real(0, 10), "b": cfx.Real(0, 10)})
+    method = cfx.BayesCFX(surrogate=cfx.SurrogateSettings(kernel="matern32"))
+    answer = cfx.explain(
+        lambda rows: rows["a"] * rows["b"], [1.0, 1.0], space, cfx.reach(30), method=method, rng=0
+    )
+    assert answer.reached
+
+
+def test_a_kernel_without_its_line_is_not_known() -> None:
+    with pytest.raises(ValueError, match="`kernel` must be one of 'matern52', 'rbf', 'tabular'"):
+        cfx.GaussianProcess(kernel="matern32")

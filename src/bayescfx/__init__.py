@@ -10,14 +10,14 @@ True
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than this
 if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`
     from bayescfx import plots as plots
-    from bayescfx.acquisition.ei import ei_cfx as ei_cfx
-    from bayescfx.acquisition.ei import ei_cfx_gradient as ei_cfx_gradient
-    from bayescfx.acquisition.ei import log_ei_cfx as log_ei_cfx
-    from bayescfx.acquisition.ei import log_ei_cfx_gradient as log_ei_cfx_gradient
+    from bayescfx.acquisition import ei_cfx as ei_cfx
+    from bayescfx.acquisition import ei_cfx_gradient as ei_cfx_gradient
+    from bayescfx.acquisition import log_ei_cfx as log_ei_cfx
+    from bayescfx.acquisition import log_ei_cfx_gradient as log_ei_cfx_gradient
     from bayescfx.errors import ArchiveError as ArchiveError
     from bayescfx.errors import BayesCFXError as BayesCFXError
     from bayescfx.errors import BayesCFXWarning as BayesCFXWarning
@@ -48,16 +48,16 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.io.loaders import UntrustedError as UntrustedError
     from bayescfx.io.loaders import load_model as load_model
     from bayescfx.model import probability as probability
-    from bayescfx.potentials.family import AEP as AEP
-    from bayescfx.potentials.family import SEP as SEP
-    from bayescfx.potentials.plateau import Plateau as Plateau
-    from bayescfx.potentials.targets import at_least as at_least
-    from bayescfx.potentials.targets import at_most as at_most
-    from bayescfx.potentials.targets import between as between
-    from bayescfx.potentials.targets import change as change
-    from bayescfx.potentials.targets import decrease as decrease
-    from bayescfx.potentials.targets import increase as increase
-    from bayescfx.potentials.targets import reach as reach
+    from bayescfx.potentials import AEP as AEP
+    from bayescfx.potentials import SEP as SEP
+    from bayescfx.potentials import Plateau as Plateau
+    from bayescfx.potentials import at_least as at_least
+    from bayescfx.potentials import at_most as at_most
+    from bayescfx.potentials import between as between
+    from bayescfx.potentials import change as change
+    from bayescfx.potentials import decrease as decrease
+    from bayescfx.potentials import increase as increase
+    from bayescfx.potentials import reach as reach
     from bayescfx.progress import progress_bar as progress_bar
     from bayescfx.result import Counterfactual as Counterfactual
     from bayescfx.result import Explanation as Explanation
@@ -79,7 +79,7 @@ __version__ = "0.1.0"
 _HOMES = {
     name: module
     for module, names in {
-        "acquisition.ei": "ei_cfx ei_cfx_gradient log_ei_cfx log_ei_cfx_gradient",
+        "acquisition": "ei_cfx ei_cfx_gradient log_ei_cfx log_ei_cfx_gradient",
         "errors": (
             "ArchiveError BayesCFXError BayesCFXWarning CellError EvaluationsError "
             "InfeasibleError MissingExtraError ModelError QueryError SettingsError SpaceError "
@@ -92,9 +92,7 @@ _HOMES = {
         "io.loaded": "Trust",
         "io.loaders": "LoadError UntrustedError load_model",
         "model": "probability",
-        "potentials.family": "AEP SEP",
-        "potentials.plateau": "Plateau",
-        "potentials.targets": "at_least at_most between change decrease increase reach",
+        "potentials": ("AEP SEP Plateau at_least at_most between change decrease increase reach"),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
         "search.baselines": "LBFGSB RandomSearch",

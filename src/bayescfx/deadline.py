@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bayescfx.errors import OutOfTime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Deadline:
     """A moment of the monotonic clock after which work must stop."""
 

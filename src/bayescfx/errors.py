@@ -7,6 +7,7 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 
 
 class BayesCFXError(Exception):
@@ -95,3 +96,17 @@ def suggest(name: object, known: Iterable[object]) -> str:
     spelt = {str(k).casefold(): str(k) for k in known}
     close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
     return f" Did you mean {spelt[close[0]]!r}?" if close else ""
+
+
+def optional(name: str, needed: str, extra: str = "") -> ModuleType:
+    """Return a module that may not be installed; `needed` begins the error that says how to."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        what = f"'bayescfx[{extra}]'" if extra else package
+        raise MissingExtraError(
+            f"{needed} {package}, which is not installed. Install it with: pip install {what}."
+        ) from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from typing import Any
 
-from bayescfx.errors import MissingExtraError
+from bayescfx.errors import optional
 from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
@@ -14,37 +13,41 @@ from bayescfx.search.turns import Step
 class ProgressBar:
     """Hears a `Step` after each model call, and shows how far the search is.
 
-    Close it when the search has ended, or use it as a context manager. `tqdm` is
-    ``tqdm.auto.tqdm`` or one like it.
+    Close it when the search has ended, or use it as a context manager. `bar` is a ``tqdm.tqdm`` or
+    one like it; None shows nothing.
     """
 
-    def __init__(self, tqdm: Any, questions: int = 1) -> None:
-        self._questions = questions
-        self._spent: dict[int, int] = {}
+    def __init__(self, bar: Any, questions: int = 1) -> None:
+        self.spent: dict[int, int] = {}  # rows sent to the model so far, by question
+        self.first = 0  # the number of a call's first question, if it is about a part of them
+        self._questions, self._bar = questions, bar
         self._reached: set[int] = set()
-        self._bar: Any = tqdm(total=None, unit="row", miniters=1, dynamic_ncols=True)
 
     def __call__(self, step: Step) -> None:
         """Show a step."""
+        question = self.first + step.question
+        self.spent[question] = step.n_evaluations
+        if step.reached:
+            self._reached.add(question)
+        if self._bar is None:
+            return
         if self._bar.total is None:
             self._bar.total = step.budget * self._questions
-        self._spent[step.question] = step.n_evaluations
-        if step.reached:
-            self._reached.add(step.question)
         state = f"best prediction {wording.number(step.output)}"
         if self._questions > 1:
             state = f"{len(self._reached)} of {self._questions} reached"
         elif step.reached:
             state += f", reached at cost {wording.number(step.cost, 3)}"
         self._bar.set_postfix_str(state, refresh=False)
-        self._bar.update(sum(self._spent.values()) - self._bar.n)
+        self._bar.update(sum(self.spent.values()) - self._bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is; what was not spent is no longer expected."""
-        if self._bar.total is not None:
-            self._bar.total = self._bar.n  # a search may end before its budget
-        self._bar.refresh()
-        self._bar.close()
+        if self._bar is not None:
+            if self._bar.total is not None:
+                self._bar.total = self._bar.n  # a search may end before its budget
+            self._bar.refresh()
+            self._bar.close()
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -71,14 +74,9 @@ def progress_bar(questions: int = 1) -> ProgressBar:
     >>> with progress_bar() as bar:  # doctest: +SKIP
     ...     answer = explain(model, query, space, target, on_step=bar)
     """
-    try:
-        with warnings.catch_warnings():
-            # Without ipywidgets a notebook gets a bar of text, which needs no warning.
-            warnings.simplefilter("ignore")
-            module = importlib.import_module("tqdm.auto")
-    except ImportError as error:
-        raise MissingExtraError(
-            "`progress` needs tqdm, which is not installed. "
-            "Install it with: pip install 'bayescfx[progress]'."
-        ) from error
-    return ProgressBar(module.tqdm, questions)
+    with warnings.catch_warnings():
+        # Without ipywidgets a notebook gets a bar of text, which needs no warning.
+        warnings.simplefilter("ignore")
+        module = optional("tqdm.auto", "`progress` needs", "progress")
+    bar = module.tqdm(total=None, unit="row", miniters=1, dynamic_ncols=True)
+    return ProgressBar(bar, questions)

@@ -58,8 +58,8 @@ class Layout:
 
     def merge(self, other: Layout) -> Layout:
         """Return a layout that holds the rows of both; the columns must be the same."""
-        pairs = zip(self.dtypes, other.dtypes, strict=True)
-        return Layout(self.names, tuple(_common(a, b) for a, b in pairs), self.is_frame)
+        dtypes = tuple(map(_common, self.dtypes, other.dtypes))
+        return Layout(self.names, dtypes, self.is_frame)
 
     def table(self, cells: Sequence[Sequence[Any]]) -> Rows:
         """Return rows of cells, ``n`` lists of one cell per column, as a table."""
@@ -70,14 +70,13 @@ class Layout:
                 table[i] = row
             return table
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
-        series: list[pd.Series[Any]] = []
-        for column, dtype in zip(columns, self.dtypes, strict=True):
+        series: dict[int, pd.Series[Any]] = {}
+        for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
             category = isinstance(dtype, pd.CategoricalDtype)
             held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
-            series.append(pd.Series(held, dtype=dtype))
-        frame = pd.concat(series, axis=1) if series else pd.DataFrame(index=range(len(cells)))
-        frame.columns = pd.Index(list(self.names)) if series else frame.columns
-        return frame
+            series[c] = pd.Series(held, dtype=dtype)
+        frame = pd.DataFrame(series, index=range(len(cells)))
+        return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
 
 
 def dtype_to_plain(dtype: Any) -> Plain:
@@ -168,7 +167,7 @@ def free_name(name: str, taken: Iterable[Any]) -> str:
 # ── columns ──
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """Name and dtype of one column of the user's table."""
 
@@ -189,8 +188,7 @@ class Column:
 
     def strict(self, given: Any, what: str) -> Cells:
         """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
-        if isinstance(given, pd.Series):
-            given = given.array if isinstance(given.dtype, ExtensionDtype) else given.to_numpy()
+        given = cells_in(given) if isinstance(given, pd.Series) else given
         if given.dtype == self.dtype:
             return given
         if given.dtype == object and self.kind == "f":  # any kind of missing is nan
@@ -236,6 +234,11 @@ class Column:
         if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
         return self.strict(_object_cell(value), what)
+
+
+def cells_in(column: pd.Series[Any]) -> Cells:
+    """Return the cells of a column ``(n,)`` as an array of its dtype."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _object_cell(value: Any) -> NDArray[Any]:

@@ -83,10 +83,10 @@ def test_a_new_command_is_a_function_and_a_line(
         word     text   -  what to say
         --times  whole  N  how often
     """
-    command = Command(f"{__name__}:shout", "say it", "Say a word louder.", own)
+    command = Command(f"{__name__}:shout", "say a word louder", own)
     monkeypatch.setitem(COMMANDS, "shout", command)
     assert shell("shout", "hey", "--times", "2").out == "HEYHEY\n"
-    assert "shout say it" in " ".join(shell("--help").out.split())
+    assert "shout say a word louder" in " ".join(shell("--help").out.split())
     assert "Say a word louder." in shell("shout", "--help").out
     assert "--times: invalid int value: 'x'. See bayescfx shout --help." in shell.fails(
         "shout", "hey", "--times", "x"
@@ -114,7 +114,7 @@ try:
 except SystemExit:
     pass
 print(sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
-print(sorted({"dataclasses", "inspect", "shutil", "difflib", "pathlib"} & set(sys.modules)))
+print(sorted({"dataclasses", "inspect", "shutil", "difflib", "typing"} & set(sys.modules)))
 """
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.cli.arguments import OPTIONS
-from bayescfx.cli.console import Console, Progress, describe
+from bayescfx.cli.console import Console, describe, progress
 from bayescfx.search.turns import Step
 from tests.cli.shell import FUNCTIONS, LINEAR, Shell
 
@@ -108,29 +108,29 @@ def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
     pytest.importorskip("tqdm", reason="needs tqdm")
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        progress = Progress(Console(io.StringIO(), stream), total=10)
-        for n in range(1, 11):
-            progress(step(0, n, reached=n > 5))
-        progress.close()
+        with progress(Console(io.StringIO(), stream)) as bar:
+            for n in range(1, 11):
+                bar(step(0, n, reached=n > 5))
     assert "\r" in terminal.getvalue()
     assert "10/10" in terminal.getvalue()
     lines = file.getvalue().splitlines()
     assert len(lines) <= 8
     assert lines[-1].startswith("  ")
-    assert lines[-1].endswith("rows: best prediction 1.5, reached")
+    assert lines[-1].endswith("rows: best prediction 1.5, reached at cost 1")
 
 
 def test_progress_without_tqdm_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     terminal = Terminal()
-    progress = Progress(Console(io.StringIO(), terminal), total=20, questions=2)
-    progress(step(0, 10))
-    progress(step(1, 10, reached=True))
+    with progress(Console(io.StringIO(), terminal), 2) as bar:
+        bar(step(0, 10))
+        bar(step(1, 10, reached=True))
     assert terminal.getvalue().splitlines()[-1] == "  20 of at most 20 rows: 1 of 2 reached"
 
 
 def test_quiet_shows_no_progress() -> None:
     stream = io.StringIO()
-    progress = Progress(Console(io.StringIO(), stream, quiet=True), total=2)
-    progress(step(0, 2))
+    with progress(Console(io.StringIO(), stream, quiet=True)) as bar:
+        bar(step(0, 2))
+    assert bar.spent == {0: 2}
     assert stream.getvalue() == ""

@@ -65,6 +65,7 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("budget = true", "'budget' in 'bad.toml' must be a whole number; got True."),
         ("[space]\nfx = []", "[space] in 'bad.toml' has an unknown name 'fx'. Did you mean 'fix'?"),
         ("[space]\nfix = 'a'", "'space.fix' in 'bad.toml' must be a list of names; got 'a'."),
+        ("on_fault = 'foo'", "error: --on-fault must be 'raise' or 'skip'; got 'foo'."),
         ("budget = ", "the settings file 'bad.toml' must be TOML; got"),
         ("trust_pickle = true", "'trust_pickle' must not be in a settings file, because it decid"),
         ("[features]\nbmi = 3", "features.bmi must be a kind or a table; got 3."),
@@ -72,8 +73,8 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("[features]\nbmi = 'rael'", "the kind of 'bmi' must be one of real, integer, ordinal"),
         ("[features.bmi]\nstp = 1", "features.bmi must have only kind, low, high, step; got 'stp"),
         ("[space.between]\nbmi = [1]", "between for 'bmi' must be [low, high]; got [1]."),
-        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm and per_feature; got"),
-        ("[space.near_data]\nq = 1", "space.near_data must have only quantile and neighbours; g"),
+        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm, per_feature; got"),
+        ("[space.near_data]\nq = 1", "space.near_data must have only quantile, neighbours; got"),
     ],
 )
 def test_a_bad_settings_file_is_one_line(text: str, message: str, shell: Shell) -> None:

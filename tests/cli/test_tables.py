@@ -24,6 +24,15 @@ def test_a_query_is_a_row_number_a_json_object_or_a_file(
     assert ran.out == reference.out
 
 
+def test_a_query_may_have_columns_that_are_ignored(shell: Shell) -> None:
+    row = {**json.loads((shell.folder / "one.json").read_text()), "progression": 1.0}
+    words = ("--target", "+25%", "--budget", "10", "--json")
+    reference = shell.explain("--query", "3", *words).out
+    assert shell.explain("--query", json.dumps(row), *words).out == reference
+    ran = shell.explain("--query", json.dumps(row), *words, "--drop", "progression")
+    assert ran.out == reference
+
+
 def test_bad_data_is_one_line(shell: Shell) -> None:
     X, _ = people()
     ask = ("--query", "3", "--target", "150")
@@ -61,13 +70,11 @@ def test_a_bad_query_is_one_line(shell: Shell) -> None:
 
     assert "must be a row of the data, 0 to 441; got 442." in message("442")
     narrow = {k: v for k, v in row.items() if k != "bmi"}
-    assert "missing: bmi. Rename or add it." in message(json.dumps(narrow))
-    assert (
-        "missing: bmi. Did you mean 'BMI'? It has BMI, which the data does not. Rename or add it."
-    ) in message(json.dumps({**narrow, "BMI": 20.0}))
-    assert "unknown: bmy. Did you mean 'bmi'? Rename it or" in message(
-        json.dumps({**row, "bmy": 1})
+    assert "missing: 'bmi'. Rename or add it." in message(json.dumps(narrow))
+    assert "missing: 'bmi'. Did you mean 'BMI'? Rename or add it." in message(
+        json.dumps({**narrow, "BMI": 20.0})
     )
+    assert "unknown: 'bmy'. Did you mean 'bmi'?" in message(json.dumps({**row, "bmy": 1}))
     assert "has 'mal' in column 'sex', which the data does not have. Did you mean 'male'?" in (
         message(json.dumps({**row, "sex": "mal"}))
     )

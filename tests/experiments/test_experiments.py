@@ -47,7 +47,7 @@ def test_experiments_use_the_public_interface_only() -> None:
     assert inside <= {
         ("bayescfx.arrays", "Array"),
         ("bayescfx.arrays", "Array", "Mask"),
-        ("bayescfx.acquisition.ei", "expected_improvement"),
+        ("bayescfx.acquisition", "expected_improvement"),
         ("bayescfx.search.surrogate", "SurrogateSettings"),
         ("bayescfx.theory.definitions", "ThresholdSet"),
         ("bayescfx.theory.existence", "Formula"),

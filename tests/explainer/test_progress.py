@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def step(question: int = 0, n: int = 5, *, reached: bool = False) -> cfx.Step:
 
 def shown(*steps: cfx.Step, questions: int = 1) -> str:
     stream = io.StringIO()
-    bar = ProgressBar(partial(tqdm.tqdm, file=stream, mininterval=0.0), questions)
-    with bar:
+    drawn: Any = tqdm.tqdm(file=stream, mininterval=0.0, miniters=1)
+    with ProgressBar(drawn, questions) as bar:
         for one in steps:
             bar(one)
     return stream.getvalue()

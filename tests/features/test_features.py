@@ -10,6 +10,7 @@ import pytest
 
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
+from bayescfx.features.datetimes import times
 
 
 def anything(value: Any) -> Any:
@@ -90,3 +91,13 @@ def test_times_grow_without_moving_their_origin() -> None:
 def test_an_unknown_level_of_an_ordinal_has_no_place() -> None:
     with pytest.raises(SpaceError, match="its place in the order is unknown"):
         Ordinal(["low", "high"]).covering(pd.Series(["mid"]))
+
+
+def test_points_in_time_are_written_as_finely_as_one_of_them_needs() -> None:
+    assert times("2016-01-31") == ["2016-01-31"]
+    assert times("2016-01-31", "2016-02-01 08:30") == ["2016-01-31 00:00", "2016-02-01 08:30"]
+
+
+def test_a_step_is_a_positive_number() -> None:
+    with pytest.raises(SpaceError, match="`step` of Integer must be a positive number; got None"):
+        Integer(0, 5, step=anything(None))

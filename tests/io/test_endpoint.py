@@ -110,6 +110,16 @@ def test_a_v2_tensor_of_the_servers_name_and_type() -> None:
         assert server.requests[0]["inputs"][0]["datatype"] == "FP32"
 
 
+@pytest.mark.parametrize(("years", "sent"), [(30.0, [30, 40]), (30.5, [30.5, 40.0])])
+def test_a_v2_tensor_of_whole_numbers_never_cuts_off_a_fraction(
+    years: float, sent: list[float]
+) -> None:
+    v2 = OpenInference("http://h/v2/models/m")
+    v2.inputs = [{"name": "x", "datatype": "INT64", "shape": [-1, 1]}]
+    (tensor,) = v2.request(pd.DataFrame({"age": [years, 40.0]}))["inputs"]
+    assert [(type(v), v) for v in tensor["data"]] == [(type(v), v) for v in sent]
+
+
 def test_rows_go_in_batches_and_come_back_in_order(server: Scoring) -> None:
     rows = pd.DataFrame({"age": np.arange(25)})
     assert quick(server.url, batch=10)(rows).tolist() == list(range(25))
@@ -223,23 +233,23 @@ def test_a_missing_output_is_a_fault_of_that_row() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "localhost:5000", "http://"])
 def test_an_address_must_be_one(url: str) -> None:
-    with pytest.raises(EndpointError, match=r"`url` must be like http://host:port/invocations"):
+    with pytest.raises(cfx.SettingsError, match=r"`url` must be like http://host:port/invocations"):
         Endpoint(url)
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match=r"`timeout` must be seconds > 0; got 0"):
+    with pytest.raises(cfx.SettingsError, match=r"`timeout` must be seconds > 0; got 0"):
         Patience(timeout=0)
-    with pytest.raises(ValueError, match=r"`retries` must be at least 0; got -1"):
+    with pytest.raises(cfx.SettingsError, match=r"`retries` must be at least 0; got -1"):
         Patience(retries=-1)
-    with pytest.raises(ValueError, match=r"`batch` must be at least 1; got 0"):
+    with pytest.raises(cfx.SettingsError, match=r"`batch` must be at least 1; got 0"):
         Endpoint("http://localhost", batch=0)
 
 
 def test_addresses_are_completed() -> None:
-    assert Mlflow.of("http://h:1/", None).url == "http://h:1/invocations"
-    assert Mlflow.of("http://h/prefix/invocations", None).url == "http://h/prefix/invocations"
-    v2 = OpenInference.of("http://h/v2/models/m/versions/3", None)
+    assert Mlflow("http://h:1/").url == "http://h:1/invocations"
+    assert Mlflow("http://h/prefix/invocations").url == "http://h/prefix/invocations"
+    v2 = OpenInference("http://h/v2/models/m/versions/3")
     assert (v2.url, v2.about) == (
         "http://h/v2/models/m/versions/3/infer",
         "http://h/v2/models/m/versions/3",

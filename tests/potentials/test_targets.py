@@ -12,19 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescfx.errors import TargetError
-from bayescfx.potentials.family import AEP, SEP, LevelPotential, Plateau, contains
-from bayescfx.potentials.targets import (
-    as_target,
+from bayescfx.potentials import (
+    AEP,
+    SEP,
+    LevelPotential,
+    Plateau,
+    Target,
     at_least,
     at_most,
     between,
     change,
+    contains,
     decrease,
     increase,
     reach,
-    target_from_dict,
 )
-from bayescfx.potentials.wishes import Target, tolerance_epsilon
+from bayescfx.potentials.targets import as_target, target_from_dict, tolerance_epsilon
 
 OURS: list[Target] = [
     reach(171),
@@ -39,6 +42,10 @@ OURS: list[Target] = [
     between(310, 310),
     at_least(150),
     at_most(-20),
+    at_least(by=3),
+    at_least(percent=20),
+    at_most(by=0.5),
+    at_most(percent=12.5),
 ]
 
 
@@ -53,6 +60,8 @@ OURS: list[Target] = [
         (at_least(150), "at least 150"),
         (at_most(0.5), "at most 0.5"),
         (between(100, 150), "between 100 and 150"),
+        (at_least(by=3), "at least 3 more"),
+        (at_most(percent=20), "at least 20 % less"),
     ],
 )
 def test_targets_speak(target: Target, words: str) -> None:
@@ -71,6 +80,9 @@ def test_targets_speak(target: Target, words: str) -> None:
         (between(1, 2), 5.0, Plateau(1.0, 2.0, 1.0)),
         (at_least(150), 120.0, Plateau(150.0, math.inf, 10.0)),
         (at_most(-3), 0.0, Plateau(-math.inf, -3.0, 1.0)),
+        (at_least(by=30), 120.0, Plateau(150.0, math.inf, 10.0)),
+        (at_least(percent=30), -10.0, Plateau(-7.0, math.inf, 1.0)),
+        (at_most(percent=30), 10.0, Plateau(-math.inf, 7.0, 1.0)),
     ],
 )
 def test_targets_become_potentials(
@@ -115,6 +127,8 @@ def test_a_range_is_accepted_as_it_is() -> None:
     assert between(1, 2).acceptance(5.0, 0.5) == ((1.0, 2.0),)
     assert at_least(3).acceptance(1.0, 0.5) == ((3.0, math.inf),)
     assert at_most(3).epsilon(0.5) == 0.0
+    assert at_least(by=3).acceptance(1.0, 0.5) == ((4.0, math.inf),)
+    assert at_most(percent=10).epsilon(0.5) == 0.0
 
 
 def test_near_the_peak_one_percent_of_potential_is_seven_percent_of_output() -> None:
@@ -203,6 +217,11 @@ def test_a_potential_of_ours_is_accepted_by_its_superlevel_set() -> None:
         ),
         (lambda: between(2, 1), "`low` must not exceed `high`; got 2 and 1. Swap them"),
         (lambda: between(-math.inf, 1), "between: `low` must be a finite number; got -inf"),
+        (lambda: at_least(), "at_least: give one of `value`, `by` and `percent`; got none"),
+        (lambda: at_most(3, by=1), "at_most: give one of .*; got `value` and `by`"),
+        (lambda: at_least(by=-3), "got -3. For the other direction use at_most"),
+        (lambda: at_most(percent=0), "at_most: `percent` must be positive; got 0"),
+        (lambda: at_most(percent=20).potential(0.0), r"needs f\(query\) .* Use at_most\(by=...\)"),
         (lambda: at_least(math.nan), "at_least: `value` must be a finite number; got nan"),
         (
             lambda: between(1, 2).potential(1.5),

@@ -11,10 +11,11 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.report import counterfactuals, query_row
 from bayescfx.model.model import as_model
-from bayescfx.potentials.targets import as_target, decrease
+from bayescfx.potentials import decrease
+from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question
@@ -57,12 +58,12 @@ def ask(
     region = space.around(FRAME.iloc[0] if query is None else query)
     wish = as_target(decrease(by=40) if target is None else target)
     evaluator = Evaluator(as_model(f), region.schema, Evaluations())
-    account = evaluator.account(region, 60)
+    account = Account(evaluator, region, 60)
     output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(0)
     question = Question(account, output, wish, rng)
     account.evaluate(np.concatenate([sample(region, 30, rng), sample(region, 10, rng, changes=1)]))
-    X, y = account.X, account.y
+    X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
     row, layout = query_row(region)
     reached = bool(question.accepted(y[best[:1]])[0])

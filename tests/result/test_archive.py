@@ -14,9 +14,10 @@ import pytest
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ArchiveError
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.model.model import as_model
-from bayescfx.potentials.targets import as_target, decrease
+from bayescfx.potentials import decrease
+from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model
@@ -83,7 +84,7 @@ def test_evaluations_from_json_serve_the_next_question() -> None:
         raise AssertionError
 
     evaluator = Evaluator(as_model(never), region.schema, answer.evaluations)
-    y = evaluator.account(region, 0).evaluate(region.query[None])
+    y = Account(evaluator, region, 0).evaluate(region.query[None])
     assert y.tolist() == [answer.output]
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.potentials.family import AEP
-from bayescfx.potentials.targets import decrease
+from bayescfx.potentials import AEP, decrease
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model, plain_answer, sums

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.evaluations.evaluator import Stopped
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 from bayescfx.result import wording
 from tests.result.answers import plain_answer
 

@@ -13,14 +13,14 @@ from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
+from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.model.model import Model
-from bayescfx.potentials.targets import increase
-from bayescfx.potentials.wishes import Target
-from bayescfx.search.question import Question, Search, drive
+from bayescfx.potentials import Target, increase
+from bayescfx.search.question import Question, Search
 from bayescfx.space.space import Space
 from tests.conftest import Recorder
+from tests.search.questions import drive
 
 WISH = increase(by=1.0)
 LEVELS = ["red", "green", "blue", "grey"]
@@ -143,7 +143,7 @@ def ask(
     evaluator = Evaluator(
         Model(model), region.schema, Evaluations(), deadline=deadline, on_fault=on_fault
     )
-    account = evaluator.account(region, budget)
+    account = Account(evaluator, region, budget)
     output = float(account.evaluate(region.query[None, :])[0])
     rng = np.random.default_rng(seed)
     return Question(account, output, kind.target, rng, deadline, n), model

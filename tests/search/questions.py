@@ -10,11 +10,11 @@ import pandas as pd
 
 from bayescfx.deadline import NEVER
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.features import Real
 from bayescfx.model.model import Link, Model
 from bayescfx.potentials.targets import as_target
-from bayescfx.search.question import Question
+from bayescfx.search.question import Ending, Question, RoundSearch, Search
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -40,12 +40,26 @@ def asked(
 ) -> Question:
     """Return a question whose region is known at the query and at some random rows."""
     region = space.around(query)
-    account = Evaluator(Model(f, link=link), region.schema, Evaluations()).account(region, budget)
+    account = Account(Evaluator(Model(f, link=link), region.schema, Evaluations()), region, budget)
     output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(1)
     if rows:
         account.evaluate(sample(region, rows, rng))
     return Question(account, output, as_target(target), rng)
+
+
+def drive(search: Search, question: Question) -> Ending:
+    """Run a search alone."""
+    if not isinstance(search, RoundSearch):
+        return search.run(question)
+    rounds = search.rounds(question)
+    try:
+        X = next(rounds)
+        while True:
+            X = rounds.send(question.account.evaluate(X))
+    except StopIteration as end:
+        ending: Ending = end.value
+        return ending
 
 
 def believed(question: Question) -> Surrogate:

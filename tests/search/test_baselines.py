@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 
 from bayescfx.features import Categorical, Integer
-from bayescfx.potentials.targets import increase
+from bayescfx.potentials import increase
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Search, drive
+from bayescfx.search.question import Search
 from bayescfx.space.space import Space
 from tests.search.kinds import KINDS, LEVELS, Kind, ask, finish
+from tests.search.questions import drive
 
 # ── random search ──
 

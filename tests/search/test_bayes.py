@@ -12,12 +12,12 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator, OnFault, Stop
+from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Link, Model
-from bayescfx.potentials.targets import increase
+from bayescfx.potentials import increase
 from bayescfx.search.bayes import BayesCFX
-from bayescfx.search.question import Question, drive
+from bayescfx.search.question import Question
 from bayescfx.search.selection import apart, distinct
 from bayescfx.search.starting import (
     few_rows,
@@ -30,6 +30,7 @@ from bayescfx.search.surrogate import SurrogateSettings, learn, relevant
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.conftest import Recorder
+from tests.search.questions import drive
 
 DATA = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 4)), columns=list("abcd"))
 MIDDLE = dict.fromkeys("abcd", 0.3)
@@ -64,7 +65,7 @@ def ask(
     recorder = Recorder(model)
     store = Evaluations() if known is None else known
     evaluator = Evaluator(Model(recorder, link=link), region.schema, store, on_fault=on_fault)
-    account = evaluator.account(region, budget)
+    account = Account(evaluator, region, budget)
     output = float(account.evaluate(region.query[None])[0])
     target = increase(by=by)
     return Question(account, output, target, np.random.default_rng(seed), n=n), recorder

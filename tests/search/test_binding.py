@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescfx.evaluations.evaluator import Account
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.search.verdict import (
     judge,
@@ -79,7 +80,7 @@ def test_levels_left_out_are_named() -> None:
     question = asked(
         space.between({"job": ["clerk", "cook"]}), 20.0, f=f, query={"a": 0.5, "job": "clerk"}
     )
-    question.account.evaluator.account(wide, 20).evaluate(
+    Account(question.account.evaluator, wide, 20).evaluate(
         sample(wide, 20, np.random.default_rng(3))
     )
     assert judge(question).binding[0] == "limit on 'job' (only 'clerk', 'cook')"
@@ -191,7 +192,7 @@ def test_a_fixed_feature_binds_if_others_have_moved_it() -> None:
     free = Space(UNIT).around(MIDDLE)
     question = asked(Space(UNIT).fix("c"), 8.0)
     assert "'c' being fixed" not in judge(question).binding  # nothing is known of its effect
-    question.account.evaluator.account(free, 40).evaluate(
+    Account(question.account.evaluator, free, 40).evaluate(
         sample(free, 40, np.random.default_rng(3))
     )
     assert judge(question).binding[0] == "'c' being fixed"

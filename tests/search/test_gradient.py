@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.features import Real
-from bayescfx.potentials.family import AEP
-from bayescfx.potentials.targets import at_least, change, increase
+from bayescfx.potentials import AEP, at_least, change, increase
 from bayescfx.search.gradient import ProjectedGradient, natural_step
 from bayescfx.space.space import Space
 from bayescfx.theory.certificate import LocalOptimum, certify_run

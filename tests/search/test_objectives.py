@@ -12,7 +12,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.features import Integer, Real
-from bayescfx.potentials.family import AEP
+from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.objectives import Gain, Nearer, Record, SurrogateFunction, Terraces

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Evaluator
+from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.features import Real
 from bayescfx.model.model import Link, Model
-from bayescfx.potentials.links import Logit
-from bayescfx.potentials.targets import at_least, decrease, increase
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Logit, Target, at_least, decrease, increase
 from bayescfx.search.question import Question, misses
 from bayescfx.space.space import Space
 
@@ -23,7 +21,7 @@ REGION = Space({"a": Real(0.0, 1.0)}).around({"a": 0.5})
 
 def asked_of(output: float, target: Target, link: Link | None = None) -> Question:
     model = Model(lambda rows: rows["a"], link=link)
-    account = Evaluator(model, REGION.schema, Evaluations()).account(REGION, budget=1)
+    account = Account(Evaluator(model, REGION.schema, Evaluations()), REGION, budget=1)
     return Question(account, output, target, np.random.default_rng(0))
 
 

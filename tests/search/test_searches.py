@@ -19,8 +19,9 @@ from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
-from bayescfx.search.question import Search, drive
+from bayescfx.search.question import Search
 from tests.search.kinds import KINDS, ask, finish
+from tests.search.questions import drive
 
 METHODS: dict[str, Search] = {
     "bayes-cfx": BayesCFX(),

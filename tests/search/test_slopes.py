@@ -13,7 +13,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
 from bayescfx.features import Categorical, Integer, Real
-from bayescfx.potentials.targets import increase
+from bayescfx.potentials import increase
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.slopes import difference_quotients
 from bayescfx.space.space import Space

@@ -13,7 +13,7 @@ from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.errors import InfeasibleError
 from bayescfx.features import Categorical, Integer, Real
-from bayescfx.potentials.targets import change
+from bayescfx.potentials import change
 from bayescfx.search.question import Question
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.verdict import (

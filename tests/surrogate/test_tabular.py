@@ -133,7 +133,7 @@ def test_steps_are_predicted_better_than_by_a_smooth_kernel() -> None:
         X, y = data(30, seed)
         T, truth = data(400, seed + 100)
         for kernel, found in errors.items():
-            gp = GaussianProcess(kernel=kernel, categorical=CATEGORICAL)  # type: ignore[arg-type]  # two names
+            gp = GaussianProcess(kernel=kernel, categorical=CATEGORICAL)
             found.append(float(np.sqrt(np.mean((gp.fit(X, y).predict(T)[0] - truth) ** 2))))
     assert np.mean(errors["tabular"]) < np.mean(errors["matern52"])
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
 from bayescfx.evaluations.evaluator import Stop
-from bayescfx.potentials.family import AEP
+from bayescfx.potentials import AEP
 from bayescfx.search.gradient import ProjectedGradient, localopt_residual
 from bayescfx.search.polytope import Polytope
 from bayescfx.theory.certificate import (

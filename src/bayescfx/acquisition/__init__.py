@@ -1,14 +1,9 @@
 """Where to look next: EI-CFX and its logarithm as pure functions of arrays (Section 3)."""
 
-from bayescfx.acquisition.ei import (
-    LogEI,
-    ei_cfx,
-    ei_cfx_gradient,
+from bayescfx.acquisition.ei import ei_cfx, ei_cfx_gradient, log_ei_cfx, log_ei_cfx_gradient
+from bayescfx.acquisition.log_ei import LogEI
+from bayescfx.acquisition.normal import (
     expected_improvement,
-    expected_improvement_gradient,
-    log_ei_cfx,
-    log_ei_cfx_gradient,
-    log_ei_cfx_with_gradient,
     log_expected_improvement,
     log_expected_improvement_gradient,
     log_probability_in,
@@ -20,10 +15,8 @@ __all__ = [
     "ei_cfx",
     "ei_cfx_gradient",
     "expected_improvement",
-    "expected_improvement_gradient",
     "log_ei_cfx",
     "log_ei_cfx_gradient",
-    "log_ei_cfx_with_gradient",
     "log_expected_improvement",
     "log_expected_improvement_gradient",
     "log_probability_in",

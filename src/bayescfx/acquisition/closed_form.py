@@ -13,11 +13,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.potentials.levels import Edges
-
-_SOUND = 1e-5  # share of its terms that the value must keep to be trusted: 1e-10 in the end
-_LEAST = 1e-290  # smaller values have lost digits by underflow
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+from bayescfx.potentials.ep_family import depth, ep_edges
 
 
 class ClosedForm(NamedTuple):
@@ -29,7 +25,7 @@ class ClosedForm(NamedTuple):
     sound: Mask
 
 
-def ep_closed_form(m: Array, s: Array, level: Array, edges: Edges) -> ClosedForm:
+def ep_closed_form(m: Array, s: Array, level: Array) -> ClosedForm:
     """Return ``E[max(0, rho(z) - level)]`` for ``rho(z) = z**2 exp(-z**2)``, z > 0.
 
     With ``kappa = 1 + 2 s**2``, ``gamma = m / kappa``, ``eta = s / sqrt(kappa)``,
@@ -37,23 +33,10 @@ def ep_closed_form(m: Array, s: Array, level: Array, edges: Edges) -> ClosedForm
     ``[(z0 - gamma) / eta, (z1 - gamma) / eta]``, ``I = C * integral of (gamma + eta zeta)**2 phi``
     and ``EI = I - level * (Phi(tau1) - Phi(tau0))``, ``tau = (z - m) / s`` (Proposition 3.1).
     The derivatives are ``dEI/dm = E[rho']`` and, by the heat equation, ``dEI/ds = s E[rho'']``
-    with the kinks at both limits.
-
-    Parameters
-    ----------
-    m, s : ndarray of shape (n,)
-        Mean and deviation in widths; `s` positive.
-    level : ndarray of shape (n,)
-        The best potential so far, not negative.
-    edges : Edges
-        Superlevel set of `level`.
-
-    Returns
-    -------
-    ClosedForm
-        Arrays of shape (n,).
+    with the kinks at both limits. All arrays are ``(n,)``, `s` positive, `level` not negative.
     """
-    z0, z1 = np.sqrt(edges.t_low), np.sqrt(edges.t_high)
+    t, (v0, v1) = ep_edges(depth(level))
+    z0, z1 = np.sqrt(t)
     kappa = 1.0 + 2.0 * s * s
     gamma, eta = m / kappa, s / np.sqrt(kappa)
     c = np.exp(-m * (m / kappa)) / np.sqrt(kappa)
@@ -68,19 +51,20 @@ def ep_closed_form(m: Array, s: Array, level: Array, edges: Edges) -> ClosedForm
     value = c * m2 - level * mass
     # rho' = 2 z (1 - z**2) exp(-z**2), rho'' = (2 - 10 z**2 + 4 z**4) exp(-z**2)
     closed = np.isfinite(z1)
-    kink1 = np.where(closed, np.where(closed, edges.v_high, 0.0) / np.where(closed, z1, 1.0), 0.0)
-    kink0 = -edges.v_low / np.where(z0 > 0.0, z0, 1.0)
+    kink1 = np.where(closed, np.where(closed, v1, 0.0) / np.where(closed, z1, 1.0), 0.0)
+    kink0 = -v0 / np.where(z0 > 0.0, z0, 1.0)
     kinks = 2.0 * level * (kink0 * _phi(tau0) + kink1 * _phi(tau1))  # slope = 2 level (1/z - z)
     d_std = s * c * (2.0 * moments[0] - 10.0 * m2 + 4.0 * m4) + kinks
-    # each is trusted while its terms are not too large beside what is left of them
+    # each is trusted while its terms are not too large beside what is left of them, which leaves
+    # ten digits, and while none has been lost by underflow
     size = np.maximum(c * a2 + level * mass_size, 2.0 * s * c * (a1 + a3))
     bend_size = s * (s * c * (2.0 * sizes[0] + 10.0 * a2 + 4.0 * a4) + kinks)
-    sound = (value > _SOUND * np.maximum(size, bend_size)) & (value > _LEAST)
+    sound = (value > 1e-5 * np.maximum(size, bend_size)) & (value > 1e-290)
     return ClosedForm(value, 2.0 * c * (m1 - m3), d_std, sound)
 
 
 def _phi(x: Array) -> Array:
-    return np.exp(-0.5 * np.square(np.clip(x, -40.0, 40.0))) / _ROOT_TWO_PI
+    return np.exp(-0.5 * np.square(np.clip(x, -40.0, 40.0))) / math.sqrt(2.0 * math.pi)
 
 
 def _mass(low: Array, high: Array) -> tuple[Array, Array]:

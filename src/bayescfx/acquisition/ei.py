@@ -15,63 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.acquisition.closed_form import ep_closed_form
+from bayescfx.acquisition.integral import LogIntegral
 from bayescfx.acquisition.log_ei import LogEI
-from bayescfx.acquisition.normal import (
-    expected_improvement,
-    expected_improvement_gradient,
-    log_expected_improvement,
-    log_expected_improvement_gradient,
-    log_probability_in,
-    log_probability_in_with_gradient,
-)
-from bayescfx.acquisition.quadrature import LogIntegral
 from bayescfx.arrays import Array
-from bayescfx.potentials.family import AEP, SEP, Potential
-from bayescfx.potentials.levels import ep_edges, excess
-
-__all__ = [
-    "LogEI",
-    "LogIntegral",
-    "ei_cfx",
-    "ei_cfx_gradient",
-    "expected_improvement",
-    "expected_improvement_gradient",
-    "log_ei_cfx",
-    "log_ei_cfx_gradient",
-    "log_ei_cfx_with_gradient",
-    "log_expected_improvement",
-    "log_expected_improvement_gradient",
-    "log_probability_in",
-    "log_probability_in_with_gradient",
-]
-
-
-def log_ei_cfx_with_gradient(
-    mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
-) -> LogIntegral:
-    """Return log EI-CFX and its gradient in one pass.
-
-    Parameters
-    ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    potential : Potential
-        Any potential.
-    best : float or ndarray of shape (n,)
-        The best potential so far; may be negative, or differ from point to point.
-
-    Returns
-    -------
-    LogIntegral
-        ``value``, ``d_mean`` and ``d_std``, each of shape (n,).
-
-    Examples
-    --------
-    >>> out = log_ei_cfx_with_gradient([0.9], [0.001], AEP(0.0, 1.0), 0.3678)
-    >>> round(float(out.value[0]), 3)
-    -4037.456
-    """
-    return LogEI(potential, best).value_and_gradient(mean, std)
+from bayescfx.potentials import AEP, SEP, Potential
 
 
 def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
@@ -96,7 +43,7 @@ def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: Arra
     >>> log_ei_cfx([-0.5], [0.1], AEP(0.0, 1.0), 0.3).round(5).tolist()
     [-81.00838]
     """
-    return log_ei_cfx_with_gradient(mean, std, potential, best).value
+    return LogEI(potential, best).value_and_gradient(mean, std).value
 
 
 def log_ei_cfx_gradient(
@@ -124,7 +71,7 @@ def log_ei_cfx_gradient(
     >>> bool(d_mean[0] > 0)
     True
     """
-    out = log_ei_cfx_with_gradient(mean, std, potential, best)
+    out = LogEI(potential, best).value_and_gradient(mean, std)
     return out.d_mean, out.d_std
 
 
@@ -187,7 +134,7 @@ def ei_cfx_gradient(
 
 def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> LogIntegral:
     """Return EI-CFX with gradient: the closed form where it is sound, else from the log form."""
-    log = log_ei_cfx_with_gradient(mean, std, potential, best)
+    log = LogEI(potential, best).value_and_gradient(mean, std)
     value = np.exp(log.value)
     out = LogIntegral(value, value * log.d_mean, value * log.d_std)
     if not isinstance(potential, AEP | SEP):
@@ -196,13 +143,11 @@ def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) 
     s = np.clip(std / potential.width, 1e-9, 1e9)
     inside = (s == std / potential.width) & (level >= 0.0) & (level < potential.peak)
     level = np.clip(level, 0.0, potential.peak)
-    edges = ep_edges(excess(level))
-    sides = potential.sides if isinstance(potential, SEP) else (potential,)
     parts = []
-    for side in sides:
-        m = np.clip(side.side * (mean - side.origin) / side.width, -1e9, 1e9)
-        value, d_mean, d_std, sound = ep_closed_form(m, s, level, edges)
+    for sign in potential.signs:
+        m = np.clip(sign * (mean - potential.origin) / potential.width, -1e9, 1e9)
+        value, d_mean, d_std, sound = ep_closed_form(m, s, level)
         inside = inside & sound
-        parts.append((value, side.side * d_mean / side.width, d_std / side.width))
+        parts.append((value, sign * d_mean / potential.width, d_std / potential.width))
     totals = (sum(part[k] for part in parts) for k in range(3))
     return LogIntegral(*(np.where(inside, t, o) for t, o in zip(totals, out, strict=True)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.tables import free_name
 
 
 def exit_code(answers: Iterable[Explanation]) -> int:
@@ -37,15 +37,12 @@ def as_text(answer: Explanation) -> str:
     heads = [f"answer {k + 1}" for k in range(len(found))] if len(found) > 1 else ["then"]
     lines = [["", "now", *heads]]
     for name, old in before.items():
-        lines.append([str(name), wording.cell(old), *(_then(one.changes, name) for one in found)])
+        moved = [wording.move(*one.changes[name]) if name in one.changes else "-" for one in found]
+        lines.append([str(name), wording.cell(old), *(m.rpartition(" → ")[2] for m in moved)])
     outputs = [wording.number(one.output) for one in found]
     lines.append(["prediction", wording.number(answer.output), *outputs])
     table = "\n".join(f"  {line}" for line in _aligned(lines, "<" + ">" * len(lines[0])))
     return f"{table}\n\n{answer}"
-
-
-def _then(changes: wording.Changes, name: Any) -> str:
-    return wording.move(*changes[name]).rpartition(" → ")[2] if name in changes else "-"
 
 
 def _aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
@@ -60,7 +57,7 @@ def _aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
 def many_as_text(asked: Asked) -> str:
     """Return one line per query: how it ended and what the best answer is."""
     lines = [["query", "status", "now", "then", "changes"]]
-    for i, answer in sorted(asked.answers.items()):
+    for i, answer in asked.answers.items():
         status, best = answer.status.replace("_", " "), answer.best
         outputs = wording.number(answer.output), wording.number(best.output)
         lines.append([str(i), status, *outputs, wording.moves(best.changes)])
@@ -110,14 +107,9 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
 def many_as_plain(asked: Asked) -> dict[str, Any]:
     """Return the answers in JSON's own types, with the position of each query."""
     return {
-        "answers": [{"query": i, **as_plain(a)} for i, a in sorted(asked.answers.items())],
+        "answers": [{"query": i, **as_plain(a)} for i, a in asked.answers.items()],
         "failures": [{"query": i, "error": reason} for i, reason in asked.failures.items()],
     }
-
-
-def dumps(content: Any) -> str:
-    """Return JSON for people and scripts."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -136,7 +128,7 @@ def write(found: Explanation | Asked, path: str) -> None:
     from bayescfx import plots  # which takes its time
 
     kind = Path(path).suffix.lower()
-    one = found.explanations if isinstance(found, Asked) else found
+    one = Explanations([*found.answers.values()]) if isinstance(found, Asked) else found
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
     if kind == ".json":
         _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
@@ -153,11 +145,11 @@ def write(found: Explanation | Asked, path: str) -> None:
 def many_as_table(asked: Asked) -> pd.DataFrame:
     """Return one line per answer: query, status, f(query), the row and what is known about it."""
     parts = []
-    for i, answer in sorted(asked.answers.items()):
+    for i, answer in asked.answers.items():
         frame = answer.to_frame()
         meta = {"query": i, "status": answer.status, "query_output": answer.output}
         for k, (name, value) in enumerate(meta.items()):
-            frame.insert(k, name if name not in frame.columns else f"{name}_", value)
+            frame.insert(k, free_name(name, frame.columns), value)
         parts.append(frame)
     lost = [{"query": i, "status": "error", "error": text} for i, text in asked.failures.items()]
     parts += [pd.DataFrame(lost)] if lost else []

@@ -8,8 +8,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, NoReturn
 
 SYNTAX = "'>= 150', '<= 0.3', '+20%', '-15' (15 less), '±10%', '[140, 160]', '150' or '= -15'"
 
@@ -131,14 +134,13 @@ class Command:
     def __init__(
         self,
         function: str,
-        help: str,
-        description: str,
+        does: str,
         own: str = "",  # options that only this command has
         groups: Iterable[str] = ("", "messages"),  # of `OPTIONS`
         out: str = "",  # the kinds of files it writes
     ) -> None:
-        self.function, self.help, self.description = function, help, description
-        self.own, self.groups, self.out = _options(own), tuple(groups), out
+        self.function, self.does, self.out = function, does, out
+        self.own, self.groups = _options(own), tuple(groups)
 
     def add_to(self, parser: Parser) -> None:
         """Let a parser know the options of the command."""
@@ -153,14 +155,12 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "demo": Command(
         "bayescfx.cli.demo:demo",
-        "a model, a question and its answer in a minute",
-        "Train a model on diabetes data, ask a question, show the answer.",
+        "train a model on diabetes data, ask a question, show the answer",
         "--folder  text  -  where picture and report go (default: .)",
     ),
     "explain": Command(
         "bayescfx.cli.commands:explain",
-        "answer one question about a model",
-        "Say what would have to change in one row.",
+        "say what would have to change in one row",
         "--query  text  ROW|JSON|FILE  row number in the data (0 is the first), a JSON object, a "
         "file with one row, or -",
         OPTIONS,
@@ -168,32 +168,28 @@ COMMANDS: dict[str, Command] = {
     ),
     "explain-many": Command(
         "bayescfx.cli.commands:explain_many",
-        "answer one for each row of a file",
-        "Say what would have to change in each row of a file.",
+        "say what would have to change in each row of a file",
         "--queries  path  FILE  .csv or .parquet with a row for each question",
         OPTIONS,
         ".csv, .parquet (one table), .json (complete) or .html (report)",
     ),
     "inspect": Command(
         "bayescfx.cli.inspecting:inspect",
-        "what is inferred from data, and corrections",
-        "Show what is inferred from the data, and how to correct it.",
+        "show what is inferred from the data, and how to correct it",
         "",
         ("model and data", "what may change", "output", "messages"),
         "a settings file .toml to correct and to share",
     ),
     "report": Command(
         "bayescfx.cli.commands:report",
-        "an answer as a page that works offline",
-        "Write an answer as a page that works offline and prints well.",
+        "write an answer as a page that works offline and prints well",
         "answer  text  answer.json  what explain --out wrote",
         ("", "output", "messages"),
         ".html (report), .csv, .png, .svg or .pdf (picture)",
     ),
     "reproduce": Command(
         "bayescfx.cli.commands:reproduce",
-        "run the paper's experiments (in a clone)",
-        "Run the paper's experiments; needs a clone of the repository.",
+        "run the paper's experiments; needs a clone of the repository",
         """
         experiments  words   -       which ones; all by default
         --quick      switch  -       small versions, into build/
@@ -246,8 +242,8 @@ exit codes:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="command", prog=parser.prog)
     for name, command in COMMANDS.items():
-        child = commands.add_parser(name, help=command.help, formatter_class=_formatter)
-        child.description = command.description
+        child = commands.add_parser(name, help=command.does, formatter_class=_formatter)
+        child.description = f"{command.does[0].upper()}{command.does[1:]}."
         if name in argv:
             command.add_to(child)
     return parser

@@ -13,21 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.cli.console import Console, Progress, about
+from bayescfx.cli.console import Console, about, progress
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
-from bayescfx.cli.tables import check_levels, check_numbers, fit_query, read_table
-from bayescfx.errors import SettingsError, SpaceWarning, suggest
+from bayescfx.cli.tables import check_levels, check_numbers, read_table
+from bayescfx.errors import SettingsError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
 from bayescfx.model.model import as_model
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
-from bayescfx.search.methods import METHODS
 from bayescfx.space.space import Space
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
@@ -38,21 +36,21 @@ class Subject:
     """A model, the data it is asked about and what may change."""
 
     loaded: Loaded
-    data: pd.DataFrame  # all columns of the data file
-    columns: list[str]  # those that the model takes, in its order
+    data: pd.DataFrame  # the columns that the model takes, in its order
     ignored: list[str]  # the others
+    dropped: list[str]  # those that were to be ignored
     space: Space
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a query as the model takes it; raise if it can't be one."""
-        cells = fit_query(row, self.columns, list(self.data.columns))
+        """Return a query, which may have columns that are ignored; raise if it can't be one."""
+        cells = {n: v for n, v in row.items() if n not in (*self.ignored, *self.dropped)}
         check_levels(cells, self.space.features)
         with about("query"):
             self.space.around(cells)
         return cells
 
 
-def make_subject(settings: Settings, note: Callable[[str], object] = str) -> Subject:
+def make_subject(settings: Settings, console: Console) -> Subject:
     """Return what a question is about; without a model, all columns of the data."""
     data = read_table(settings.data)
     unknown = [name for name in settings.drop if name not in data.columns]
@@ -71,10 +69,10 @@ def make_subject(settings: Settings, note: Callable[[str], object] = str) -> Sub
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
-        note(f"columns that the model does not take: {', '.join(ignored)}.")
+        console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
     told = {name: "categorical" for name in loaded.categorical if name in columns}
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
-    return Subject(loaded, data, columns, ignored, space)
+    return Subject(loaded, data[columns], ignored, settings.drop, space)
 
 
 def _load(settings: Settings) -> Loaded:
@@ -98,14 +96,9 @@ def _load(settings: Settings) -> Loaded:
 class Asked:
     """What came of asking: answers and failures by the position of the query, the model's error."""
 
-    answers: dict[int, Explanation]
+    answers: dict[int, Explanation]  # in the order of the queries
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
-
-    @property
-    def explanations(self) -> Explanations:
-        """The answers in the order of the queries."""
-        return Explanations([self.answers[i] for i in sorted(self.answers)])
 
 
 def ask(
@@ -123,18 +116,18 @@ def ask(
     of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in has the
     best so far, and the rest is not answered. `on_block` hears what there is after each block.
     """
-    _check(settings)
+    if settings.timeout is not None and not settings.timeout >= 0:
+        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+    if settings.seed < 0:
+        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
     model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
     if labels and settings.label is None:
-        console.note(
-            f"the model is a classifier; predictions are its score of {labels[-1]!r}. Choose "
-            "another label with --label."
-        )
+        told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
+        console.say("note", f"{told} Choose another label with --label.")
     places = [i for i, row in enumerate(queries) if row is not None]
-    progress = Progress(console, settings.budget * len(places), len(places))
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    named = settings.evaluations
-    store = Evaluations() if named is None else Evaluations.open(named)
+    file = settings.evaluations
+    store = Evaluations() if file is None else Evaluations.open(file)
     answer = functools.partial(
         explain_many,
         space=subject.space,
@@ -145,45 +138,31 @@ def ask(
         tolerance=settings.tolerance,
         evaluations=store,
         rng=np.random.default_rng(settings.seed),
-        on_fault="skip" if settings.on_fault == "skip" else "raise",
+        on_fault=settings.on_fault,
     )
     asked = Asked({})
     with contextlib.ExitStack() as stack:
-        stack.callback(progress.close)
+        bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
         # What there is to say about a query was said when it was read.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
             block, fault = places[start : start + BLOCK], None
-            rows = [queries[i] for i in block]
+            rows, bar.first = [queries[i] for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
             try:
-                found = [*answer(model, rows, timeout=left, on_step=progress.within(start))]
+                found = [*answer(model, rows, timeout=left, on_step=bar)]
             except Exception as error:
                 if not hasattr(error, "evaluations"):  # not the model's
                     raise
                 # The best so far; what counts is what the model has answered.
                 best, fault = getattr(error, "explanations", ()), error
-                spent = [progress.spent.get(start + i, 0) for i in range(len(best))]
+                spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
-            seeded = [replace(answer, seed=settings.seed) for answer in found]
-            new = dict(zip(block, seeded, strict=False))
+            new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}
             asked = Asked({**asked.answers, **new}, fault=fault)
             on_block(asked)
             if fault is not None:
                 break
     return asked
-
-
-def _check(settings: Settings) -> None:
-    """Raise if a setting can't be what it is, where Python allows for more."""
-    if settings.timeout is not None and not settings.timeout >= 0:
-        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
-    if settings.seed < 0:
-        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
-    if settings.method not in METHODS:
-        raise SettingsError(
-            f"--method must be one of {', '.join(map(repr, METHODS))}; got {settings.method!r}."
-            f"{suggest(settings.method, METHODS)}"
-        )

@@ -18,12 +18,8 @@ from bayescfx.cli.settings import Settings, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.explanations import Explanations
-
-AGAIN = (
-    "Run the command again when the model answers; with --evaluations FILE it goes on from there."
-)
 
 
 def explain(options: Namespace, console: Console) -> int:
@@ -36,24 +32,12 @@ def explain(options: Namespace, console: Console) -> int:
     answer = asked.answers[0]
     for path in options.out:
         answers.write(answer, path)
-    plain = options.json
-    console.answer(answers.dumps(answers.as_plain(answer)) if plain else answers.as_text(answer))
+    console.answer(answers.as_text(answer), answers.as_plain(answer))
+    code = answers.exit_code([answer])
     if asked.fault is None:
-        return answers.exit_code([answer])
-    say = console.warn if answer.reached else console.error
-    say(
-        f"the model failed after {answer.n_evaluations} rows: {describe(asked.fault)} "
-        f"The answer is the best of what was known by then. {AGAIN}"
-    )
-    return 0 if answer.reached else 2
-
-
-def _understood(
-    options: Namespace, what: str, console: Console
-) -> tuple[Settings, Target, Subject]:
-    settings = gather(options)
-    settings.need("model", "data", what, "target")
-    return settings, parse_target(settings.target), make_subject(settings, console.note)
+        return code
+    told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
+    return _failed(f"{told} what was known by then.", console, code)
 
 
 def explain_many(options: Namespace, console: Console) -> int:
@@ -74,27 +58,39 @@ def explain_many(options: Namespace, console: Console) -> int:
         raise asked.fault
     for path in options.out:
         answers.write(asked, path)
-    plain = options.json
-    console.answer(
-        answers.dumps(answers.many_as_plain(asked)) if plain else answers.many_as_text(asked)
-    )
+    console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))
     where = f" They are in {', '.join(options.out)}." if options.out else ""
-    code = answers.exit_code(asked.answers.values())
+    code = answers.exit_code(asked.answers.values()) or 2 * bool(failures)
     if asked.fault is not None:
-        code = 2 if code else 0
-        say = console.error if code or failures else console.warn
-        say(
-            f"the model failed half-way: {describe(asked.fault)} {len(asked.answers)} of "
-            f"{len(queries)} queries have answers, the last ones from what was known by then."
-            f"{where} {AGAIN}"
-        )
-    elif failures:
+        told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
+        told += f" have answers, the last ones from what was known by then.{where}"
+        return _failed(told, console, code)
+    if failures:
         first, reason = next(iter(failures.items()))
-        console.error(
+        console.say(
+            "error",
             f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
-            f"{reason} The others have answers.{where}"
+            f"{reason} The others have answers.{where}",
         )
     return 2 if failures else code
+
+
+def _understood(
+    options: Namespace, what: str, console: Console
+) -> tuple[Settings, Target, Subject]:
+    settings = gather(options)
+    settings.need("model", "data", what, "target")
+    return settings, parse_target(settings.target), make_subject(settings, console)
+
+
+def _failed(told: str, console: Console, code: int) -> int:
+    """Say how the model failed; what was reached before is an answer all the same."""
+    console.say(
+        "error" if code else "warning",
+        f"the model failed {told} Run the command again when the model answers; with --evaluations "
+        "FILE it goes on from there.",
+    )
+    return 2 if code else 0
 
 
 def _queries(
@@ -106,11 +102,10 @@ def _queries(
     refused: dict[int, str] = {}
     said: dict[int, str] = {}
     for i in range(len(table)):
-        cells = {n: v for n, v in cells_of(table, i).items() if n not in settings.drop}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpaceWarning)
             try:
-                rows.append(subject.fit(cells))
+                rows.append(subject.fit(cells_of(table, i)))
             except BayesCFXError as error:
                 rows.append(None)
                 refused[i] = describe(error)
@@ -119,7 +114,7 @@ def _queries(
     if said:
         first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        console.warn(f"row {first} of the queries{others}: {said[first]}")
+        console.say("warning", f"row {first} of the queries{others}: {said[first]}")
     if refused and len(refused) == len(rows):
         raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0]}")
     return rows, refused
@@ -132,7 +127,7 @@ def report(options: Namespace, console: Console) -> int:
     answer = Asked(dict(enumerate(found))) if isinstance(found, Explanations) else found
     for path in paths:
         answers.write(answer, path)
-    console.answer(answers.dumps(paths) if options.json else "\n".join(paths))
+    console.answer("\n".join(paths), paths)
     return 0
 
 
@@ -149,6 +144,6 @@ def reproduce(options: Namespace, console: Console) -> int:
     words += ["--only", *options.experiments] if options.experiments else []
     for flag, folder in (("--out", options.out), ("--data", options.data)):
         words += [] if folder is None else [flag, str(Path(folder).resolve())]
-    console.note(f"running the experiments in {root}.")
+    console.say("note", f"running the experiments in {root}.")
     done = subprocess.run([sys.executable, "-m", "experiments", *words], cwd=root, check=False)
     return done.returncode

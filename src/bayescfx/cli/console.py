@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import os
 import pkgutil
 import re
@@ -12,28 +13,27 @@ import sys
 import traceback
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from bayescfx.cli.arguments import COMMANDS, OPTIONS
 from bayescfx.errors import BayesCFXError, SettingsError
-from bayescfx.result import wording
-from bayescfx.search.turns import Step
+from bayescfx.progress import ProgressBar
 
 
 def run(options: Namespace) -> int:
     """Run the command that was asked for; return its exit code."""
     command = COMMANDS[options.command]
-    with opened(bool(options.quiet)) as console:
+    with opened(bool(options.quiet), bool(vars(options).get("json"))) as console:
         try:
             if command.out:  # before any work
                 _check_out(options.out, re.findall(r"\.\w+", command.out))
             code: int = pkgutil.resolve_name(command.function)(options, console)
             return code
         except KeyboardInterrupt:
-            console.error("interrupted.")
+            console.say("error", "interrupted.")
             return 130
         except BrokenPipeError:  # who reads the answer has seen enough
             with contextlib.suppress(OSError):
@@ -43,17 +43,17 @@ def run(options: Namespace) -> int:
             if options.debug:
                 traceback.print_exception(error, file=console.err)
             more = "" if options.debug else " See the traceback with --debug."
-            text = describe(error)
+            text, code = describe(error), 2
             if isinstance(error, BayesCFXError | OSError):
-                console.error(text)
+                pass
             elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
-                console.error(f"the model failed: {text}{more}")
+                text = f"the model failed: {text}{more}"
             elif isinstance(error, ValueError):
-                console.error(text.removeprefix("ValueError: "))
+                text = text.removeprefix("ValueError: ")
             else:
-                console.error(f"unexpected {text}{more}")
-                return 1
-            return 2
+                text, code = f"unexpected {text}{more}", 1
+            console.say("error", text)
+            return code
 
 
 def _check_out(paths: list[str], kinds: list[str]) -> None:
@@ -131,36 +131,27 @@ class Console:
     out: TextIO  # for the answer and nothing else
     err: TextIO  # for notes, progress, warnings and errors
     quiet: bool = False  # no notes and no progress
+    json: bool = False  # answers for scripts
     _said: set[str] = field(default_factory=set)
 
-    def answer(self, text: str) -> None:
-        """Write the answer."""
+    def answer(self, text: str, plain: Any = None) -> None:
+        """Write the answer: as text, or what is plain as JSON where that is asked for."""
+        if self.json and plain is not None:
+            text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
         self.out.write(text if text.endswith("\n") else text + "\n")
         self.out.flush()
 
-    def note(self, text: str) -> None:
-        """Say something about what is going on, once."""
-        if not self.quiet:
-            self._say("note", text)
-
-    def warn(self, text: str) -> None:
-        """Say that something may not be as meant, once."""
-        self._say("warning", text)
-
-    def error(self, text: str) -> None:
-        """Say what is wrong."""
-        self._say("error", text)
-
-    def _say(self, kind: str, text: str) -> None:
+    def say(self, kind: str, text: str) -> None:
+        """Say a "note" (unless quiet), a "warning" or an "error", in one line and once."""
         line = f"{kind}: {one_line(text)}\n"
-        if line not in self._said:
+        if line not in self._said and not (self.quiet and kind == "note"):
             self._said.add(line)
             self.err.write(line)
             self.err.flush()
 
 
 @contextlib.contextmanager
-def opened(quiet: bool) -> Iterator[Console]:
+def opened(quiet: bool, plain: bool) -> Iterator[Console]:
     """Yield the console of a command.
 
     Models and libraries may print. While a command runs, what they write to stdout, from Python
@@ -171,13 +162,13 @@ def opened(quiet: bool) -> Iterator[Console]:
         out = stack.enter_context(_own_stdout())
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())
-        console = Console(out, sys.stderr, quiet)
+        console = Console(out, sys.stderr, quiet, plain)
         warnings.simplefilter("default")
         for noise in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", noise)
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            console.warn(str(message))
+            console.say("warning", str(message))
 
         warnings.showwarning = show
         yield console
@@ -205,46 +196,38 @@ def _own_stdout() -> Iterator[TextIO]:
         os.close(copy)
 
 
-@dataclass
-class Progress:
-    """Hears a `Step` after each model call, and shows it: a bar if someone watches, else lines."""
+# ── progress ──
 
-    console: Console
-    total: int  # the most rows that may be sent to the model
-    questions: int = 1  # how many queries there are
-    spent: dict[int, int] = field(default_factory=dict)  # rows sent so far, per query
-    _reached: set[int] = field(default_factory=set)
-    _bar: Any = None
-    _shown: int = 0
 
-    def __post_init__(self) -> None:
-        if not self.console.quiet and self.console.err.isatty():
-            with contextlib.suppress(ImportError):
-                tqdm = importlib.import_module("tqdm").tqdm
-                self._bar = tqdm(total=self.total, unit="row", file=self.console.err, leave=False)
+class Lines:
+    """A bar for those who don't watch: eight plain lines at most."""
 
-    def __call__(self, step: Step) -> None:
-        """Show a step."""
-        self.spent[step.question] = step.n_evaluations
-        if step.reached:
-            self._reached.add(step.question)
-        done = sum(self.spent.values())
-        told = f"best prediction {wording.number(step.output)}" + ", reached" * step.reached
-        if self.questions > 1:
-            told = f"{len(self._reached)} of {self.questions} reached"
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-            self._bar.set_postfix_str(told)
-        elif not self.console.quiet and done - self._shown >= self.total / 8:  # lines, at most
-            self._shown = done
-            self.console.err.write(f"  {done} of at most {self.total} rows: {told}\n")
-            self.console.err.flush()
+    def __init__(self, stream: TextIO) -> None:
+        self.total, self.n, self._stream, self._shown, self._state = None, 0, stream, 0, ""
 
-    def within(self, first: int) -> Callable[[Step], None]:
-        """Return a listener for questions that are counted from `first` on."""
-        return lambda step: self(replace(step, question=first + step.question))
+    def set_postfix_str(self, state: str, **_: Any) -> None:
+        """Hear how far the search is."""
+        self._state = state
 
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
+    def update(self, rows: int) -> None:
+        """Hear how many more rows were sent to the model."""
+        self.n += rows
+        if self.total is not None and self.n - self._shown >= self.total / 8:
+            self._shown = self.n
+            self._stream.write(f"  {self.n} of at most {self.total} rows: {self._state}\n")
+            self._stream.flush()
+
+    def refresh(self) -> None:
+        """Leave the lines as they are."""
+
+    close = refresh
+
+
+def progress(console: Console, questions: int = 1) -> ProgressBar:
+    """Return a listener that shows a bar if someone watches, else lines, or nothing if quiet."""
+    bar: Any = None if console.quiet else Lines(console.err)
+    if not console.quiet and console.err.isatty():
+        with contextlib.suppress(ImportError):
+            tqdm = importlib.import_module("tqdm").tqdm
+            bar = tqdm(total=None, unit="row", file=console.err, leave=False)
+    return ProgressBar(bar, questions)

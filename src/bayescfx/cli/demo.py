@@ -8,7 +8,7 @@ from typing import Any
 
 import bayescfx as cfx
 from bayescfx.cli.answers import as_text, exit_code, write
-from bayescfx.cli.console import Console, Progress
+from bayescfx.cli.console import Console, progress
 from bayescfx.errors import MissingExtraError, SettingsError
 from bayescfx.result import wording
 
@@ -55,14 +55,9 @@ def demo(options: Namespace, console: Console) -> int:
         "change for that to be 25 % lower, if only\nbody mass index (not below 18.5), blood "
         "pressure, triglycerides and glucose may fall, two of them at most?\n"
     )
-    progress = Progress(console, total=60)
-    target = cfx.decrease(percent=25)
-    try:
-        answer = cfx.explain(
-            model, X.iloc[114], names["space"], target, budget=60, rng=0, on_step=progress
-        )
-    finally:
-        progress.close()
+    asked, target = (model, X.iloc[114], names["space"]), cfx.decrease(percent=25)
+    with progress(console) as bar:
+        answer = cfx.explain(*asked, target, budget=60, rng=0, on_step=bar)
     console.answer(as_text(answer))
     picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
     try:
@@ -70,6 +65,6 @@ def demo(options: Namespace, console: Console) -> int:
         write(answer, str(page))
         console.answer(f"\nPicture: {picture}\nReport:  {page}")
     except MissingExtraError as error:
-        console.note(str(error))
+        console.say("note", str(error))
     console.answer(f"\nThe same in Python:\n\n{CODE}")
     return exit_code([answer])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayescfx.cli.answers import dumps
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
@@ -22,31 +22,28 @@ def inspect(options: Namespace, console: Console) -> int:
     """Show what is inferred, and how to correct it."""
     settings = gather(options)
     settings.need("data")
-    subject = make_subject(settings)
+    subject = make_subject(settings, replace(console, quiet=True))
     space = subject.space
     outputs = _outputs(subject, settings.label)
     for path in options.out:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
-    if options.json:
-        content: dict[str, Any] = {
-            "features": {
-                str(name): {**feature.to_plain(), "kind": feature.kind}
-                for name, feature in space.features.items()
-            },
-            "ignored": subject.ignored,
-            "labels": [str(label) for label in subject.loaded.labels],
-        }
-        if outputs is not None:
-            content["outputs"] = [float(q) for q in np.quantile(outputs, (0, 0.5, 1))]
-        console.answer(dumps(content))
-    else:
-        console.answer(_text(subject, settings.label, outputs))
+    content: dict[str, Any] = {
+        "features": {
+            str(name): {**feature.to_plain(), "kind": feature.kind}
+            for name, feature in space.features.items()
+        },
+        "ignored": subject.ignored,
+        "labels": [str(label) for label in subject.loaded.labels],
+    }
+    if outputs is not None:
+        content["outputs"] = np.quantile(outputs, (0, 0.5, 1)).tolist()
+    console.answer(_text(subject, settings.label, outputs), content)
     return 0
 
 
 def _outputs(subject: Subject, label: str | None) -> Any:
     """Return the outputs for some rows; None if it is not said which of several is meant."""
-    loaded, table = subject.loaded, subject.data[subject.columns]
+    loaded, table = subject.loaded, subject.data
     if loaded.model is None or (label is None and len(loaded.labels) > 2):
         return None
     rows = table.iloc[np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)]
@@ -54,7 +51,7 @@ def _outputs(subject: Subject, label: str | None) -> Any:
 
 
 def _text(subject: Subject, label: str | None, outputs: Any) -> str:
-    space, table, labels = subject.space, subject.data[subject.columns], subject.loaded.labels
+    space, table, labels = subject.space, subject.data, subject.loaded.labels
     lines = [f"{len(table)} rows", str(space)]
     missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
     if missing:

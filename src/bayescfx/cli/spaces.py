@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from functools import reduce
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -34,22 +35,8 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
     for verb, apply in VERBS.items():
         if verb in wishes:
             with about(verb):
-                for arguments in _calls(verb, wishes[verb], data):
-                    space = apply(space, *arguments)
+                space = apply(space, wishes[verb], data)
     return space
-
-
-def _calls(verb: str, wish: Any, data: pd.DataFrame) -> Iterable[Any]:
-    """Return the arguments of each call of a verb."""
-    if verb == "near_data":
-        return [] if wish is False else [(wish if isinstance(wish, dict) else {}, data)]
-    if verb in ("max_changes", "cost"):
-        return [(wish,)]
-    if verb == "require":
-        return [(rule,) for rule in wish]
-    if verb == "together":
-        return list(wish)
-    return wish.items() if isinstance(wish, dict) else [wish]
 
 
 def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
@@ -117,34 +104,42 @@ def _derive(space: Space, name: str, source: str) -> Space:
     return space.derive(name, function)
 
 
-def _set(verb: str, known: str) -> Callable[..., Space]:
-    """Return a verb whose settings are a table."""
+def _near(space: Space, wish: Any, data: pd.DataFrame) -> Space:
+    if wish is False:
+        return space
+    known = ("quantile", "neighbours")
+    return space.near_data(data, **({} if wish is True else _only(known, "near_data", wish)))
 
-    def apply(space: Space, wish: Mapping[str, Any], *data: pd.DataFrame) -> Space:
-        try:
-            changed: Space = getattr(space, verb)(*data, **wish)
-            return changed
-        except TypeError as error:
-            raise SettingsError(f"space.{verb} must have only {known}; got {wish!r}.") from error
 
-    return apply
+def _only(known: tuple[str, ...], verb: str, wish: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a verb; raise if it has others than it knows."""
+    if set(wish) - set(known):
+        raise SettingsError(f"space.{verb} must have only {', '.join(known)}; got {wish!r}.")
+    return wish
 
+
+def _each(apply: Callable[..., Space]) -> Verb:
+    """Return a verb that is applied to each line of a table."""
+    return lambda space, table, _: reduce(lambda s, line: apply(s, *line), table.items(), space)
+
+
+Verb: TypeAlias = Callable[[Space, Any, pd.DataFrame], Space]
 
 #: What a settings file may hold in ``[space]``, in the order in which it is applied.
-VERBS: dict[str, Callable[..., Space]] = {
-    "groups": _group,
-    "fix": Space.fix,
-    "allow": Space.allow,
-    "only_up": Space.only_up,
-    "only_down": Space.only_down,
-    "between": _between,
-    "move": _move,
-    "require": Space.require,
-    "derive": _derive,
-    "together": Space.together,
-    "max_changes": Space.max_changes,
-    "near_data": _set("near_data", "quantile and neighbours"),
-    "cost": _set("cost", "weight, norm and per_feature"),
+VERBS: dict[str, Verb] = {
+    "groups": _each(_group),
+    "fix": lambda space, names, _: space.fix(*names),
+    "allow": lambda space, names, _: space.allow(*names),
+    "only_up": lambda space, names, _: space.only_up(*names),
+    "only_down": lambda space, names, _: space.only_down(*names),
+    "between": _each(_between),
+    "move": _each(_move),
+    "require": lambda space, rules, _: reduce(Space.require, rules, space),
+    "derive": _each(_derive),
+    "together": lambda space, sets, _: reduce(lambda s, names: s.together(*names), sets, space),
+    "max_changes": lambda space, k, _: space.max_changes(k),
+    "near_data": _near,
+    "cost": lambda space, w, _: space.cost(**_only(("weight", "norm", "per_feature"), "cost", w)),
 }
 
 

@@ -128,24 +128,6 @@ def _object(text: str, what: str) -> dict[str, Any]:
     return content
 
 
-def fit_query(row: Mapping[str, Any], wanted: list[str], known: list[str]) -> dict[str, Any]:
-    """Return the cells of the columns `wanted`; the query may have the others that are `known`."""
-    missing = [name for name in wanted if name not in row]
-    extra = [name for name in row if name not in known]
-    if missing:
-        unknown = f" It has {', '.join(extra[:12])}, which the data does not." if extra else ""
-        raise SettingsError(
-            f"the query must have every column that the model takes; missing: "
-            f"{', '.join(missing[:12])}.{suggest(missing[0], extra)}{unknown} Rename or add it."
-        )
-    if extra:
-        raise SettingsError(
-            f"the query must have only columns of the data; unknown: {', '.join(extra[:12])}."
-            f"{suggest(extra[0], known)} Rename it or leave it out."
-        )
-    return {name: row[name] for name in wanted}
-
-
 def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
     """Raise if a cell is a level that the data does not have: the model may not know it."""
     for name, value in row.items():

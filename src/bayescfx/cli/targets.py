@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from bayescfx.cli.arguments import SYNTAX
 from bayescfx.errors import TargetError
-from bayescfx.potentials import targets
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target, targets
 
 #: What a text may look like; N is a number, P one without sign, A an amount, maybe in percent.
 FORMS: dict[str, Callable[..., Target]] = {

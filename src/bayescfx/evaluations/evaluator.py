@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -51,7 +52,7 @@ class Stop(Exception):
         self.y = y
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """The answer to one question's request."""
 
@@ -59,7 +60,7 @@ class Scores:
     stopped: Reason | None  # why some rows were not scored
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
     """Rows that nobody knows yet, with who pays for each."""
 
@@ -133,10 +134,6 @@ class Evaluator:
         known = self.known
         return known.outputs[~np.isnan(known.outputs)] if known.any_faults else known.outputs
 
-    def account(self, region: Region, budget: int) -> Account:
-        """Open a question's account."""
-        return Account(self, region, budget)
-
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
 
@@ -149,7 +146,7 @@ class Evaluator:
             self._score(batch)
         scores = []
         for account, _, keys in asked:
-            places = np.array([self.known.index.get(key, -1) for key in keys], dtype=np.intp)
+            places = np.fromiter(map(self.known.index.get, keys, repeat(-1)), np.intp, len(keys))
             found, y = places >= 0, np.full(len(keys), np.nan)
             y[found] = self.known.outputs[places[found]]
             why: Reason = "timeout" if account.left > 0 else "budget"
@@ -255,20 +252,10 @@ class Account:
     def inside(self) -> Mask:
         """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""
         known, seen = self.evaluator.known, len(self._inside)
-        if len(known) > seen:
+        if len(known.outputs) > seen:
             fresh = self.region.contains(known.codes[seen:]) & ~np.isnan(known.outputs[seen:])
             self._inside = np.concatenate([self._inside, fresh])
         return self._inside
-
-    @property
-    def X(self) -> Array:
-        """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
-        return self.evaluator.known.codes[self.inside()]
-
-    @property
-    def y(self) -> Array:
-        """Outputs ``(n,)`` of the rows of `X`."""
-        return self.evaluator.known.outputs[self.inside()]
 
 
 def _codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:

@@ -18,9 +18,6 @@ class Known:
         self.index: dict[bytes, int] = {}
         self.any_faults = False  # whether some row has no output
 
-    def __len__(self) -> int:
-        return len(self.outputs)
-
     def extend(self, keys: Sequence[bytes], X: Array, y: Array) -> range:
         """Add rows that are new, each once, and return their positions."""
         start, stop = len(self.outputs), len(self.outputs) + len(y)

@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.evaluations.evaluator import Account, Stopped
 from bayescfx.explainer.settings import CallSettings
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
@@ -23,7 +23,7 @@ from bayescfx.space.schema import Schema
 from bayescfx.tables import Layout, Row, Rows, cells_of, row_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Posed:
     """A query with its wish and f(query); without a question if it has what is wanted already."""
 

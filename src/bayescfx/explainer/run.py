@@ -17,9 +17,8 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
 from bayescfx.explainer.report import Posed, report
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import as_model
-from bayescfx.potentials.family import contains
+from bayescfx.potentials import Target, contains
 from bayescfx.potentials.targets import as_target
-from bayescfx.potentials.wishes import Target
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -161,7 +160,7 @@ def _pose(
     rngs: Sequence[np.random.Generator],
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
-    accounts = [evaluator.account(region, settings.budget) for region in regions]
+    accounts = [Account(evaluator, region, settings.budget) for region in regions]
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
     scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
     outputs = [float(score.y[0]) for score in scores]

@@ -20,7 +20,7 @@ from bayescfx.space.space import Space
 Seed: TypeAlias = int | np.random.Generator | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CallSettings:
     """What all questions of one call have in common, as in `explain`."""
 
@@ -103,7 +103,7 @@ def _search(method: Any) -> Search:
         if method in METHODS:
             return METHODS[method]()
         raise SettingsError(
-            f"`method` must be one of {', '.join(map(repr, METHODS))} or a Search; got {method!r}."
+            f"`method` must be one of {', '.join(map(repr, METHODS))}; got {method!r}."
             + suggest(method, METHODS),
             parameter="method",
         )

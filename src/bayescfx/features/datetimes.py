@@ -83,24 +83,19 @@ class Moment(Feature):
 
     @property
     def code_range(self) -> tuple[float, float]:
-        """Codes of the limits."""
         return self.code(self.low), self.code(self.high)
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
-        """Return the code of one point in time."""
         moment = _time("value", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
             moment = moment.tz_localize(self.origin.tzinfo)
         return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
 
     def time(self, code: float) -> Any:
-        """Return the point in time that a code stands for; infinities stay numbers."""
-        if not math.isfinite(code):
-            return code
+        """Return the point in time that a code stands for."""
         return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
 
     def shift(self, value: Any, name: Hashable = "value") -> float:
-        """Return a duration, or a number of units, in units."""
         if isinstance(value, (int, float, np.number)):
             return super().shift(value, name)
         try:
@@ -115,24 +110,16 @@ class Moment(Feature):
         return np.asarray(np.rint((anchor + k) * self.microseconds) / self.microseconds)
 
     def covering(self, values: pd.Series[Any]) -> Moment:
-        """Grow the limits; the origin stays."""
         return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
 
     def encode(self, cells: Cells) -> Array:
-        """Return units since the origin, shape (n,)."""
         missing = np.asarray(pd.isna(cells))
-        if self.duration:
-            counts = np.asarray(cells).astype("timedelta64[us]").astype(np.int64)
-        else:
-            # a zoned array holds UTC inside
-            naive = pd.DatetimeIndex(cells)
-            naive = naive.tz_convert("UTC").tz_localize(None) if naive.tz is not None else naive
-            counts = naive.to_numpy().astype("datetime64[us]").astype(np.int64)
+        kind = "timedelta64[us]" if self.duration else "datetime64[us]"
+        counts = np.asarray(cells, dtype=kind).astype(np.int64)  # zoned ones hold UTC inside
         codes = (np.where(missing, 0, counts) - _microseconds(self.origin)) / self.microseconds
         return np.where(missing, np.nan, codes)
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
-        """Return the times, in the column's zone and resolution."""
         missing = np.isnan(codes)
         counts = np.rint(np.where(missing, 0.0, codes) * self.microseconds).astype(np.int64)
         counts = counts + _microseconds(self.origin)
@@ -145,11 +132,9 @@ class Moment(Feature):
 
     @property
     def dtype(self) -> Dtype:
-        """What pandas makes of the limits."""
         return pd.Series([self.low, self.high]).dtype
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
-        """Raise unless the column holds times."""
         if cells.dtype.kind not in "mM":
             raise SpaceError(
                 f"column {name!r} must be of a time dtype to be Moment; got {cells.dtype}."
@@ -188,7 +173,6 @@ class Moment(Feature):
 
     @property
     def words(self) -> str:
-        """Range and unit."""
         return f"{' … '.join(self.say(*self.code_range))} by {self.unit}"
 
     def say(self, *codes: float) -> list[str]:
@@ -205,13 +189,7 @@ class Moment(Feature):
 
 
 def times(*values: Any) -> list[str]:
-    """Return points in time for reading: all to the day, the minute or finer, as needed.
-
-    Examples
-    --------
-    >>> times("2016-01-31"), times("2016-01-31", "2016-02-01 08:30")
-    (['2016-01-31'], ['2016-01-31 00:00', '2016-02-01 08:30'])
-    """
+    """Return points in time for reading: all to the day, the minute or finer, as needed."""
     stamps = [pd.Timestamp(value) for value in values]
     plain = [stamp.tz_localize(None) for stamp in stamps]
     for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f"):
@@ -234,7 +212,5 @@ def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
 
 
 def _microseconds(moment: pd.Timestamp | pd.Timedelta) -> int:
-    if isinstance(moment, pd.Timedelta):
-        return int(moment.to_timedelta64().astype("timedelta64[us]").astype(np.int64))
-    naive = moment.tz_convert("UTC").tz_localize(None) if moment.tzinfo else moment
-    return int(naive.to_datetime64().astype("datetime64[us]").astype(np.int64))
+    cell = moment.asm8  # of a zoned one: in UTC
+    return int(cell.astype(f"{cell.dtype.kind}8[us]").astype(np.int64))

@@ -39,7 +39,6 @@ class _Levels(Feature):
 
     @property
     def code_range(self) -> tuple[float, float]:
-        """First and last position."""
         return 0.0, float(len(self.levels) - 1)
 
     @cached_property
@@ -48,11 +47,9 @@ class _Levels(Feature):
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
-        cells = np.fromiter(self.levels, dtype=object, count=len(self.levels))
-        return pd.Index(cells, dtype=object, tupleize_cols=False)
+        return pd.Index(list(self.levels), dtype=object, tupleize_cols=False)
 
     def encode(self, cells: Cells) -> Array:
-        """Return the positions, shape (n,); -1 where the level is unknown."""
         if len(cells) == 1:
             missing = _is_missing(cells[0])
             return np.array([np.nan if missing else self._positions.get(cells[0], -1.0)])
@@ -64,7 +61,6 @@ class _Levels(Feature):
         return np.where(np.asarray(pd.isna(cells)), np.nan, self._index.get_indexer(objects))
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
-        """Return the levels at these positions."""
         last = vars(self).get("_last")  # a dtype, and the levels in it
         if last is None or last[0] is not dtype:
             found = pd.Series(self._index.to_numpy()).astype(dtype).array
@@ -72,12 +68,10 @@ class _Levels(Feature):
             vars(self)["_last"] = last
         cells: Any = last[1]
         missing = np.isnan(codes)
+        if not missing.any():
+            return cells[codes.astype(np.intp)]
         positions = np.where(missing, -1, codes).astype(np.intp)
-        if isinstance(cells, np.ndarray):
-            return (
-                np.where(missing, np.nan, cells[positions]) if missing.any() else cells[positions]
-            )
-        return cells.take(positions, allow_fill=bool(missing.any()))
+        return pd.api.extensions.take(cells, positions, allow_fill=True)
 
     def covering(self, values: pd.Series[Any]) -> Feature:
         """Append the new levels, so that codes stay valid; in an order nobody knows their place."""
@@ -91,7 +85,6 @@ class _Levels(Feature):
         return type(self)((*self.levels, *new)) if new else self
 
     def growth(self, before: Feature) -> str:
-        """Return the new levels."""
         return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
 
     @classmethod
@@ -99,22 +92,30 @@ class _Levels(Feature):
         """Return the values found, sorted if possible, or the categories (in order: every one)."""
         if cells.dtype.kind == "b" and cls.categorical:
             return cls((False, True))
-        return cls(_column_levels(name, cells, observed=cls.categorical))
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            categories, used = cells.cat.categories, np.unique(cells.cat.codes.to_numpy())
+            kept = categories[used[used >= 0]] if cls.categorical else categories
+            return cls(kept.tolist() or ("",))
+        try:
+            found = list(pd.unique(cells.dropna()))
+        except TypeError as error:
+            raise SpaceError(f"column {name!r} must hold hashable values.") from error
+        levels = [level.item() if isinstance(level, np.generic) else level for level in found]
+        with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
+            levels = sorted(levels)
+        return cls(levels or ("",))
 
     @property
     def dtype(self) -> Dtype:
-        """What pandas makes of a list of the levels."""
         return pd.Series(list(self.levels)).dtype
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
-        """Return the position of a level."""
         if value not in self._positions:
             shown = ", ".join(repr(v) for v in self.levels[:10])
             raise SpaceError(f"{name!r} has no level {value!r}. Levels: {shown}.")
         return self._positions[value]
 
     def measure(self, name: Hashable, text: str) -> str:
-        """Raise unless all levels are numbers or booleans."""
         numbers = (bool, np.bool_, int, float, np.integer, np.floating)
         if not all(isinstance(v, numbers) and math.isfinite(v) for v in self.levels):
             raise SpaceError(
@@ -124,7 +125,6 @@ class _Levels(Feature):
         return ""
 
     def numbers(self, codes: Array) -> Array:
-        """Return the levels, which are numbers."""
         levels = np.array([*self.levels, np.nan], dtype=np.float64)
         return levels[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
 
@@ -138,16 +138,13 @@ class _Levels(Feature):
 
     @property
     def words(self) -> str:
-        """The first three levels."""
         shown, n = self.glue.join(map(repr, self.levels[:3])), len(self.levels)
         return shown + (f"{self.glue}… ({n} levels)" if n > 3 else "")
 
     def say(self, *codes: float) -> list[str]:
-        """Return the levels as Python writes them."""
         return [repr(self.levels[int(code)]) for code in codes]
 
     def label(self, code: float) -> str:
-        """Return the level."""
         return str(self.levels[round(code)])
 
 
@@ -192,20 +189,3 @@ class Categorical(_Levels):
 
 def _is_missing(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or value != value
-
-
-def _column_levels(name: Hashable, cells: pd.Series[Any], *, observed: bool) -> tuple[Any, ...]:
-    """Return the levels of a column: in the order of a category, else sorted if possible."""
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        categories = cells.cat.categories
-        used = np.unique(cells.cat.codes.to_numpy())
-        kept = categories[used[used >= 0]] if observed else categories
-        return tuple(kept.tolist()) or ("",)
-    try:
-        found = list(pd.unique(cells.dropna()))
-    except TypeError as error:
-        raise SpaceError(f"column {name!r} must hold hashable values.") from error
-    levels = [level.item() if isinstance(level, np.generic) else level for level in found]
-    with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
-        levels = sorted(levels)
-    return tuple(levels) or ("",)

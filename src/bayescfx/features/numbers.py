@@ -22,31 +22,44 @@ class _Number(Feature):
     numeric = True
     whole: ClassVar[bool]  # only whole numbers
 
+    def __post_init__(self) -> None:
+        kind, low, high = type(self).__name__, self.low, self.high
+        for name in ("low", "high", "step"):
+            value = getattr(self, name)
+            if value is None and name == "step" and not self.whole:
+                continue
+            if not _is_finite(value) or (name == "step" and value <= 0):
+                wish = "positive" if name == "step" else "finite"
+                raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {value!r}.")
+            # beyond 2**53 neighbouring integers share one float64
+            if self.whole and (value != int(value) or abs(value) > 2**53):
+                raise SpaceError(
+                    f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}. "
+                    "Use Real for fractions and Categorical for identifiers."
+                )
+            object.__setattr__(self, name, int(value) if self.whole else float(value))
+        if low > high:
+            raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
+
     @property
     def code_range(self) -> tuple[float, float]:
-        """Lowest and highest code."""
         return float(self.low), float(self.high)
 
     def covering(self, values: pd.Series[Any]) -> Feature:
         """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
-        if self.period:
-            return self
         low, high = float(values.min()), max(float(self.high), float(values.max()))
         if self.code_step:
             down = max(0, math.ceil((self.low - low) / self.code_step))
             low = float(self.grid(np.array(-down), float(self.low)))
-        # a circle stays, and whole numbers stay whole
-        ends = {"low": min(low, self.low), "high": math.ceil(high) if self.whole else high}
-        return replace(self, **ends)  # type: ignore[type-var]  # kinds are dataclasses
+        high = math.ceil(high) if self.whole else high
+        return replace(self, low=min(low, self.low), high=high)  # type: ignore[type-var]  # kinds are dataclasses
 
     def encode(self, cells: Cells) -> Array:
-        """Return the numbers themselves, shape (n,)."""
         if isinstance(cells, np.ndarray) and cells.dtype != object:
             return cells.astype(np.float64)
         return pd.Series(cells).to_numpy(np.float64, na_value=np.nan)
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
-        """Return the numbers in the column's dtype."""
         missing = np.isnan(codes)
         if isinstance(dtype, np.dtype):
             whole = self.whole and dtype.kind == "O" and not missing.any()
@@ -59,12 +72,14 @@ class _Number(Feature):
         return cells
 
     @property
+    def code_step(self) -> float:
+        return float(self.step or 0)
+
+    @property
     def dtype(self) -> Dtype:
-        """``int64`` for whole numbers, else ``float64``."""
         return np.dtype(np.int64 if self.whole else np.float64)
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
-        """Raise unless the column holds numbers, all of the feature's among them."""
         dtype = cells.dtype
         if dtype.kind not in "iu":
             if dtype.kind != "f":
@@ -81,7 +96,6 @@ class _Number(Feature):
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
-        """Return the range of the finite numbers in a column."""
         low, high = _column_range(name, cells)
         if cls.whole and cells.dtype.kind not in "iu":
             numbers = cells.dropna().to_numpy(np.float64)
@@ -114,18 +128,6 @@ class Real(_Number):
     natural = "f"
     whole = False
 
-    def __post_init__(self) -> None:
-        _check_limits("Real", self.low, self.high, self.step)
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        if self.step is not None:
-            object.__setattr__(self, "step", float(self.step))
-
-    @property
-    def code_step(self) -> float:
-        """Grid step; 0 where continuous."""
-        return self.step or 0.0
-
     @property
     def grid_decimals(self) -> int | None:
         """Decimals that write every grid point exactly as a user would; ``None`` if too many."""
@@ -139,7 +141,6 @@ class Real(_Number):
 
     @property
     def words(self) -> str:
-        """Range and step."""
         step = f" by {self.step:g}" if self.step else ""
         return f"{self.low:.6g} … {self.high:.6g}{step}"
 
@@ -171,31 +172,12 @@ class Integer(_Number):
     natural = "iu"
     whole = True
 
-    def __post_init__(self) -> None:
-        _check_limits("Integer", self.low, self.high, self.step)
-        for name in ("low", "high", "step"):
-            value = getattr(self, name)
-            # beyond 2**53 neighbouring integers share one float64
-            if value != int(value) or abs(value) > 2**53:
-                raise SpaceError(
-                    f"`{name}` of Integer must be a whole number up to 2**53; got {value!r}. "
-                    "Use Real for fractions and Categorical for identifiers."
-                )
-            object.__setattr__(self, name, int(value))
-
-    @property
-    def code_step(self) -> float:
-        """Grid step."""
-        return float(self.step)
-
     @property
     def period(self) -> int:
-        """Length of the circle, for cyclic features; else 0."""
         return self.high - self.low + self.step if self.cyclic else 0
 
     @property
     def words(self) -> str:
-        """Range, step and whether it is a circle."""
         step = f" by {self.step}" if self.step != 1 else ""
         return f"{self.low} … {self.high}{step}" + (" cyclic" if self.cyclic else "")
 
@@ -212,16 +194,6 @@ def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
         ) from error
     finite = numbers[np.isfinite(numbers)]
     return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-
-
-def _check_limits(kind: str, low: Any, high: Any, step: Any) -> None:
-    for name, value in (("low", low), ("high", high)):
-        if not _is_finite(value):
-            raise SpaceError(f"`{name}` of {kind} must be a finite number; got {value!r}.")
-    if low > high:
-        raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
-    if step is not None and not (_is_finite(step) and step > 0):
-        raise SpaceError(f"`step` of {kind} must be a positive number; got {step!r}.")
 
 
 def _is_finite(value: Any) -> bool:

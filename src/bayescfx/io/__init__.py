@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from bayescfx.io.loaders import LoadError, UntrustedError, load_model
 
+TYPE_CHECKING = False  # `typing` takes its time
 if TYPE_CHECKING:
     from bayescfx.io.endpoint import Endpoint, EndpointError, Patience
     from bayescfx.io.loaded import Trust

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -14,17 +13,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescfx.errors import MissingExtraError, ModelError
-from bayescfx.io.protocols import Mlflow, OpenInference, Protocol
+from bayescfx.errors import ModelError, SettingsError, optional
+from bayescfx.io.protocols import Mlflow, OpenInference
 
 
 class EndpointError(ModelError):
-    """A model behind HTTP does not answer, or not as agreed; or its settings are not usable."""
+    """A model behind HTTP does not answer, or not as agreed."""
 
 
 def _check(name: str, value: object, good: bool, must: str) -> None:
     if not good:
-        raise EndpointError(f"`{name}` must be {must}; got {value!r}.", parameter=name)
+        raise SettingsError(f"`{name}` must be {must}; got {value!r}.", parameter=name)
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,11 @@ class Patience:
     pause : float, default 0.25
         Seconds before the second attempt; doubled each time, 8 at most. A server that says when
         to come back is believed.
+
+    Examples
+    --------
+    >>> Patience(timeout=10).retries
+    4
     """
 
     timeout: float = 30.0
@@ -51,18 +55,8 @@ class Patience:
         _check("timeout", self.timeout, self.timeout > 0, "seconds > 0")
         _check("retries", self.retries, self.retries >= 0, "at least 0")
 
-    def before(self, attempt: int, wished: float = 0.0) -> float:
-        """Return the seconds to wait before an attempt, counted from 1 for the first repeat.
 
-        Examples
-        --------
-        >>> [Patience().before(k) for k in (1, 2, 3)]
-        [0.25, 0.5, 1.0]
-        """
-        return min(8.0, max(self.pause * 2.0 ** (attempt - 1), wished))
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Endpoint:
     """A model behind HTTP as a function of rows.
 
@@ -99,21 +93,19 @@ class Endpoint:
     patience: Patience = Patience()
     sleep: Callable[[float], object] = time.sleep
 
-    protocol: Protocol = field(init=False)
+    protocol: Mlflow | OpenInference = field(init=False)
     _client: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise EndpointError(
-                f"`url` must be like http://host:port/invocations; got {self.url!r}."
-            )
+        good = parts.scheme in ("http", "https") and bool(parts.netloc)
+        _check("url", self.url, good, "like http://host:port/invocations")
         _check("batch", self.batch, self.batch >= 1, "at least 1")
-        client = _httpx().Client(timeout=self.patience.timeout, headers=dict(self.headers))
-        protocol = OpenInference if "/v2/models/" in parts.path else Mlflow
-        weakref.finalize(self, client.close)
-        object.__setattr__(self, "_client", client)
-        object.__setattr__(self, "protocol", protocol.of(self.url, self.output))
+        httpx = optional("httpx", "a model behind HTTP needs", "models")
+        self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
+        weakref.finalize(self, self._client.close)
+        speaks = OpenInference if "/v2/models/" in parts.path else Mlflow
+        self.protocol = speaks(self.url, self.output)
 
     def __call__(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
         """Return one number per row, shape (n,).
@@ -129,22 +121,24 @@ class Endpoint:
 
     def columns(self) -> tuple[str, ...] | None:
         """Return the columns that the model takes, if the server tells."""
-        return self._introduced().columns
+        inputs = self._introduced().inputs
+        return tuple(str(told["name"]) for told in inputs) if len(inputs) > 1 else None
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
 
-    def _introduced(self) -> Protocol:
+    def _introduced(self) -> Mlflow | OpenInference:
         """Return the protocol after what the server says about the model, asked once."""
         protocol = self.protocol
         if protocol.about is not None:
             code, content = self._send("GET", protocol.about, None)
-            protocol = protocol.told(_checked(content, protocol.about) if code == 200 else {})
-            object.__setattr__(self, "protocol", protocol)
+            if code == 200 and isinstance(content, dict):
+                protocol.inputs = content.get("inputs") or ()
+            protocol.about = None
         return protocol
 
-    def _ask(self, protocol: Protocol, rows: Any) -> NDArray[np.float64]:
+    def _ask(self, protocol: Mlflow | OpenInference, rows: Any) -> NDArray[np.float64]:
         code, content = self._send("POST", protocol.url, protocol.request(rows))
         if code != 200:
             what = "refused the rows" if code < 500 else "failed"
@@ -153,9 +147,7 @@ class Endpoint:
                 f"the model at {protocol.url} {what} ({code}): {_short(content)}. {advice}."
             )
         try:
-            return protocol.outputs(_checked(content, protocol.url), len(rows))
-        except EndpointError:
-            raise
+            return protocol.outputs(content, len(rows))
         except ModelError as error:
             raise EndpointError(f"the model at {protocol.url} {error}") from error
 
@@ -164,7 +156,9 @@ class Endpoint:
 
         Content that is not JSON is text.
         """
-        httpx, attempt = _httpx(), 0
+        import httpx  # which is there, since the client is
+
+        attempt = 0
         while True:
             answer, fault, wished = None, "", "0"
             try:
@@ -178,7 +172,7 @@ class Endpoint:
             busy = answer is None or answer.status_code in (408, 425, 429, 502, 503, 504)
             if busy and attempt <= self.patience.retries:
                 seconds = float(wished) if wished.isdecimal() else 0.0
-                self.sleep(self.patience.before(attempt, seconds))
+                self.sleep(min(8.0, max(self.patience.pause * 2.0 ** (attempt - 1), seconds)))
             elif answer is None:
                 raise EndpointError(
                     f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
@@ -189,24 +183,6 @@ class Endpoint:
                     return answer.status_code, answer.json()
                 except ValueError:
                     return answer.status_code, answer.text
-
-
-def _checked(content: Any, url: str) -> Any:
-    """Return the content of an answer unless it is not JSON."""
-    if isinstance(content, str):
-        raise EndpointError(
-            f"the model at {url} must answer in JSON; got {_short(content)!r}. Check the address."
-        )
-    return content
-
-
-def _httpx() -> Any:
-    try:
-        return importlib.import_module("httpx")
-    except ImportError as error:
-        raise MissingExtraError(
-            "a model behind HTTP needs httpx: pip install 'bayescfx[models]'."
-        ) from error
 
 
 def _short(content: Any) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.errors import ModelError, suggest
+from bayescfx.model.adapters import Predict
 from bayescfx.model.classifiers import as_classifier, probability
 from bayescfx.model.columns import same_name
+from bayescfx.model.model import as_model
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Trust:
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loaded:
     """A model and what it tells about the rows it takes.
 
@@ -128,26 +131,27 @@ class Loaded:
             If there is no such label, or there are more than two and none is named.
         """
         by_text = {str(known): known for known in self.labels}
-        if not by_text and label is None:
-            return _Matrix(self.model) if self.array else self.model
-        if not by_text:
+        if not by_text and label is not None:
             raise ModelError(
                 f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
                 "out."
             )
-        if (label is None and len(by_text) > 2) or (label is not None and label not in by_text):
+        if len(by_text) > 2 if label is None else label not in by_text:
             raise ModelError(
                 f"the label must be one of {', '.join(by_text)}; got "
                 + ("none." if label is None else f"{label!r}.{suggest(label, by_text)}"),
                 parameter="label",
                 advice="Name one with `label`." if label is None else "Correct `label`.",
             )
-        model = as_classifier(self.model)
-        chosen = None if label is None else by_text[label]
-        if not hasattr(model, "predict_proba"):
-            return _Decision(model, chosen, self.array)
-        score = probability(model, chosen)
-        return replace(score, predict=_Matrix(score.predict)) if self.array else score
+        score, model = self.model, as_classifier(self.model)
+        if by_text:
+            chosen = self.labels[-1] if label is None else by_text[label]
+            sure = hasattr(model, "predict_proba")
+            score = probability(model, chosen) if sure else partial(_decision, model, chosen)
+        if not self.array:
+            return score
+        asked = as_model(score)
+        return replace(asked, predict=partial(_without_names, asked.predict))
 
 
 def _names(model: object) -> tuple[str, ...] | None:
@@ -163,29 +167,14 @@ def _names(model: object) -> tuple[str, ...] | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """A model that was trained without column names, and warns if it gets them."""
-
-    model: Any
-
-    def __call__(self, rows: Any) -> object:
-        predict = getattr(self.model, "predict", self.model)
-        return predict(rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows)
+def _without_names(predict: Predict, rows: Any) -> object:
+    """Ask a model that was trained without column names, and warns if it gets them."""
+    return predict(rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """A classifier without probabilities: its decision value for one label."""
-
-    model: Any
-    label: object
-    array: bool
-
-    def __call__(self, rows: Any) -> object:
-        values = np.asarray(self.model.decision_function(rows.to_numpy() if self.array else rows))
-        classes = list(self.model.classes_)
-        place = len(classes) - 1 if self.label is None else classes.index(self.label)
-        if values.ndim == 1:
-            return values if place == 1 else -values
-        return values[:, place]
+def _decision(model: Any, label: object, rows: Any) -> object:
+    """Return the decision value for one label, (n,), of a classifier without probabilities."""
+    values, place = np.asarray(model.decision_function(rows)), list(model.classes_).index(label)
+    if values.ndim == 1:
+        return values if place == 1 else -values
+    return values[:, place]

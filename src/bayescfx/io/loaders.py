@@ -11,13 +11,14 @@ import operator
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
 
-from bayescfx.errors import BayesCFXError, MissingExtraError, ModelError, suggest
+from bayescfx.errors import BayesCFXError, ModelError, optional, suggest
 
+TYPE_CHECKING = False  # `typing` takes its time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import Any
 
     from bayescfx.io.endpoint import Patience
     from bayescfx.io.loaded import Loaded, Trust
@@ -112,9 +113,9 @@ def load_model(
 
 
 def _onnx(path: Path, _: Trust, output: str | None) -> Found:
-    from bayescfx.model.onnx import Onnx, onnx_by_column, onnx_classifier
+    from bayescfx.model.adapters import Onnx, onnx_by_column, onnx_classifier
 
-    runtime = _library("onnxruntime", ".onnx")
+    runtime = optional("onnxruntime", ".onnx files need")
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # what goes wrong is raised, and said once
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
@@ -138,7 +139,7 @@ def _onnx(path: Path, _: Trust, output: str | None) -> Found:
 def _lightgbm(path: Path, _: Trust, __: str | None) -> Found:
     from bayescfx.model.adapters import lightgbm_categorical
 
-    lightgbm = _library("lightgbm", "LightGBM's .txt")
+    lightgbm = optional("lightgbm", "LightGBM's .txt files need")
     _check_lightgbm(path.read_bytes())
     booster = lightgbm.Booster(model_file=str(path))
     return booster, {"categorical": tuple(lightgbm_categorical(booster))}
@@ -161,12 +162,13 @@ def _check_lightgbm(content: bytes) -> None:
 def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
     from bayescfx.model.adapters import xgboost_categorical
 
-    booster = _library("xgboost", "XGBoost's .json and .ubj").Booster(model_file=str(path))
+    xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
+    booster = xgboost.Booster(model_file=str(path))
     return booster, {"categorical": tuple(xgboost_categorical(booster))}
 
 
 def _catboost(path: Path, _: Trust, __: str | None) -> Found:
-    catboost = _library("catboost", ".cbm")
+    catboost = optional("catboost", ".cbm files need")
     model = catboost.CatBoost().load_model(str(path))
     if len(model.classes_):
         model = catboost.CatBoostClassifier().load_model(str(path))
@@ -175,7 +177,7 @@ def _catboost(path: Path, _: Trust, __: str | None) -> Found:
 
 
 def _skops(path: Path, trust: Trust, _: str | None) -> Found:
-    io = _library("skops.io", ".skops")
+    io = optional("skops.io", ".skops files need")
     unknown = tuple(io.get_untrusted_types(file=path))
     refused = [name for name in unknown if name not in trust.types]
     if refused:
@@ -198,7 +200,7 @@ def _pickle(path: Path, trust: Trust, _: str | None) -> Found:
             advice="If you trust who made it, pass trust=Trust(pickle=True); better save it as "
             ".skops or .onnx.",
         )
-    joblib = _library("joblib", path.suffix)
+    joblib = optional("joblib", f"{path.suffix} files need")
     with _on_path():
         return joblib.load(path), {}
 
@@ -214,14 +216,6 @@ LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
     ".joblib": ("a pickle", _pickle),
     ".pkl": ("a pickle", _pickle),
 }
-
-
-def _library(name: str, what: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise MissingExtraError(f"{what} files need {package}: pip install {package}.") from error
 
 
 def import_name(source: str) -> object:

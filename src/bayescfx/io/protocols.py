@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
-from bayescfx.model.columns import is_text, numeric_matrix, same_name
+from bayescfx.model.columns import is_text, named_columns, numeric_matrix
 from bayescfx.tables import Rows
 
 
@@ -69,64 +68,32 @@ def _pick(value: Any, column: str | None) -> Any:
     return named[column]
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """How to talk to one model."""
-
-    url: str  # where rows are sent
-    about: str | None  # where the server tells about the model; None once it has, or never
-    output: str | None  # which output to take
-    inputs: Sequence[dict[str, Any]] = ()  # what the server says: name, datatype, shape of each
-
-    key: ClassVar[str]  # under which the numbers stand in an answer
-    holds: ClassVar[tuple[type, ...]]  # as what
-    manner: ClassVar[str]  # who does it so
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The columns that the model takes, if it has one input for each."""
-        return tuple(str(t["name"]) for t in self.inputs) if len(self.inputs) > 1 else None
-
-    def told(self, content: Any) -> Protocol:
-        """Return the protocol after what the server says about the model."""
-        inputs = content.get("inputs") if isinstance(content, dict) else None
-        return replace(self, about=None, inputs=inputs or ())
-
-    def request(self, rows: Rows) -> dict[str, Any]:
-        """Return the body of a request."""
-        raise NotImplementedError
-
-    def outputs(self, content: Any, n: int) -> NDArray[np.float64]:
-        """Return one number per row, shape (n,), from the body of an answer."""
-        found = content.get(self.key) if isinstance(content, dict) else None
-        if not isinstance(found, self.holds) or found == []:
-            raise ModelError(
-                f"must answer with {self.key!r}, as {self.manner}; got {repr(content)[:80]}. "
-                "Check the address."
-            )
-        return self.chosen(found, n)
-
-    def chosen(self, found: Any, n: int) -> NDArray[np.float64]:
-        """Return one number per row, shape (n,), from what stands under `key`."""
-        raise NotImplementedError
+def _under(key: str, kinds: tuple[type, ...], content: Any, manner: str) -> Any:
+    """Return what stands under a key of an answer."""
+    if isinstance(content, str):
+        raise ModelError(f"must answer in JSON; got {content[:80]!r}. Check the address.")
+    found = content.get(key) if isinstance(content, dict) else None
+    if not isinstance(found, kinds) or found == []:
+        raise ModelError(
+            f"must answer with {key!r}, as {manner}; got {repr(content)[:80]}. Check the address."
+        )
+    return found
 
 
-@dataclass(frozen=True)
-class Mlflow(Protocol):
+class Mlflow:
     """MLflow's scoring protocol.
 
-    >>> mlflow = Mlflow.of("http://localhost:5000/invocations", None)
+    >>> mlflow = Mlflow("http://localhost:5000/invocations")
     >>> mlflow.request(pd.DataFrame({"age": [30], "job": ["cook"]}))
     {'dataframe_split': {'columns': ['age', 'job'], 'data': [[30, 'cook']]}}
     """
 
-    key, holds, manner = "predictions", (list, dict, int, float), "MLflow does"
+    about: str | None = None  # the server does not tell about the model
+    inputs: Sequence[dict[str, Any]] = ()
 
-    @classmethod
-    def of(cls, url: str, output: str | None) -> Mlflow:
-        """Return the protocol for an address; the path may be left out."""
-        bare = url.rstrip("/")
-        return cls(bare if bare.count("/") > 2 else f"{bare}/invocations", None, output)
+    def __init__(self, url: str, output: str | None = None) -> None:
+        bare = url.rstrip("/")  # the path may be left out
+        self.url, self.output = bare if bare.count("/") > 2 else f"{bare}/invocations", output
 
     def request(self, rows: Rows) -> dict[str, Any]:
         """Return the body of a request."""
@@ -136,63 +103,45 @@ class Mlflow(Protocol):
             return {"dataframe_split": {"columns": list(rows.columns), "data": data}}
         return {"inputs": data}
 
-    def chosen(self, found: Any, n: int) -> NDArray[np.float64]:
-        """Return one number per row, shape (n,), from the predictions."""
+    def outputs(self, content: Any, n: int) -> NDArray[np.float64]:
+        """Return one number per row, shape (n,), from the body of an answer."""
+        found = _under("predictions", (list, dict, int, float), content, "MLflow does")
         named = isinstance(found, dict) and self.output in found
         return numbers(found[self.output], n, None) if named else numbers(found, n, self.output)
 
 
-@dataclass(frozen=True)
-class OpenInference(Protocol):
+class OpenInference:
     """The Open Inference Protocol, version 2.
 
-    >>> OpenInference.of("http://localhost:8080/v2/models/risk", None).url
+    >>> OpenInference("http://localhost:8080/v2/models/risk").url
     'http://localhost:8080/v2/models/risk/infer'
     """
 
-    key, holds, manner = "outputs", (list,), "the Open Inference Protocol says"
+    inputs: Sequence[dict[str, Any]] = ()  # what the server tells: name, datatype, shape of each
 
-    @classmethod
-    def of(cls, url: str, output: str | None) -> OpenInference:
-        """Return the protocol for the address of a model."""
+    def __init__(self, url: str, output: str | None = None) -> None:
         model = url.rstrip("/").removesuffix("/infer")
-        return cls(f"{model}/infer", model, output)
+        self.url, self.output = f"{model}/infer", output
+        self.about: str | None = model  # where the server tells about the model; None once it has
 
     def request(self, rows: Rows) -> dict[str, Any]:
         """Return the body of a request: one tensor per column, or one for all."""
         if len(self.inputs) > 1:
-            return {"inputs": self._named(rows)}
+            names = [str(told["name"]) for told in self.inputs]
+            found = named_columns(rows, names, f"the model at {self.url}")
+            return {"inputs": [_column(*pair) for pair in zip(found, self.inputs, strict=True)]}
         columns = dict(rows.items()) if isinstance(rows, pd.DataFrame) and not self.inputs else {}
         if any(map(is_text, columns.values())):
             tensors = [_column(column, {"name": str(name)}) for name, column in columns.items()]
             return {"parameters": {"content_type": "pd"}, "inputs": tensors}
         told = self.inputs[0] if self.inputs else {"name": "input-0", "datatype": "FP64"}
         matrix = numeric_matrix(rows, "a model behind HTTP with one input")
-        data = [cell(value) for value in matrix.ravel().tolist()]
-        if told["datatype"].startswith(("INT", "UINT")):
-            data = [None if value is None else int(value) for value in data]
         tensor = {"name": told["name"], "shape": list(matrix.shape), "datatype": told["datatype"]}
-        return {"inputs": [{**tensor, "data": data}]}
+        return {"inputs": [{**tensor, "data": _cells(matrix.ravel().tolist(), told["datatype"])}]}
 
-    def _named(self, rows: Rows) -> list[dict[str, Any]]:
-        """Return one tensor for each input that the server has told of."""
-        if not isinstance(rows, pd.DataFrame):
-            raise ModelError(
-                f"the model has {len(self.inputs)} inputs and must get named columns; got an "
-                "array. Make the space from a DataFrame."
-            )
-        columns = {same_name(name): rows[name] for name in rows.columns}
-        names = [str(told["name"]) for told in self.inputs]
-        missing = [name for name in names if same_name(name) not in columns]
-        if missing:
-            raise ModelError(
-                f"the model at {self.url} must get the columns {', '.join(names)}; missing: "
-                f"{', '.join(missing)}. Name the columns of the data like the model's inputs."
-            )
-        return [_column(columns[same_name(told["name"])], told) for told in self.inputs]
-
-    def chosen(self, found: Any, n: int) -> NDArray[np.float64]:
+    def outputs(self, content: Any, n: int) -> NDArray[np.float64]:
         """Return one number per row, shape (n,), from the tensor and column `output` names."""
+        found = _under("outputs", (list,), content, "the Open Inference Protocol says")
         tensors = {str(tensor.get("name")): tensor for tensor in found}
         name, _, column = (self.output or "").rpartition(":")
         if self.output is None or self.output in tensors:
@@ -220,9 +169,15 @@ def _column(column: pd.Series[Any], told: dict[str, Any]) -> dict[str, Any]:
     own = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64"}.get(kind, "BYTES")
     datatype = str(told.get("datatype", own))
     shape = [len(column)] if len(told.get("shape") or ()) == 1 else [len(column), 1]
-    data = [cell(value) for value in column.tolist()]
-    whole = datatype.startswith(("INT", "UINT")) and kind == "f"
-    if whole and all(v is not None and float(v).is_integer() for v in data):
-        data = [int(value) for value in data]
+    data = _cells(column.tolist(), datatype)
     text = {"parameters": {"content_type": "str"}} if datatype == "BYTES" else {}
     return {"name": told["name"], "shape": shape, "datatype": datatype, "data": data, **text}
+
+
+def _cells(values: list[Any], datatype: str) -> list[Any]:
+    """Return cells as JSON values: whole numbers where the server wants such and all are."""
+    data = [cell(value) for value in values]
+    whole = all(value is None or (type(value) is float and value.is_integer()) for value in data)
+    if whole and datatype.startswith(("INT", "UINT")):
+        return [None if value is None else int(value) for value in data]
+    return data

@@ -8,18 +8,35 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from bayescfx.model.columns import numeric_matrix, with_categories
-from bayescfx.model.onnx import Onnx, onnx_classifier
+from bayescfx.errors import ModelError
+from bayescfx.model.columns import named_columns, numeric_matrix, with_categories
 
 Predict: TypeAlias = Callable[[Any], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A model that gives probabilities, (n,) of the second of two classes or (n, k), or as maps."""
+
+    predict: Predict
+    classes_: Sequence[Any]
+
+    def predict_proba(self, rows: Any) -> NDArray[Any]:
+        """Return one probability per row and class, (n, k)."""
+        raw = self.predict(rows)
+        if isinstance(raw, list):  # of maps
+            return np.array([[line[label] for label in self.classes_] for line in raw])
+        scores = np.asarray(raw, dtype=np.float64)
+        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
 # ── gradient boosting ──
@@ -63,43 +80,25 @@ def lightgbm_categorical(booster: Any) -> list[str]:
     return [name for name, info in infos.items() if info.get("values")]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedClasses:
-    """A model whose outputs are probabilities, as a classifier with numbered classes."""
-
-    predict: Predict
-    n_classes: int
-
-    @property
-    def classes_(self) -> list[int]:
-        """The classes by their numbers."""
-        return list(range(self.n_classes))
-
-    def predict_proba(self, rows: Any) -> NDArray[Any]:
-        """Return one probability per row and class."""
-        scores = np.asarray(self.predict(rows), dtype=np.float64)
-        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
-
-
-def lightgbm_classifier(booster: Any) -> NumberedClasses | None:
+def lightgbm_classifier(booster: Any) -> Classifier | None:
     """Return a LightGBM model as a classifier if its objective is one."""
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
     if objective in ("binary", "cross_entropy"):
-        return NumberedClasses(lightgbm_model(booster), 2)
+        return Classifier(lightgbm_model(booster), range(2))
     if objective in ("multiclass", "multiclassova"):
-        return NumberedClasses(lightgbm_model(booster), booster.num_model_per_iteration())
+        return Classifier(lightgbm_model(booster), range(booster.num_model_per_iteration()))
     return None
 
 
-def xgboost_classifier(booster: Any) -> NumberedClasses | None:
+def xgboost_classifier(booster: Any) -> Classifier | None:
     """Return an XGBoost model as a classifier if its objective is one."""
     learner = json.loads(booster.save_config())["learner"]
     objective = learner["objective"]["name"]
     if objective == "binary:logistic":
-        return NumberedClasses(xgboost_model(booster), 2)
+        return Classifier(xgboost_model(booster), range(2))
     if objective == "multi:softprob":
         n_classes = int(learner["learner_model_param"]["num_class"])
-        return NumberedClasses(xgboost_model(booster), n_classes)
+        return Classifier(xgboost_model(booster), range(n_classes))
     return None
 
 
@@ -125,6 +124,103 @@ def _ask_torch(module: Any, rows: Any) -> object:
     finally:
         for part in training:
             part.training = True
+
+
+# ── ONNX Runtime ──
+
+_ONNX_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(string)": object,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Onnx:
+    """An ONNX Runtime session: one matrix as input, or one input per column."""
+
+    session: Any  # an onnxruntime.InferenceSession
+    output: str | None = None  # which output to take; the first by default
+
+    def __call__(self, rows: Any) -> object:
+        """Return the outputs for the rows."""
+        name = self.output or self.session.get_outputs()[0].name
+        return self.session.run([name], self.feed(rows))[0]
+
+    def feed(self, rows: Any) -> dict[str, NDArray[Any]]:
+        """Return what the session takes."""
+        inputs = self.session.get_inputs()
+        if not onnx_by_column(self.session):
+            (matrix,) = inputs
+            if _dtype(matrix) is object:
+                return {matrix.name: np.asarray(rows, dtype=object)}
+            numbers = numeric_matrix(rows, "this ONNX model")
+            return {matrix.name: numbers.astype(_dtype(matrix))}
+        columns = named_columns(rows, [given.name for given in inputs], "this ONNX model")
+        return {i.name: _column(i, column) for i, column in zip(inputs, columns, strict=True)}
+
+
+def onnx_by_column(session: Any) -> bool:
+    """Tell whether an ONNX model has one input per column."""
+    inputs = session.get_inputs()
+    return len(inputs) > 1 or len(inputs[0].shape) == 1
+
+
+def _column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
+    try:
+        cells = column.to_numpy(dtype=_dtype(given), na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"this ONNX model must get {given.type} for {column.name!r}; got dtype "
+            f"{column.dtype}: {error}. Convert the column."
+        ) from error
+    return cells if len(given.shape) == 1 else cells.reshape(-1, 1)
+
+
+def _dtype(given: Any) -> Any:
+    if given.type not in _ONNX_TYPES:
+        raise ModelError(
+            f"this ONNX model must take numbers or text; its input {given.name!r} takes "
+            f"{given.type}. Pass a function that calls it."
+        )
+    return _ONNX_TYPES[given.type]
+
+
+def onnx_classifier(session: Any) -> Classifier | None:
+    """Return an ONNX session as a classifier if it gives labels and probabilities.
+
+    A session does not tell the labels of a matrix of probabilities: here they are numbered.
+    """
+    outputs = session.get_outputs()
+    if len(outputs) != 2:
+        return None
+    ask, shape = Onnx(session, outputs[1].name), outputs[1].shape
+    if outputs[1].type.startswith("seq(map("):
+        return Classifier(ask, _map_labels(session))
+    if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 1:
+        return Classifier(ask, range(shape[1]))
+    return None
+
+
+def _map_labels(session: Any) -> tuple[Any, ...]:
+    """Return the labels of an ONNX classifier from the answer to a row of zeros."""
+    feed = {}
+    for given in session.get_inputs():
+        shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
+        kind = _dtype(given)
+        feed[given.name] = np.full(shape, "", object) if kind is object else np.zeros(shape, kind)
+    try:
+        line = session.run([session.get_outputs()[1].name], feed)[0][0]
+    except Exception as error:  # the runtime has no common base for its errors
+        raise ModelError(
+            "the labels of this ONNX classifier can't be told, because it refuses a row of zeros: "
+            f"{error}. Export it without ZipMap."
+        ) from error
+    return tuple(line)
 
 
 #: By the full name of a class: how rows get to a model that does not take them as they are, and

@@ -47,7 +47,18 @@ def probability(clf: object, label: object = None) -> Model:
     name = name_of(clf)
     clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
-        return _callable_probability(clf, label)
+        if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
+            raise ModelError(
+                f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
+                "classifier without probabilities pass clf.decision_function as the model, and "
+                "e.g. at_least(0)."
+            )
+        if label is not None:
+            raise ModelError(
+                f"`label` must be None for a callable; got {label!r}. Let the callable return the "
+                "probability of that label."
+            )
+        return Model(predict_of(clf), link="logit")
     classes = _classes(clf)
     column = _column(classes, label)
     name = f"P({classes[column]!r}) by {name}"
@@ -72,21 +83,6 @@ def _ask_column(clf: Any, column: int, n_classes: int, rows: Any) -> object:
     return table[:, column]
 
 
-def _callable_probability(clf: object, label: object) -> Model:
-    if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
-        raise ModelError(
-            f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
-            "classifier without probabilities pass clf.decision_function as the model, and "
-            "e.g. at_least(0)."
-        )
-    if label is not None:
-        raise ModelError(
-            f"`label` must be None for a callable; got {label!r}. Let the callable return the "
-            "probability of that label."
-        )
-    return Model(predict_of(clf), link="logit")
-
-
 def _classes(clf: object) -> list[object]:
     """Return the classes as plain values."""
     classes = getattr(clf, "classes_", None)
@@ -106,20 +102,12 @@ def _classes(clf: object) -> list[object]:
 
 def _column(classes: list[object], label: object) -> int:
     """Return which column of ``predict_proba`` belongs to `label`."""
-    if label is None:
-        if len(classes) == 2:
-            return 1
-        raise ModelError(
-            f"`label` must be one of {_listed(classes)}; got None, which only a binary classifier "
-            "allows."
-        )
+    if label is None and len(classes) == 2:
+        return 1
     for column, known in enumerate(classes):
-        if known == plain(label):
+        if label is not None and known == plain(label):
             return column
-    raise ModelError(
-        f"`label` must be one of {_listed(classes)}; got {label!r}.{suggest(label, classes)}"
-    )
-
-
-def _listed(values: list[object], most: int = 20) -> str:
-    return ", ".join(map(repr, values[:most])) + (", …" if len(values) > most else "")
+    listed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
+    more = f".{suggest(label, classes)}"
+    more = ", which only a binary classifier allows." if label is None else more
+    raise ModelError(f"`label` must be one of {listed}; got {label!r}{more}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,23 @@ def as_fitted(estimator: Any, rows: Any) -> Any:
 def same_name(name: object) -> str:
     """Return a name as libraries write it that allow only letters, digits and ``_``."""
     return re.sub(r"\W", "_", str(name))
+
+
+def named_columns(rows: Any, names: Sequence[str], who: str) -> list[pd.Series[Any]]:
+    """Return the columns that a model's inputs are called like; a ModelError names missing ones."""
+    if not isinstance(rows, pd.DataFrame):
+        raise ModelError(
+            f"{who} must get a table with the columns {', '.join(names)}; got an array. Make the "
+            "space from a DataFrame."
+        )
+    columns = {same_name(name): rows[name] for name in rows.columns}
+    missing = [name for name in names if same_name(name) not in columns]
+    if missing:
+        raise ModelError(
+            f"{who} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
+            "the columns of the data like the model's inputs."
+        )
+    return [columns[same_name(name)] for name in names]
 
 
 def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ from bayescfx.tables import Rows
 Link: TypeAlias = Literal["logit"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """The model f as a checked function of rows; made by :func:`as_model`."""
 
@@ -53,7 +53,9 @@ class Model:
         try:
             raw = self.predict(rows.copy())  # a copy, since a model may write to what it gets
         except Exception as error:
-            error.add_note(self._note(rows))
+            shown = ", ".join(self.describe(rows, i) for i in range(min(len(rows), 3)))
+            which = "row" if len(rows) == 1 else f"{len(rows)} rows:"
+            error.add_note(f"while evaluating {which} {shown}{', …' if len(rows) > 3 else ''}")
             raise
         y = _array(raw)
         if y.shape == (len(rows), 1):
@@ -68,11 +70,23 @@ class Model:
                 f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},). "
                 f"{advice}"
             )
-        if y.dtype.kind not in "biuf":
-            self._check_numbers(y, rows)
+        for i, value in enumerate(y if y.dtype.kind not in "biuf" else ()):
+            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
+            if not isinstance(value, numbers.Real | np.bool_):
+                raise ModelError(
+                    f"`model` must return numbers; got {plain(value)!r} for "
+                    f"{self.describe(rows, i)}.",
+                    parameter="model",
+                    advice="For a classifier pass bayescfx.probability(model, label).",
+                )
         scores = y.astype(np.float64)
-        if self.link == "logit":
-            self._check_probabilities(scores, rows)
+        outside = (scores < 0) | (scores > 1)
+        if self.link == "logit" and outside.any():
+            i = int(outside.argmax())
+            raise ModelError(
+                f"`model` must return probabilities, between 0 and 1; got {float(y[i])!r} for "
+                f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
+            )
         return scores
 
     def fault(self, rows: Rows, i: int, output: float) -> ModelError:
@@ -92,33 +106,6 @@ class Model:
             cells = dict(zip(names, rows[i], strict=True))
         shown = [f"{name!r}: {plain(cell)!r}" for name, cell in cells.items()]
         return "{" + ", ".join(shown[:most]) + (", …" if len(shown) > most else "") + "}"
-
-    def _note(self, rows: Rows, most: int = 3) -> str:
-        n = len(rows)
-        shown = ", ".join(self.describe(rows, i) for i in range(min(n, most)))
-        if n == 1:
-            return f"while evaluating row {shown}"
-        return f"while evaluating {n} rows: {shown}{', …' if n > most else ''}"
-
-    def _check_numbers(self, raw: NDArray[Any], rows: Rows) -> None:
-        for i, value in enumerate(raw):
-            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
-            if not isinstance(value, numbers.Real | np.bool_):
-                raise ModelError(
-                    f"`model` must return numbers; got {plain(value)!r} for "
-                    f"{self.describe(rows, i)}.",
-                    parameter="model",
-                    advice="For a classifier pass bayescfx.probability(model, label).",
-                )
-
-    def _check_probabilities(self, y: Array, rows: Rows) -> None:
-        outside = np.flatnonzero((y < 0) | (y > 1))
-        if outside.size:
-            i = int(outside[0])
-            raise ModelError(
-                f"`model` must return probabilities, between 0 and 1; got {float(y[i])!r} for "
-                f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
-            )
 
 
 def as_model(model: object, schema: Schema | None = None) -> Model:

@@ -7,10 +7,10 @@ import io
 import os
 from collections.abc import Iterable
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bayescfx import __version__
 from bayescfx.plots.draw import drawn
 from bayescfx.plots.info.changes import change_info, movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
@@ -88,7 +88,7 @@ def page(answer: Explanation | Explanations) -> str:
         + "\n".join(body)
         + '\n<footer><p class="note">This explains the model, not the world: whether the changes '
         "would have these consequences in reality is not known. Made by bayescfx "
-        f"{escape(version('bayescfx'))}.</p></footer>\n</body>\n</html>\n"
+        f"{escape(__version__)}.</p></footer>\n</body>\n</html>\n"
     )
 
 

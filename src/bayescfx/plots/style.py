@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bayescfx.errors import MissingExtraError
+from bayescfx.errors import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,13 +40,7 @@ _RC: dict[str, Any] = {
 
 def matplotlib(name: str = "matplotlib") -> Any:
     """Return matplotlib or one of its modules, or say how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(
-            "pictures need matplotlib, which is not installed. "
-            "Install it with: pip install 'bayescfx[plots]'."
-        ) from error
+    return optional(name, "pictures need", "plots")
 
 
 @contextmanager

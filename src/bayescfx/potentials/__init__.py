@@ -1,9 +1,17 @@
 """What is wanted: potentials of the output, and targets that become potentials (Section 2)."""
 
-from bayescfx.potentials.family import AEP, SEP, LevelPotential, Potential, contains
-from bayescfx.potentials.levels import Interval, Intervals
+from bayescfx.potentials.ep_family import AEP, SEP
+from bayescfx.potentials.links import Linked, Logit
 from bayescfx.potentials.plateau import Plateau
+from bayescfx.potentials.potential import (
+    Interval,
+    Intervals,
+    LevelPotential,
+    Potential,
+    contains,
+)
 from bayescfx.potentials.targets import (
+    Target,
     at_least,
     at_most,
     between,
@@ -19,8 +27,11 @@ __all__ = [
     "Interval",
     "Intervals",
     "LevelPotential",
+    "Linked",
+    "Logit",
     "Plateau",
     "Potential",
+    "Target",
     "at_least",
     "at_most",
     "between",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.errors import TargetError
-from bayescfx.potentials.levels import PEAK, Intervals, checked_epsilon
+from bayescfx.potentials.ep_family import PEAK
+from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
+from bayescfx.potentials.potential import Intervals, checked_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +76,95 @@ class Plateau:
         """Return where the potential is at least `level`."""
         if level > PEAK:
             return ()
-        if level <= 0.0:
-            return ((-math.inf, math.inf),)
-        # distance = sqrt(epsilon / (1 - epsilon)), (PEAK - level) is exact near the peak
-        return self._widened(math.sqrt((PEAK - level) / level))
+        ((low, high),) = self.superlevels(np.array([level]))
+        return ((float(low[0]), float(high[0])),)
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
         epsilon = checked_epsilon(epsilon)
-        return self._widened(math.sqrt(epsilon / (1.0 - epsilon)))
+        step = self.width * math.sqrt(epsilon / (1.0 - epsilon))
+        return ((self.low - step, self.high + step),)
+
+    def superlevels(self, levels: Array) -> Levels:
+        """Return the superlevel set of each level ``(n,)``, all below the peak."""
+        # z = sqrt(epsilon / (1 - epsilon)), and the difference is exact near the peak
+        z = np.sqrt((PEAK - levels) / np.maximum(levels, 1e-300))
+        step = np.where(levels > 0.0, self.width * z, np.inf)
+        return [(self.low - step, self.high + step)]
 
     def knots(self) -> Array:
-        """Return points between which the potential is smooth and monotone."""
+        """Return points between and beyond which the potential is smooth and monotone."""
         steps = self.width * np.concatenate(([0.0], 4.0 ** np.arange(0, 24)))
-        ends = [end for end in (self.low, self.high) if math.isfinite(end)]
-        return np.unique(np.concatenate([self.low - steps, self.high + steps, ends]))
+        knots = np.concatenate([self.low - steps, self.high + steps])
+        return np.unique(knots[np.isfinite(knots)])
 
-    def _widened(self, distance: float) -> Intervals:
-        step = self.width * distance
-        return ((self.low - step, self.high + step),)
+    def pieces(self, best: Array) -> Pieces:
+        """Return the improvement over thresholds ``(m,)``: the range, and both tails in pieces.
+
+        On a tail it is ``(Z - z)(Z + z) / ((1 + Z**2)(1 + z**2))`` peaks, ``Z`` the end of the
+        superlevel set: nothing cancels. The algebraic fall allows pieces up to z = 3, 12, 48, ...
+        """
+        best = np.maximum(best, 0.0)
+        reach = np.minimum(np.sqrt((PEAK - best) / np.maximum(best, 1e-300)), ENDLESS)
+        whole = 1.0 + reach * reach
+        cuts = 3.0 * 4.0 ** np.arange(27)
+        cuts = np.concatenate([[0.0], cuts[cuts < np.max(reach, initial=0.0)], [ENDLESS]])
+        tail = np.minimum(np.stack([cuts[:-1], cuts[1:]])[:, :, None], reach)  # (2, pieces, m)
+        pieces = [(0.0, (self.low, self.high), 0.0 * tail[:, :1])] * (self.low < self.high)
+        if math.isfinite(self.low):
+            pieces.append((-1.0, (self.low, self.low), tail[::-1]))
+        if math.isfinite(self.high):
+            pieces.append((1.0, (self.high, self.high), tail))
+        z = np.concatenate([part for _, _, part in pieces], axis=1)  # (2, k, m)
+        counts = [part.shape[1] for _, _, part in pieces]
+        sides = np.repeat([side for side, _, _ in pieces], counts)
+        anchor = np.repeat([ends for _, ends, _ in pieces], counts, axis=0).T[:, :, None]
+        inwards = sides[:, None] * np.array([1.0, -1.0])[:, None, None] / self.width
+        table = np.broadcast_arrays(z, reach, inwards, sides[:, None])
+        empty = (z[0] == z[1]) & (sides != 0.0)[:, None]
+        return Pieces(
+            np.clip(anchor, -ENDLESS * self.width, ENDLESS * self.width),
+            (self.width * sides)[:, None] * z,
+            np.where(empty, -np.inf, np.log(PEAK - best) - np.log1p(np.square(np.min(z, axis=0)))),
+            partial(_plateau_sums, np.stack([part.ravel() for part in table])),
+            int(np.sum(sides == 0.0)),
+            (z == reach) * (2.0 * PEAK * reach / whole / whole),
+            unit=self.width,
+            least=0.0,
+        )
 
     def _distance(self, y: ArrayLike) -> Array:
         """Return the signed distance to the range in widths, 0 inside."""
         y = np.asarray(y, dtype=float)
         outside = np.maximum(y - self.high, 0.0) - np.maximum(self.low - y, 0.0)
         return np.asarray(np.clip(outside, -1e100 * self.width, 1e100 * self.width) / self.width)
+
+
+def _plateau_sums(
+    table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
+) -> Array:
+    """Return the sums of an improvement; see :class:`Pieces`.
+
+    Both ``Z**2 - z**2`` and ``1 + z**2`` are parabolas in ``u``; ``g' = -2 z fall**2`` and
+    ``g'' = (6 - 8 fall) fall**2`` in peaks, with ``fall = 1 / (1 + z**2)``.
+    """
+    base, last, inwards, side = table[:, at]
+    offset, length = inwards * offset, inwards * length
+    z = base + offset
+    fall = rule.parabola @ np.stack([1.0 + z * z, 2.0 * z * length, length * length])
+    np.reciprocal(fall, out=fall)
+    density = density * fall
+    first = rule.moments @ density
+    density *= fall
+    second = rule.moments[:2] @ density
+    density *= fall
+    third = rule.moments[0] @ density
+    share = PEAK / (1.0 + last * last)
+    a, b = ((last - base) - offset) * (last + z) * share, -2.0 * z * length * share
+    found = np.empty((7, len(at)))
+    found[:3] = a * first[:3] + b * first[1:4] - length * length * share * first[2:]
+    found[3] = -2.0 * PEAK * side * (z * second[0] + length * second[1])
+    found[4] = np.abs(found[3])
+    found[5] = PEAK * (6.0 * second[0] - 8.0 * third)
+    found[6] = 3.0 * PEAK * second[0]
+    return found

@@ -1,26 +1,327 @@
 """Targets: what is asked, in the user's words.
 
-Each function returns a wish (:mod:`bayescfx.potentials.wishes`) that becomes a potential once
-f(query) is known.
+A target says how the output should change; once f(query) is known it turns into a potential
+(:meth:`Target.potential`), and the tolerance into the outputs that count as reached
+(:meth:`Target.acceptance`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.errors import TargetError, suggest
-from bayescfx.potentials.checking import check_potential
-from bayescfx.potentials.family import AEP, SEP, Plateau, Potential
-from bayescfx.potentials.wishes import Range, Reach, Shaped, Shift, Target, finite_number
+from bayescfx.potentials.ep_family import AEP, SEP
+from bayescfx.potentials.plateau import Plateau
+from bayescfx.potentials.potential import Intervals, LevelPotential, Potential, check_potential
+from bayescfx.potentials.sampled import Sampled
 
-_DOUBLINGS = 12  # of the range of outputs in which the peak of a user's potential is looked for
-_NODES = 513
-_RISE = 1e-6  # a rise towards the end of that range that counts, as a share of all variation
+FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
+
+
+# how each kind of target is said, if need be by what was given
+_WORDS = {
+    "reach": "{}",
+    "between": "between {} and {}",
+    "at_least": "at least {}",
+    "at_most": "at most {}",
+    "increase": "+{}",
+    "decrease": "-{}",
+    "change": "±{}",
+    "at_least by": "at least {} more",
+    "at_least percent": "at least {} more",
+    "at_most by": "at least {} less",
+    "at_most percent": "at least {} less",
+}
+
+
+class Target:
+    """What is wanted of the output: a potential and a target set, once f(query) is known."""
+
+    __slots__ = ()
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the potential of this target for a query with the given output."""
+        raise NotImplementedError
+
+    def wanted(self, output: float) -> Intervals:
+        """Return the outputs asked for, as intervals (a single value has equal ends)."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as plain JSON types: its kind, then its numbers."""
+        raise NotImplementedError
+
+    @property
+    def exact(self) -> bool:
+        """Whether the wanted outputs are accepted as they are, because they are a range."""
+        return False
+
+    def acceptance(self, output: float, tolerance: float) -> Intervals:
+        """Return the outputs that count as reached: within `tolerance` of the wanted change."""
+        share, output = _checked_tolerance(tolerance), _number("output", "target", output)
+        if self.exact:
+            return self.wanted(output)
+        slacks = [(value, share * abs(value - output)) for value, _ in self.wanted(output)]
+        return tuple((value - slack, value + slack) for value, slack in slacks)
+
+    def epsilon(self, tolerance: float) -> float:
+        """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
+        epsilon = tolerance_epsilon(tolerance)
+        return 0.0 if self.exact else epsilon
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        (_, kind), *given = self.to_dict().items()
+        words = _WORDS.get(f"{kind} {given[0][0]}", _WORDS[kind])
+        return words.format(*(f"{x:.6g}" + " %" * (name == "percent") for name, x in given))
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
+def tolerance_epsilon(tolerance: float) -> float:
+    """Return the epsilon in [0, 1) whose EP target set stays within a relative miss.
+
+    Near its peak the potential is ``(1 - 2 d**2) / e`` for a relative miss ``d`` of the wanted
+    change, so 1 % on the potential is 7 % on the output. The EP family falls more slowly above
+    its peak than below, hence the epsilon of ``z = 1 + d``.
+    """
+    d = _checked_tolerance(tolerance)
+    return -math.expm1(2.0 * math.log1p(d) - d * (2.0 + d))
+
+
+def _checked_tolerance(tolerance: float) -> float:
+    if not 0.0 <= tolerance < 1.0:
+        raise TargetError(
+            f"`tolerance` must be at least 0 and less than 1; got {tolerance!r}. "
+            "It is the share of the wanted change that may be missed."
+        )
+    return float(tolerance)
+
+
+def _number(name: str, owner: str, value: object, *, infinite: bool = False) -> float:
+    """Return a finite float, or explain."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TargetError(f"{owner}: `{name}` must be a number; got {value!r}.")
+    number = float(value)
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        raise TargetError(f"{owner}: `{name}` must be a finite number; got {value!r}.")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Reach(Target):
+    """Reach one value; made by :func:`reach`."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _number("value", "reach", self.value))
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the AEP with its peak at the value."""
+        output = _number("output", "target", output)
+        if self.value == output:
+            raise TargetError(
+                f"reach({self.value:.6g}) asks for no change: f(query) is already {output:.6g}. "
+                "Choose another value."
+            )
+        return AEP(output, abs(self.value - output), 1 if self.value > output else -1)
+
+    def wanted(self, output: float) -> Intervals:
+        """Return the value as an interval."""
+        return ((self.value, self.value),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as plain JSON types."""
+        return {"kind": "reach", "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Target):
+    """Get into a range; made by :func:`between`, :func:`at_least`, :func:`at_most`."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            number = _number(name, "between", getattr(self, name), infinite=True)
+            object.__setattr__(self, name, number)
+        if self.low > self.high:
+            raise TargetError(
+                f"between: `low` must not exceed `high`; got {self.low:g} and {self.high:g}. "
+                "Swap them."
+            )
+        if math.isinf(self.low) and math.isinf(self.high):
+            raise TargetError("between: `low` or `high` must be finite; got both infinite.")
+
+    @property
+    def exact(self) -> bool:
+        """True: a range asked for is a range."""
+        return True
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the plateau over the range; a third of the way to it sets the width."""
+        output = _number("output", "target", output)
+        gap = max(self.low - output, output - self.high)
+        if gap <= 0.0:
+            kind, *numbers = self.to_dict().values()
+            raise TargetError(
+                f"{kind}({', '.join(f'{x:.6g}' for x in numbers)}) asks for no change: f(query) "
+                f"is {output:.6g}, which meets it already. Choose a range without it."
+            )
+        # at the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2)
+        return Plateau(self.low, self.high, gap / 3.0)
+
+    def wanted(self, output: float) -> Intervals:
+        """Return the range."""
+        return ((self.low, self.high),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as plain JSON types."""
+        if math.isinf(self.high):
+            return {"kind": "at_least", "value": self.low}
+        if math.isinf(self.low):
+            return {"kind": "at_most", "value": self.high}
+        return {"kind": "between", "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(Target):
+    """Move the output by an amount, or by at least that much; made by the functions of its kinds.
+
+    One of `by` and `percent` (of ``|f(query)|``) is given.
+    """
+
+    kind: Literal["increase", "decrease", "change", "at_least", "at_most"]
+    by: float | None = None
+    percent: float | None = None
+
+    def __post_init__(self) -> None:
+        other = {"increase": "decrease", "at_least": "at_most", "change": ""}
+        other |= {"decrease": "increase", "at_most": "at_least"}
+        if self.kind not in other:
+            names = ", ".join(map(repr, other))
+            raise TargetError(f"`kind` must be one of {names}; got {self.kind!r}.")
+        if (self.by is None) == (self.percent is None):
+            got = "neither" if self.by is None else "both"
+            raise TargetError(
+                f"{self.kind}: give either `by` or `percent`; got {got}. "
+                f"For example {self.kind}(percent=20)."
+            )
+        name = "by" if self.percent is None else "percent"
+        amount = _number(name, self.kind, getattr(self, name))
+        if amount <= 0.0:
+            way = other[self.kind] if amount < 0.0 else ""
+            advice = f" For the other direction use {way}." if way else ""
+            raise TargetError(f"{self.kind}: `{name}` must be positive; got {amount:g}.{advice}")
+        object.__setattr__(self, name, amount)
+
+    @property
+    def exact(self) -> bool:
+        """Whether a range is asked for."""
+        return self.kind in ("at_least", "at_most")
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the AEP of the direction, the SEP for either, or the plateau of a range."""
+        wanted, width = self.wanted(output), self._amount(output)
+        if self.exact:
+            return Range(*wanted[0]).potential(output)
+        if self.kind == "change":
+            return SEP(output, width)
+        return AEP(output, width, 1 if self.kind == "increase" else -1)
+
+    def wanted(self, output: float) -> Intervals:
+        """Return the wanted value, both of them, or all beyond it, as intervals."""
+        width = self._amount(output)
+        less, more = output - width, output + width
+        return {
+            "increase": ((more, more),),
+            "decrease": ((less, less),),
+            "change": ((less, less), (more, more)),
+            "at_least": ((more, math.inf),),
+            "at_most": ((-math.inf, less),),
+        }[self.kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as plain JSON types."""
+        name, amount = ("by", self.by) if self.percent is None else ("percent", self.percent)
+        return {"kind": self.kind, name: amount}
+
+    def _amount(self, output: float) -> float:
+        """Return the wanted change in output units."""
+        output = _number("output", "target", output)
+        if self.percent is None:
+            return cast(float, self.by)
+        if output == 0.0:
+            raise TargetError(
+                f"{self.kind}(percent={self.percent:.6g}) needs f(query) different from 0; "
+                f"got 0.0. Use {self.kind}(by=...)."
+            )
+        return abs(output) * self.percent / 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped(Target):
+    """A potential given by the user instead of words; made by :func:`as_target`."""
+
+    shape: Potential
+    low: float = -math.inf  # where it is examined if it has no superlevel sets
+    high: float = math.inf
+
+    @property
+    def exact(self) -> bool:
+        """Whether the potential is that of a range."""
+        return isinstance(self.shape, Plateau)
+
+    def potential(self, output: float) -> LevelPotential:
+        """Return the potential, sampled between the outputs seen if it has no superlevel sets."""
+        if isinstance(self.shape, LevelPotential):
+            known: LevelPotential = self.shape
+        elif math.isfinite(self.low) and math.isfinite(self.high):
+            known = Sampled(self.shape, self.low, self.high)
+        else:
+            raise TargetError(
+                f"{type(self.shape).__name__} has no `superlevel`, so outputs to examine it on "
+                "are needed. Pass them: as_target(potential, outputs=...)."
+            )
+        if float(known.value(_number("output", "target", output))) >= known.peak:
+            raise TargetError(
+                f"{self.describe()} asks for no change: it is already at its peak at "
+                f"f(query) = {output:.6g}. Choose another potential."
+            )
+        return known
+
+    def wanted(self, output: float) -> Intervals:
+        """Return where the potential is at its peak."""
+        return self.potential(output).target_set(0.0)
+
+    def acceptance(self, output: float, tolerance: float) -> Intervals:
+        """Return the target set at the epsilon that the tolerance stands for."""
+        return self.potential(output).target_set(self.epsilon(tolerance))
+
+    def describe(self) -> str:
+        """Return the target in words."""
+        return f"the potential {self.shape!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the target as plain JSON types, for our own potentials."""
+        family = type(self.shape).__name__
+        if type(self.shape) is not FAMILIES.get(family):
+            raise TargetError(
+                f"a potential of type {family} can't be written as JSON. "
+                "Use AEP, SEP, or a target in words."
+            )
+        numbers = asdict(cast(Any, self.shape))  # JSON has no infinity
+        plain = {key: None if math.isinf(x) else x for key, x in numbers.items()}
+        return {"kind": "potential", "family": family, **plain}
 
 
 def reach(value: float) -> Reach:
@@ -49,10 +350,8 @@ def increase(*, by: float | None = None, percent: float | None = None) -> Shift:
 
     Parameters
     ----------
-    by : float, optional
-        The increase in output units.
-    percent : float, optional
-        The increase in percent of ``|f(query)|``.
+    by, percent : float, optional
+        How much larger, in output units or in percent of ``|f(query)|``; one of the two.
 
     Returns
     -------
@@ -72,10 +371,8 @@ def decrease(*, by: float | None = None, percent: float | None = None) -> Shift:
 
     Parameters
     ----------
-    by : float, optional
-        The decrease in output units.
-    percent : float, optional
-        The decrease in percent of ``|f(query)|``.
+    by, percent : float, optional
+        How much smaller, in output units or in percent of ``|f(query)|``; one of the two.
 
     Returns
     -------
@@ -95,10 +392,8 @@ def change(*, by: float | None = None, percent: float | None = None) -> Shift:
 
     Parameters
     ----------
-    by : float, optional
-        The change in output units.
-    percent : float, optional
-        The change in percent of ``|f(query)|``.
+    by, percent : float, optional
+        How much it differs, in output units or in percent of ``|f(query)|``; one of the two.
 
     Returns
     -------
@@ -131,87 +426,90 @@ def between(low: float, high: float) -> Range:
     >>> between(100, 150).acceptance(200.0, tolerance=0.05)
     ((100.0, 150.0),)
     """
-    return Range(finite_number("low", "between", low), finite_number("high", "between", high))
+    return Range(_number("low", "between", low), _number("high", "between", high))
 
 
-def at_least(value: float) -> Range:
-    """Ask for an output not below a value.
+def at_least(
+    value: float | None = None, *, by: float | None = None, percent: float | None = None
+) -> Range | Shift:
+    """Ask for an output not below a value, or at least so far above f(query).
 
     Parameters
     ----------
-    value : float
+    value : float, optional
         The smallest output that will do.
+    by, percent : float, optional
+        Instead: the least increase, in output units or in percent of ``|f(query)|``.
 
     Returns
     -------
-    Range
+    Range or Shift
         The target.
 
     Examples
     --------
-    >>> str(at_least(150))
-    'at least 150'
+    >>> str(at_least(150)), at_least(percent=20).wanted(150.0)
+    ('at least 150', ((180.0, inf),))
     """
-    return Range(finite_number("value", "at_least", value), math.inf)
+    end = _only_end("at_least", value, by, percent)
+    return Shift("at_least", by, percent) if end is None else Range(end, math.inf)
 
 
-def at_most(value: float) -> Range:
-    """Ask for an output not above a value.
+def at_most(
+    value: float | None = None, *, by: float | None = None, percent: float | None = None
+) -> Range | Shift:
+    """Ask for an output not above a value, or at least so far below f(query).
 
     Parameters
     ----------
-    value : float
+    value : float, optional
         The largest output that will do.
+    by, percent : float, optional
+        Instead: the least decrease, in output units or in percent of ``|f(query)|``.
 
     Returns
     -------
-    Range
+    Range or Shift
         The target.
 
     Examples
     --------
-    >>> at_most(0.5).potential(0.8).superlevel(at_most(0.5).potential(0.8).peak)
-    ((-inf, 0.5),)
+    >>> str(at_most(by=20)), at_most(by=20).wanted(150.0)
+    ('at least 20 less', ((-inf, 130.0),))
     """
-    return Range(-math.inf, finite_number("value", "at_most", value))
+    end = _only_end("at_most", value, by, percent)
+    return Shift("at_most", by, percent) if end is None else Range(-math.inf, end)
+
+
+def _only_end(
+    kind: str, value: float | None, by: float | None, percent: float | None
+) -> float | None:
+    """Return the end of a one-sided range, or None if it is relative to f(query)."""
+    numbers = {"value": value, "by": by, "percent": percent}
+    given = [f"`{name}`" for name, number in numbers.items() if number is not None]
+    if len(given) != 1:
+        raise TargetError(
+            f"{kind}: give one of `value`, `by` and `percent`; got {' and '.join(given) or 'none'}."
+        )
+    return None if value is None else _number("value", kind, value)
 
 
 def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
-    """Return what the user gave as a target.
+    """Return what the user gave as a target: a target, a number to reach, or a potential.
 
-    Parameters
-    ----------
-    obj : object
-        A target, a number (meaning :func:`reach`), or a potential: any object with `value(y)`
-        and `slope(y)`.
-    outputs : array_like, optional
-        Outputs of the model seen so far. A potential that is not ours is checked on them, and
-        examined between them if it has no `superlevel`.
-
-    Returns
-    -------
-    Target
-        The target.
-
-    Examples
-    --------
-    >>> as_target(150)
-    Reach(value=150.0)
+    A potential that is not ours is checked on the `outputs` seen so far, and examined between
+    them if it has no `superlevel`.
     """
-    if isinstance(obj, Reach | Shift | Range | Shaped):
-        return obj
     if isinstance(obj, int | float | np.number) and not isinstance(obj, bool | np.bool_):
         return Reach(float(obj))
-    if isinstance(obj, Target) and not isinstance(obj, type):
+    if isinstance(obj, Target):
         return obj
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
             "`target` must be a number, a target such as cfx.reach(150), or a potential with "
             f"`value` and `slope`; got {obj!r}."
         )
-    if isinstance(obj, AEP | SEP | Plateau):
-        return Shaped(obj)
-    if outputs is None:
+    if outputs is None or type(obj) in FAMILIES.values():
         return Shaped(obj)
     seen = np.asarray(outputs, dtype=float)
     check_potential(obj, seen)
@@ -223,12 +521,13 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
 def _window(potential: Potential, low: float, high: float) -> tuple[float, float]:
     """Widen a range of outputs until a potential's peak lies inside, if it has one."""
     ends = low, high
-    for _ in range(_DOUBLINGS):
-        value = np.asarray(potential.value(np.linspace(*ends, _NODES)), dtype=float)
+    for _ in range(12):
+        value = np.asarray(potential.value(np.linspace(*ends, 513)), dtype=float)
         if not np.all(np.isfinite(value)):
             break
-        top, slack = float(np.max(value[1:-1])), _RISE * float(np.ptp(value))
-        rising = value[0] > top + slack, value[-1] > top + slack
+        # a rise towards an end counts from a millionth of all variation on
+        top = float(np.max(value[1:-1])) + 1e-6 * float(np.ptp(value))
+        rising = value[0] > top, value[-1] > top
         if not any(rising):
             return ends
         span = ends[1] - ends[0]
@@ -237,35 +536,14 @@ def _window(potential: Potential, low: float, high: float) -> tuple[float, float
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:
-    """Return the target that :meth:`Target.to_dict` wrote.
-
-    Parameters
-    ----------
-    data : mapping
-        Plain JSON types.
-
-    Returns
-    -------
-    Target
-        An equal target.
-
-    Examples
-    --------
-    >>> target_from_dict(decrease(percent=20).to_dict()) == decrease(percent=20)
-    True
-    """
+    """Return the target that :meth:`Target.to_dict` wrote."""
+    makers: dict[str, Callable[..., Target]] = {
+        function.__name__: function
+        for function in (reach, increase, decrease, change, between, at_least, at_most)
+    }
+    makers["potential"] = _shaped
     rest = dict(data)
     kind = rest.pop("kind", None)
-    makers: dict[str, Callable[..., Target]] = {
-        "reach": reach,
-        "increase": increase,
-        "decrease": decrease,
-        "change": change,
-        "between": between,
-        "at_least": at_least,
-        "at_most": at_most,
-        "potential": _shaped,
-    }
     if not isinstance(kind, str) or kind not in makers:
         raise TargetError(
             f"`kind` must be one of {', '.join(makers)}; got {kind!r}.{suggest(kind, makers)}"
@@ -278,11 +556,7 @@ def target_from_dict(data: Mapping[str, Any]) -> Target:
 
 def _shaped(family: str, **numbers: Any) -> Shaped:
     """Return one of our potentials as a target again."""
-    if family == "Plateau":
-        ends = {"low": -math.inf, "high": math.inf}
-        numbers = {k: ends.get(k) if v is None else v for k, v in numbers.items()}
-        return Shaped(Plateau(**numbers))
-    families = {"AEP": AEP, "SEP": SEP}
-    if family not in families:
-        raise TargetError(f"`family` must be one of AEP, SEP, Plateau; got {family!r}.")
-    return Shaped(families[family](**numbers))
+    if family not in FAMILIES:
+        raise TargetError(f"`family` must be one of {', '.join(FAMILIES)}; got {family!r}.")
+    ends = {"low": -math.inf, "high": math.inf}
+    return Shaped(FAMILIES[family](**{k: ends[k] if x is None else x for k, x in numbers.items()}))

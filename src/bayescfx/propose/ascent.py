@@ -23,7 +23,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.propose.halfspaces import Halfspaces
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box:
     """Where the `m` rows of an ascent may go, in `c` coordinates each."""
 
@@ -45,15 +45,11 @@ def ascend(
     iterations: int = 50,
     tolerance: float = 1e-6,
 ) -> tuple[Array, Array, Array]:
-    """Climb from every row of `X` ``(m, d)``, inside box and rules, at once.
+    """Climb from every row of `X` ``(m, d)`` at once; return points, values and inverse Hessians.
 
-    `evaluate` maps points ``(n, d)`` to values ``(n,)`` and gradients ``(n, d)``; ``-inf`` marks
-    a point that can't be used. `H` ``(m, c, c)`` are inverse Hessians of the negated function from
-    an earlier ascent, in units of the ranges; zeros mean unknown. A row stops once the increase
-    that its direction promises is below `tolerance`; there are at most `iterations` calls.
-
-    Returns the points, their values (never lower than at the starts, up to the rounding of slopes
-    taken beside kinks) and the inverse Hessians at the end, zeros where none was learnt.
+    `evaluate` maps points ``(n, d)`` to values ``(n,)`` and gradients ``(n, d)``. `H` ``(m, c, c)``
+    are inverse Hessians of the negated function from an earlier ascent, in units of the ranges;
+    zeros mean unknown. A row stops once its direction promises less than `tolerance`.
     """
     climb = _Climb(X, box, H)
     rows, x = np.arange(len(X)), climb.x
@@ -87,7 +83,7 @@ class _Climb:
         if H is not None:
             self.first = np.asarray(~H.any(axis=(1, 2)))
             self.H[~self.first] = H[~self.first]
-        self.rules = Halfspaces.of(box.A, box.b, box.columns, box.span, X) if len(box.A) else None
+        self.rules = Halfspaces(box.A, box.b, box.columns, box.span, X) if len(box.A) else None
         self.alive = np.ones(m, dtype=bool)
         self.fresh = np.ones(m, dtype=bool)  # wants a new direction
         self.quiet = np.zeros(m, dtype=int)  # directions in turn that promised nothing

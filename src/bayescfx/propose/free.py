@@ -13,9 +13,9 @@ LISTED = 32  # an ordered grid with more values is searched by doubling steps, n
 JUMPS = 5  # places tried along a continuous coordinate or a long grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FreeFeatures:
-    """The free features of a region, by the way they are searched."""
+    """Positions of the free features, by the way they are searched."""
 
     region: Region
     smooth: Indices  # continuous features, which have a gradient
@@ -31,12 +31,10 @@ class FreeFeatures:
         width = region.high - region.low
         free = region.free[width[region.free] > 0]
         continuous = (region.step[free] == 0) & ~region.categorical[free]
-        long = np.zeros(len(free), dtype=bool)
+        long = ~(continuous | region.categorical[free] | region.cyclic[free])
         for at in np.flatnonzero(~continuous).tolist():
-            j = free[at]
-            values = region.choices[j]
-            unordered = region.categorical[j] or region.cyclic[j]
-            long[at] = values is None or (len(values) > LISTED and not unordered)
+            values = region.choices[free[at]]
+            long[at] = values is None or (long[at] and len(values) > LISTED)
         return cls(
             region=region,
             smooth=free[continuous],

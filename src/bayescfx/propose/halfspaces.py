@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 
 
-@dataclass(frozen=True)
 class Halfspaces:
-    """Linear rules in units of the ranges, each with a normal of length 1."""
+    """Linear rules ``A x <= b``, for rows `X` ``(m, d)`` that move in their own `columns`.
 
-    A: Array  # (m, r, c) over the columns that each row may move
-    whole: Array  # (m, r, d) over all coordinates, in their own units
-    b: Array  # (m, r)
+    In units of the ranges, `span` ``(m, c)``, each with a normal of length 1.
+    """
 
-    @classmethod
-    def of(cls, A: Array, b: Array, columns: Indices, span: Array, X: Array) -> Halfspaces:
-        """Scale the rules ``A x <= b`` for rows `X` that move in their own `columns`."""
+    def __init__(self, A: Array, b: Array, columns: Indices, span: Array, X: Array) -> None:
         moving = A.T[columns].transpose(0, 2, 1) * span[:, None, :]
         norm = np.sqrt((moving * moving).sum(axis=2))
         norm = np.where(norm > 0, norm, 1.0)
-        whole = A[None] / norm[:, :, None]
+        self.A = moving / norm[:, :, None]  # (m, r, c) over the columns that each row may move
+        self.whole = A / norm[:, :, None]  # (m, r, d) over all coordinates, in their own units
         # A hair inside the rules, so that rounding errors never add up to a violation.
-        inner = np.maximum(b / norm - 1e-9, _products(whole, X))
-        return cls(moving / norm[:, :, None], whole, inner)
+        self.b = np.maximum(b / norm - 1e-9, _products(self.whole, X))  # (m, r)
 
     def slack(self, rows: Indices, X: Array) -> Array:
         """Return the room ``(n, r)`` that each rule leaves to each row."""

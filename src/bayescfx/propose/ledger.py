@@ -54,7 +54,7 @@ class Ledger:
 
     def allowed(self, X: Array) -> Mask:
         """Return which of the snapped rows ``(n, d)`` lie in the region."""
-        if self.region.ruled:
+        if self.region.rules:
             return self.region.contains(X)
         bound = self.region.max_changes
         if bound is None or bound >= len(self.region.free):
@@ -79,13 +79,12 @@ class Ledger:
             self.deadline.check()
             value[start : start + 4096] = self.acquisition.value(X[start : start + 4096])
         value = np.where(np.isnan(value), -np.inf, value)
-        new: Mask = np.ones(len(X), dtype=bool)
+        new = np.ones(len(X), dtype=bool)
         if self.avoided:
-            keys = row_keys(X[:, self.region.free])
-            new = np.array([key not in self.avoided for key in keys], dtype=bool)
+            new = ~np.array(list(map(self.avoided.__contains__, row_keys(X[:, self.region.free]))))
         if new.any():
-            self._rows.append(X if new.all() else X[new])
-            self.values.append(value if new.all() else value[new])
+            self._rows.append(X[new])
+            self.values.append(value[new])
         return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:

@@ -116,8 +116,7 @@ def _whole_lists(free: FreeFeatures, x: Array) -> Array:
 def _joint(region: Region, X: Array, rng: np.random.Generator) -> Array:
     """Move features that belong together: all back, or all to one side of the query."""
     out = []
-    for block in region.blocks:
-        at = list(block)
+    for at in region.blocks:
         back = X.copy()
         back[:, at] = region.query[at]
         out.append(back)

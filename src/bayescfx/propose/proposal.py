@@ -20,10 +20,12 @@ from bayescfx.propose.refine import Effort, different, refine
 from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
 
+__all__ = ["Acquisition", "Effort", "Proposal", "propose"]
+
 EXACT = 8192  # regions with at most this many points are enumerated
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Proposal:
     """Points worth evaluating."""
 
@@ -48,39 +50,38 @@ def propose(
     The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
     value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
-    a good point; a *glance* tells the best rows of many, few of which have climbed a little. The
-    same state of `rng` gives the same points. Raises `OutOfTime` when the deadline has passed.
+    a good point; a *glance* tells the best rows of many, different or not, few of which have
+    climbed a little. Raises `OutOfTime` when the deadline has passed.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
     ledger = Ledger(acquisition, region, avoid, deadline)
-    everything = region.enumerate(EXACT)
+    # A few hundred rows are listed faster than they are searched, more only more surely.
+    everything = region.enumerate(EXACT if effort != "glance" else 1024)
     if everything is not None:
         ledger.value(everything, allowed=True)
-        return _chosen(ledger, k)
-    given = np.empty((0, len(region.query))) if starts is None else starts
-    screen(ledger, np.concatenate([given, region.query[None]]), rng, effort)
+        return _chosen(ledger, k, effort)
+    given = region.query[None] if starts is None else np.vstack([starts, region.query])
+    screen(ledger, given, rng, effort)
     if not ledger.values:  # nothing new: every point if they can be listed, else many
         everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
         more = sampled(region, 4096, rng) if everything is None else everything
         ledger.value(more, allowed=True)
-    if effort == "glance":
-        refine(ledger, 4, rng, effort)
-        return _chosen(ledger, k, 4 * k, (0.1,))
-    refine(ledger, k, rng, effort)
-    return _chosen(ledger, k)
+    refine(ledger, 4 if effort == "glance" else k, rng, effort)
+    return _chosen(ledger, k, effort)
 
 
-def _chosen(
-    ledger: Ledger, k: int, most: int = 0, distances: tuple[float, ...] = (0.2, 0.05, 0.01, 0.0)
-) -> Proposal:
-    """Choose `k` of the best rows tried: first those that lie far apart, then closer ones."""
-    X, value = ledger.tried(most or (512 + 16 * k if k > 1 else 1))
+def _chosen(ledger: Ledger, k: int, effort: Effort) -> Proposal:
+    """Choose the best `k` rows tried: unless at a glance, those that lie apart come first."""
+    alone = k == 1 or effort == "glance"
+    X, value = ledger.tried(k if alone else 512 + 16 * k)
+    if alone or not len(X):
+        return Proposal(X, value, exhausted=not len(X))
     chosen = np.empty(0, dtype=np.intp)
-    for apart in distances:  # in units of the ranges
+    for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
         more = different(ledger.free, X, value, k, apart)
         chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
         if len(chosen) == k:
             break
-    chosen = chosen[np.argsort(-value[chosen], kind="stable")]
-    return Proposal(X[chosen], value[chosen], exhausted=not len(X))
+    order = np.argsort(-value[chosen], kind="stable")
+    return Proposal(X[chosen[order]], value[chosen[order]])

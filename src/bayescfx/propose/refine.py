@@ -19,7 +19,7 @@ PLANS = {
     "thorough": ((24, 5), (8, 8)),
     "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
     "brief": ((12, 4), (4, 8)),  # a good point soon
-    "glance": ((4, 3),),  # a first impression
+    "glance": ((6, 3),),  # a first impression
     "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
 }
 WIDE = 40  # with more continuous features than this, fewer rows climb
@@ -90,14 +90,16 @@ def different(free: FreeFeatures, X: Array, value: Array, n: int, apart: float =
     order = np.argsort(-value, kind="stable")
     levels = free.region.categorical[free.all]
     unit = X[order][:, free.all] / np.where(levels, 1.0, free.span[free.all])
-    left = np.arange(len(order))
     kept: list[int] = []
-    while len(kept) < n and len(left):
-        kept.append(int(left[0]))
-        gap = np.abs(unit[left] - unit[left[0]])
-        gap = np.where(levels, gap > 0, gap)
-        left = left[1:][np.sqrt((gap * gap).sum(axis=1))[1:] >= apart]
-    return order[np.array(kept, dtype=np.intp)]
+    while len(kept) < n and len(order):
+        kept.append(order[0])
+        gap = unit - unit[0]
+        if levels.any():
+            gap[:, levels] = gap[:, levels] != 0
+        left = np.sqrt((gap * gap).sum(axis=1)) >= apart
+        left[0] = False
+        order, unit = order[left], unit[left]
+    return np.array(kept, dtype=np.intp)
 
 
 def _columns(free: FreeFeatures, X: Array) -> Indices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from math import comb
 
@@ -18,11 +19,7 @@ from bayescfx.space.sampling import sample
 
 
 def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effort) -> None:
-    """Score a few hundred candidates spread over the region; the ledger remembers them.
-
-    `starts` ``(n, d)`` are promising rows, best first; they and changes of them are candidates
-    too.
-    """
+    """Score a few hundred candidates, the `starts` ``(n, d)`` and changes of them among them."""
     free, region = ledger.free, ledger.region
     bound, count = region.max_changes, len(free.all)
     size = 512 if free.sloped.size else 1280  # more where no gradient helps afterwards
@@ -35,16 +32,15 @@ def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effo
         if effort != "glance":
             _beam(ledger, bound, rng)
         sizes = rng.integers(1, bound + 1, size=size // 2)
+    third = 0  # so many are changes of the starts, the others of the query
     if masks is None:
         masks = rng.random((len(sizes), count)).argsort(axis=1) < sizes[:, None]
-        origin = np.tile(region.query, (len(masks), 1))
         third = len(masks) // 3
-        origin[:third] = starts[np.arange(third) % min(len(starts), 8)]
     else:
         masks = np.repeat(masks, max(3, -(-2 * size // len(masks))), axis=0)
-        origin = np.tile(region.query, (len(masks), 1))
-    pool = _changed(free, origin, masks, rng)
-    pool = region.snap(np.concatenate([starts, pool]))
+    origin = np.tile(region.query, (len(masks), 1))
+    origin[:third] = starts[np.arange(third) % min(len(starts), 8)]
+    pool = region.snap(np.concatenate([starts, _changed(free, origin, masks, rng)]))
     allowed = ledger.allowed(pool)
     if allowed.mean() < 0.5:
         pool = np.concatenate([pool[allowed], sampled(region, size // 2, rng)])
@@ -60,6 +56,7 @@ def sampled(region: Region, n: int, rng: np.random.Generator) -> Array:
         return np.empty((0, len(region.query)))
 
 
+@cache
 def _every_support(free: int, bound: int) -> Mask | None:
     """All sets of 1 to `bound` of `free` features as masks ``(s, free)``; ``None`` if too many."""
     count = sum(comb(free, size) for size in range(1, bound + 1))
@@ -89,8 +86,14 @@ def _beam(ledger: Ledger, bound: int, rng: np.random.Generator, width: int = 12)
         grown = carried[rows[index]]
         grown[np.arange(len(index)), features[index]] = codes[index]
         grown = region.snap(grown)
-        value = ledger.value(grown)
-        value = np.where(np.isfinite(value), value, _outside(ledger, grown, value))
+        value = ledger.value(grown).copy()
+        outside = ~np.isfinite(value)
+        if outside.any():  # below all others, but a larger set may keep the rule they break
+            inner = ledger.acquisition.value(grown[outside])
+            inner = np.where(np.isnan(inner), -np.inf, inner)
+            if np.isfinite(inner.max()):
+                floor = value[~outside].min(initial=0.0) - 1.0
+                value[outside] = floor + (inner - inner.max())
         changed = region.changes(grown)
         kept: dict[bytes, int] = {}  # the best row of each of the best sets
         for at in np.argsort(-value, kind="stable").tolist():
@@ -98,19 +101,6 @@ def _beam(ledger: Ledger, bound: int, rng: np.random.Generator, width: int = 12)
             if len(kept) == width:
                 break
         carried = grown[list(kept.values())]
-
-
-def _outside(ledger: Ledger, X: Array, value: Array) -> Array:
-    """Rank rows that break a rule below all others: a larger set may keep the rule."""
-    floor = value[np.isfinite(value)].min(initial=0.0)
-    missing = ~np.isfinite(value)
-    guess = np.full(len(value), -np.inf)
-    if missing.any():
-        inner = ledger.acquisition.value(X[missing])
-        inner = np.where(np.isnan(inner), -np.inf, inner)
-        if np.isfinite(inner.max()):
-            guess[missing] = floor - 1.0 + np.minimum(inner - inner.max(), 0.0)
-    return np.where(np.isnan(guess), -np.inf, guess)
 
 
 def _changed(free: FreeFeatures, origin: Array, masks: Mask, rng: np.random.Generator) -> Array:

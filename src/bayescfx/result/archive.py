@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayescfx import __version__
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
-from bayescfx.potentials.wishes import Target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
 from bayescfx.tables import Layout, Row, cells_of, row_of
@@ -42,9 +42,7 @@ class Told:
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
     """Return `content` as a JSON text that says what it is."""
-    from importlib.metadata import version  # slow to load, and needed here only
-
-    head = {"format": FORMAT, "kind": kind, "version": version("bayescfx")}
+    head = {"format": FORMAT, "kind": kind, "version": __version__}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 

@@ -16,8 +16,8 @@ from bayescfx.errors import SettingsError, SpaceError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.model.model import as_model
-from bayescfx.potentials.levels import Intervals
-from bayescfx.potentials.wishes import Shift, Target
+from bayescfx.potentials import Intervals, Target
+from bayescfx.potentials.targets import Shift
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.archive import Told
 from bayescfx.result.counterfactual import Counterfactual

@@ -13,8 +13,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import QueryError
 from bayescfx.model.model import Model
-from bayescfx.potentials.family import contains
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals, contains
 from bayescfx.space.region import Region
 from bayescfx.tables import Rows, join
 

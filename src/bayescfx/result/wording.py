@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.features.datetimes import times
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation

@@ -15,10 +15,10 @@ import scipy
 
 from bayescfx.arrays import Array
 from bayescfx.errors import SettingsError
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
-from bayescfx.space.repair import ordered, repair
+from bayescfx.search.starting import fresh_rows
+from bayescfx.space.repair import repair
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class LBFGSB:
     def _climb(self, question: Question, start: Array) -> None:
         """Evaluate a start ``(d,)``, and maximise the potential over its ordered features."""
         region = question.region
-        line = np.flatnonzero(ordered(region) & (region.low < region.high))
+        line = np.flatnonzero(region.sliding & (region.low < region.high))
         low, span = region.low[line], (region.high - region.low)[line]
         origin = (start[line] - low) / span
 

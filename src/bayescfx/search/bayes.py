@@ -20,7 +20,6 @@ from bayescfx.arrays import Array, not_among
 from bayescfx.errors import SettingsError
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import starting
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Question, Rounds, clear_changes
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
@@ -101,7 +100,7 @@ class BayesCFX:
         return "nothing nearer expected"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Run:
     """The state of one search: what is believed, and how its steps fare."""
 
@@ -121,7 +120,7 @@ class _Run:
         if n > known and len(first := starting.first_rows(question, n - known)):
             yield first
         if not len(question.y):  # only faults so far, and the query breaks a rule
-            rows = fresh_rows(question)
+            rows = starting.fresh_rows(question)
             while not len(question.y) and (batch := list(islice(rows, self.settings.batch))):
                 yield np.array(batch)
         return len(question.y) > 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 from bayescfx.propose.proposal import propose
 from bayescfx.search.objectives import nearness
 from bayescfx.search.question import Question, misses

@@ -17,10 +17,10 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError
 from bayescfx.search.baselines import check_positive, check_whole
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
 from bayescfx.search.slopes import Slopes
+from bayescfx.search.starting import fresh_rows
 
 
 @dataclass(frozen=True, eq=False)

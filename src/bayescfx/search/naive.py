@@ -11,19 +11,18 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.acquisition.ei import log_expected_improvement, log_expected_improvement_gradient
+from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
 from bayescfx.propose.proposal import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
-from bayescfx.search.draws import fresh_rows
 from bayescfx.search.question import Question, Rounds
+from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
-from bayescfx.space.sampling import background_rows, sample
 
 
-@dataclass(frozen=True)
-class Improvement:
+@dataclass(frozen=True, eq=False)
+class ClassicGain:
     """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
 
     The surrogate models the potential ``p``; the cost is known and moves the threshold.
@@ -83,7 +82,7 @@ class NaiveBayes:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield proposals to be evaluated."""
-        first = self._first(question)
+        first = usual_rows(question.region, self.starts, question.rng)
         if len(first) and not satisfied(question):
             yield first
         surrogate: Surrogate | None = None
@@ -111,7 +110,7 @@ class NaiveBayes:
         # without a row inside the region anything above 0, the least potential, is a gain
         best = float(worth[order[0]]) if len(worth) else 0.0
         return propose(
-            Improvement(surrogate, region, best, weight),
+            ClassicGain(surrogate, region, best, weight),
             region,
             question.rng,
             question.X[order[:4]],
@@ -119,10 +118,3 @@ class NaiveBayes:
             avoid=question.account.evaluator.known.codes,  # faults included
             deadline=question.deadline,
         )
-
-    def _first(self, question: Question) -> Array:
-        region, rng = question.region, question.rng
-        rows = background_rows(region, self.starts, rng)
-        if len(rows) < self.starts:
-            rows = np.vstack([rows, sample(region, self.starts - len(rows), rng)])
-        return rows

@@ -13,9 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.acquisition.ei import LogEI, log_probability_in, log_probability_in_with_gradient
+from bayescfx.acquisition import (
+    LogEI,
+    log_probability_in,
+    log_probability_in_with_gradient,
+)
 from bayescfx.arrays import Array, Mask
-from bayescfx.potentials.family import Intervals, LevelPotential
+from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort
 from bayescfx.search.selection import apart
@@ -23,7 +27,7 @@ from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gain:
     """Log EI-CFX of ``v(x) = rho(f(x)) / peak - weight * cost(x)`` over the best `v` so far.
 
@@ -125,7 +129,7 @@ class Terraces:
         return np.asarray(close.any(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Nearer:
     """Expected cost improvement inside the target set, as a logarithm.
 
@@ -209,7 +213,7 @@ class Record:
         return np.asarray(np.minimum(bar, held))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurrogateFunction:
     """Any function of the surrogate's mean and deviation, given with both slopes ``(n,)``."""
 
@@ -238,7 +242,7 @@ def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Surr
 
 
 def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
-    """Return minus the distance of the surrogate's mean from the nearest accepted value."""
+    """Return minus the distance of the mean from the nearest accepted value, and its deviation."""
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])

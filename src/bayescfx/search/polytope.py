@@ -15,7 +15,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError, MissingExtraError
 from bayescfx.space.region import Region
-from bayescfx.space.repair import ordered, repair
+from bayescfx.space.repair import repair
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Slice:
     def features(self) -> Indices:
         """Positions ``(k,)`` of the features that move: free, ordered, and without a grid."""
         region = self.region
-        return np.flatnonzero(ordered(region) & (region.step == 0.0) & (region.low < region.high))
+        return np.flatnonzero(region.sliding & (region.step == 0.0) & (region.low < region.high))
 
     @cached_property
     def scale(self) -> Array:

@@ -12,10 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.evaluations.evaluator import Account
-from bayescfx.potentials.family import LevelPotential, contains
-from bayescfx.potentials.levels import Intervals
-from bayescfx.potentials.links import Linked, Logit
-from bayescfx.potentials.wishes import Target
+from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 
@@ -25,7 +22,7 @@ Rounds: TypeAlias = Generator[Array, Array, Ending]
 PREMIUM = 0.2  # what one more changed feature counts, in units of distance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """What a search works on: a query seen through its region, and what is wanted of f.
 
@@ -86,18 +83,18 @@ class Question:
 
     @property
     def X(self) -> Array:
-        """Codes ``(n, d)`` of everything known inside the region."""
-        return self.account.X
+        """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
+        return self.account.evaluator.known.codes[self.account.inside()]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.y
+        return self.account.evaluator.known.outputs[self.account.inside()]
 
     @property
     def hits(self) -> Mask:
         """Which rows of `X` reach the target."""
-        return self.accepted(self.account.y)
+        return self.accepted(self.y)
 
     @property
     def reached(self) -> bool:
@@ -144,22 +141,6 @@ class LoneSearch(Protocol):
 
 
 Search: TypeAlias = RoundSearch | LoneSearch
-
-
-def drive(search: Search, question: Question) -> Ending:
-    """Run a search alone."""
-    if not isinstance(search, RoundSearch):
-        return search.run(question)
-    rounds = search.rounds(question)
-    try:
-        X = next(rounds)
-        while True:
-            X = rounds.send(question.account.evaluate(X))
-    except StopIteration as end:
-        ending: Ending = end.value
-        return ending
-    finally:
-        rounds.close()
 
 
 def best_first(question: Question, X: Array, y: Array) -> Indices:

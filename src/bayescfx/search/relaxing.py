@@ -23,7 +23,7 @@ BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range
 FEATURES = 48  # the most features, or levels of one, that are looked at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """Steps out of a region that one limit forbids, and the same steps inside."""
 
@@ -57,7 +57,8 @@ def relaxations(
     bound = region.max_changes
     if bound is not None and bound < len(region.free):
         yield _one_more(near.surrogate, region, bound, start, end)
-    without = list(_without_rules(region))
+    limits = ((rule.words.limit, rule) for rule in region.rules)
+    without = [(words, region.without(rule)) for words, rule in limits if words]
     if without:
         # Short steps too, either way, of the features that have an order.
         features = np.repeat(strongest[~(region.categorical | region.cyclic)[strongest]], 4)
@@ -87,13 +88,6 @@ def _steps(region: Region, X: Array, features: Indices, codes: Array) -> tuple[A
     return start[other], end[other]
 
 
-def _without_rules(region: Region) -> Iterator[tuple[str, Region]]:
-    """Yield the region without one of its rules, for each."""
-    for rule in region.rules:
-        if rule.words.limit:
-            yield rule.words.limit, region.without(rule)
-
-
 def _straight_on(words: str, region: Region, start: Array, end: Array) -> Steps:
     """Return steps that follow, straight on, a step within the limits of all features."""
     step = np.where(region.categorical | region.cyclic, 0.0, np.nan_to_num(end - start))
@@ -111,14 +105,14 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     added = freed.changes(end) & ~freed.changes(start)
     fresh = (added.sum(axis=1) == 1) & (freed.changes(end).sum(axis=1) == bound + 1)
     start, end, added = start[fresh], end[fresh], added[fresh]
-    fewer = start.copy()
-    for row in fewer:  # without the change that moves the surrogate's mean least
-        changed = np.flatnonzero(region.changes(row[None])[0])
-        others = np.tile(row, (len(changed), 1))
-        others[np.arange(len(changed)), changed] = region.query[changed]
-        others = region.complete(others)
-        mean = surrogate.predict(np.vstack([row, others]))[0]
-        row[:] = others[np.argmin(np.abs(mean[1:] - mean[0]))]
+    # Without the change that moves the surrogate's mean least; each row has `bound` of them.
+    at, j = np.nonzero(region.changes(start))
+    fewer = start[at]
+    fewer[np.arange(len(at)), j] = region.query[j]
+    fewer = region.complete(fewer)
+    mean = surrogate.predict(np.vstack([start, fewer]))[0]
+    loss = np.abs(mean[len(start) :] - mean[at]).reshape(len(start), bound)
+    fewer = fewer.reshape(len(start), bound, -1)[np.arange(len(start)), loss.argmin(axis=1)]
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import background_rows, sample
 
 POOL = 256  # candidates of each sort
+
+
+def fresh_rows(question: Question) -> Iterator[Array]:
+    """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order.
+
+    Ends when the region has no more of them: for certain on a finite region that can be listed,
+    after eight vain pools of draws on any other. Raises `OutOfTime` between two pools.
+    """
+    region, known = question.region, question.account.evaluator.known
+    seen: set[bytes] = set()
+
+    def new(rows: Array) -> Iterator[Array]:
+        for row, key in zip(rows, row_keys(rows), strict=True):
+            if key not in seen and key not in known.index:
+                seen.add(key)
+                yield row
+
+    vain = 0
+    while vain < 8:
+        question.deadline.check()
+        before = len(seen)
+        yield from new(sample(region, 256, question.rng))
+        if len(seen) > before:
+            vain = 0
+            continue
+        everything = region.enumerate(100_000)
+        if everything is not None:
+            yield from new(everything[question.rng.permutation(len(everything))])
+            return
+        vain += 1
+
+
+def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
+    """Return `n` rows of the data that fit the region, or random ones where there are too few."""
+    rows = background_rows(region, n, rng)
+    return rows if len(rows) == n else np.vstack([rows, sample(region, n - len(rows), rng)])
 
 
 def first_rows(question: Question, n: int) -> Array:
@@ -33,10 +71,7 @@ def first_rows(question: Question, n: int) -> Array:
         rows = rows[region.changes(rows).any(axis=1)]
         if len(rows) and n <= len(region.free):
             return rows
-    rows = np.vstack([rows, background_rows(region, n - len(rows), rng)])
-    if len(rows) < n:
-        rows = np.vstack([rows, sample(region, n - len(rows), rng)])
-    return rows[:n]
+    return np.vstack([rows, usual_rows(region, n - len(rows), rng)])[:n]
 
 
 def _moved(region: Region, j: int, rng: np.random.Generator) -> float:

@@ -37,7 +37,7 @@ class SurrogateSettings:
     points: int = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Surrogate:
     """A fitted surrogate of f over codes."""
 
@@ -96,7 +96,7 @@ def learn(
     if kernel == "tabular" and len(X) < TRENDS:
         kernel = "matern52"
     process = GaussianProcess(
-        kernel=kernel,  # type: ignore[arg-type]  # checked by the constructor
+        kernel=kernel,
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
         categorical=coordinates.categorical_columns,
         # how much lengthscales differ, in logarithms, where steps are learnt

@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
-from bayescfx.search.question import LoneSearch, Question, Rounds, RoundSearch, Search
+from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
 
@@ -50,7 +50,7 @@ class Step:
 Listener: TypeAlias = Callable[[Step], object]
 
 
-@dataclass
+@dataclass(eq=False)
 class Halt:
     """Whether all searches of one call are to end, and what `on_step` raised, if anything."""
 
@@ -58,7 +58,7 @@ class Halt:
     error: Exception | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Turns:
     """Run the searches of several questions to one model until each has ended.
 
@@ -78,15 +78,13 @@ class Turns:
         """Run every search to its end, or until somebody wants no more."""
         rounds: list[Rounds] = []
         try:
-            if not isinstance(self.search, RoundSearch):
-                self._one_by_one(self.search)
-            else:
+            if isinstance(self.search, RoundSearch):
                 rounds += map(self.search.rounds, self.questions)
-            scores: dict[int, Scores | None] = dict.fromkeys(range(len(rounds)))
+            scores: dict[int, Scores | None] = dict.fromkeys(range(len(self.questions)))
             while scores:
                 asked: dict[int, tuple[Account, Array]] = {}
                 for i, answer in scores.items():
-                    X = self._next(i, rounds[i], answer)
+                    X = self._next(i, rounds[i] if rounds else None, answer)
                     if X is not None:
                         asked[i] = self.questions[i].account, X
                 found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
@@ -100,50 +98,35 @@ class Turns:
             for generator in rounds:
                 generator.close()
 
-    def _next(self, i: int, rounds: Rounds, scores: Scores | None) -> Array | None:
-        """Return the rows question `i` asks for next, or None when it has ended."""
+    def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
+        """Return the rows question `i` asks for next, or None when its search has ended."""
+        question = self.questions[i]
         if self.halt.called:
             raise _Interrupted
         if scores is not None and scores.stopped:
             self.endings[i] = scores.stopped
-        elif self.questions[i].account.left <= 0:
+        elif question.account.left <= 0:
             self.endings[i] = "budget"
         else:
             try:
-                with one_thread():
-                    return next(rounds) if scores is None else rounds.send(scores.y)
+                if rounds is not None:
+                    with one_thread():
+                        return next(rounds) if scores is None else rounds.send(scores.y)
+                # A search that can't take turns is heard after each of its model calls.
+                assert not isinstance(self.search, RoundSearch)
+                question.account.after = partial(self._hear, i)
+                self.endings[i] = self.search.run(question)
             except StopIteration as end:
                 self.endings[i] = end.value
-            except OutOfTime:
-                self.endings[i] = "timeout"
-            except BayesCFXError as error:
-                self._name(i, error)
-                raise
-        return None
-
-    def _one_by_one(self, search: LoneSearch) -> None:
-        """Run searches that can't take turns; they are heard after each model call."""
-        for i, question in enumerate(self.questions):
-            if self.halt.called:
-                raise _Interrupted
-            if question.account.left <= 0:
-                self.endings[i] = "budget"
-                continue
-            question.account.after = partial(self._hear, i)
-            try:
-                self.endings[i] = search.run(question)
             except Stop as stop:
                 self.endings[i] = stop.reason
             except OutOfTime:
                 self.endings[i] = "timeout"
             except BayesCFXError as error:
-                self._name(i, error)
+                if len(self.questions) > 1:
+                    error.add_note(f"for the query at position {self.labels[i]}")
                 raise
-
-    def _name(self, i: int, error: BayesCFXError) -> None:
-        """Say in an error which of several queries it is about."""
-        if len(self.questions) > 1:
-            error.add_note(f"for the query at position {self.labels[i]}")
+        return None
 
     def _hear(self, i: int) -> None:
         """Tell the listener; whatever it raises ends the searches."""

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from bayescfx.arrays import Array, not_among
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 from bayescfx.propose.proposal import propose
 from bayescfx.search.binding import binding
 from bayescfx.search.objectives import confidence_bound
@@ -181,25 +181,6 @@ def overconfidence(surrogate: Surrogate) -> float:
     return max(1.0, float(np.sqrt(np.mean(surprise**2))))
 
 
-@dataclass(frozen=True)
-class Patience:
-    """When a watch checks, probes and gives up; shares are of the budget unless said otherwise."""
-
-    least: int = 8  # rows known in the region, and one per free feature, before the first check ...
-    earliest: float = 0.2  # ... but at least this share ...
-    latest: float = 0.3  # ... and at most this one
-    pause: int = 40  # at most so many checks per budget, none for less than two new rows
-    recent: float = 0.2  # checks of this last share of rows are averaged ...
-    checks: int = 2  # ... at least so many of them
-    doubt: float = 0.2  # an average below this calls for a probe ...
-    despair: float = 0.1  # ... and below this, after the probe, the target counts as out of reach
-    hope: float = 0.4  # probability from which an earlier probe no longer counts
-    close: float = 0.08  # nobody gives up with less than this share of the way to go
-    probes: int = 8  # the most rows of a probe ...
-    one_probe: float = 0.13  # ... no more than this share ...
-    all_probes: float = 0.2  # ... nor than this one for all of them
-
-
 class Watch:
     """Notices during a search that its target is out of reach.
 
@@ -207,12 +188,12 @@ class Watch:
     surrogate. Before it gives up, the watch therefore wants a few rows from elsewhere evaluated.
     """
 
-    def __init__(self, question: Question, patience: Patience | None = None) -> None:
-        self.question, self.patience = question, patience or Patience()
-        budget, patience = question.account.budget, self.patience
-        needed = patience.least + float(len(question.region.free))
-        needed = min(max(needed, patience.earliest * budget), patience.latest * budget)
-        self._next = max(patience.least, round(needed))  # rows known before the next check
+    def __init__(self, question: Question) -> None:
+        self.question, budget = question, question.account.budget
+        # Eight rows and one per free feature before the first check, but no less than a fifth of
+        # the budget and, beyond eight, no more than three tenths.
+        needed = min(max(8 + len(question.region.free), 0.2 * budget), 0.3 * budget)
+        self._next = max(8, round(needed))  # rows known before the next check
         self._found: list[tuple[int, float]] = []  # rows known and probability, of each check
         self.pending: Array | None = None  # a probe to be handed out
         self._probed, self._spent = False, 0
@@ -224,32 +205,32 @@ class Watch:
 
         Most calls return at once: a check waits for enough evidence, then for new rows.
         """
-        question, patience = self.question, self.patience
-        known = len(question.y)
+        question, known = self.question, len(self.question.y)
         if known < self._next or np.ptp(question.y) == 0.0:
             return False
         outputs = question.to_surrogate(np.append(question.y, question.output))
         *missed, way = misses(question.surrogate_acceptance, outputs)
-        # So little is missing that the surrogate can't tell it from nothing.
-        if min(missed) < patience.close * way or self._hidden:
+        # With less than a twelfth of the way to go the surrogate can't tell it from nothing.
+        if min(missed) < 0.08 * way or self._hidden:
             return False
-        self._next = known + max(2, question.account.budget // patience.pause)
+        self._next = known + max(2, question.account.budget // 40)
         probability = probability_reachable(surrogate, question, self._rng)
         self._found.append((known, probability))
-        if probability >= patience.hope and self._allowance >= 2:
-            self._probed = False
-        # Over so many rows the surrogate has learnt its hyperparameters anew.
-        recent = [p for rows, p in self._found if rows >= (1.0 - patience.recent) * known]
-        if len(recent) < patience.checks:
-            recent = [p for _, p in self._found[-patience.checks :]]
-        if len(recent) < patience.checks:
+        if probability >= 0.4 and self._allowance >= 2:
+            self._probed = False  # there is hope again, and rows for another probe
+        # The mean over the last fifth of the rows, in which the surrogate has learnt its
+        # hyperparameters anew, and over two checks at least.
+        recent = [p for rows, p in self._found if rows >= 0.8 * known]
+        if len(recent) < 2:
+            recent = [p for _, p in self._found[-2:]]
+        if len(recent) < 2:
             return False
         if self._probed:
             # Would the search arrive with twice what the last third of its rows brought?
             before = min(missed[: known - int(1 / 3 * known)])
             climbing = 3.0 * min(missed) < 2.0 * before
-            return float(np.mean(recent)) < patience.despair and not climbing
-        if float(np.mean(recent)) < patience.doubt:
+            return float(np.mean(recent)) < 0.1 and not climbing
+        if float(np.mean(recent)) < 0.2:
             seen = question.to_surrogate(question.y)
             sides = [side for side in _sides(question.surrogate_acceptance, seen) if side]
             side, n = sides[0] if sides else 1, self._allowance
@@ -274,10 +255,6 @@ class Watch:
     @property
     def _allowance(self) -> int:
         """How many rows the next probe may have; the first has two at least."""
-        budget, patience = self.question.account.budget, self.patience
-        most = min(
-            patience.probes,
-            int(patience.one_probe * budget),
-            int(patience.all_probes * budget) - self._spent,
-        )
+        budget = self.question.account.budget
+        most = min(8, int(0.13 * budget), int(0.2 * budget) - self._spent)
         return most if self._spent else max(2, most)

@@ -13,7 +13,7 @@ from bayescfx.features import Feature
 MOST_CHOICES = 10_000  # grids with more points are not listed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Axis:
     """The allowed codes of one feature, seen from the query's code, which is always allowed."""
 

@@ -29,16 +29,10 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.LtE: "<=",
-    ast.GtE: ">=",
-    ast.Lt: "<",
-    ast.Gt: ">",
-    ast.Eq: "==",
-}
+_COMPARE = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """One comparison ``left op right`` of two arithmetic expressions over features."""
 
@@ -86,14 +80,7 @@ class Comparison:
 
 
 def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, ...]:
-    """Return the comparisons that `text` states, chained or joined by ``and``.
-
-    Examples
-    --------
-    >>> [rule] = parse_rule("a + 2*b <= 10", ("a", "b"))
-    >>> rule.linear()
-    [({'a': 1.0, 'b': 2.0}, 10.0)]
-    """
+    """Return the comparisons that `text` states, chained or joined by ``and``."""
     source, names = _quoted(text, features)
     try:
         tree = ast.parse(source.strip(), mode="eval").body
@@ -101,9 +88,11 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
         raise SpaceError(
             f"a rule must be a comparison such as 'a + 2*b <= 10'; got {text!r}."
         ) from error
-    conjuncts = tree.values if isinstance(tree, ast.BoolOp) and _is_and(tree) else [tree]
+    parts = [tree]
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        parts = tree.values
     comparisons: list[Comparison] = []
-    for part in conjuncts:
+    for part in parts:
         if not isinstance(part, ast.Compare):
             raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {text!r}.")
         sides = [part.left, *part.comparators]
@@ -117,10 +106,6 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
     if not any(comparison.features for comparison in comparisons):
         raise SpaceError(f"a rule must name at least one feature; got {text!r}.")
     return tuple(comparisons)
-
-
-def _is_and(node: ast.BoolOp) -> bool:
-    return isinstance(node.op, ast.And)
 
 
 def _quoted(text: str, features: tuple[Hashable, ...]) -> tuple[str, dict[str, Hashable]]:

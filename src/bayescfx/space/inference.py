@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature, infer
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Column
+from bayescfx.tables import Column, cells_in
 
 
 def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
@@ -66,31 +66,27 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
         raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
     for name, feature in features.items():
         if not isinstance(feature, Feature):
-            raise SpaceError(
-                f"feature {name!r} must be Real, Integer, Ordinal, Categorical or Moment; got "
-                f"{feature!r}."
-            )
+            *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
+            shown = f"{', '.join(kinds)} or {last}"
+            raise SpaceError(f"feature {name!r} must be {shown}; got {feature!r}.")
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
 
 
-def default_scales(schema: Schema) -> Array:
-    """Return scales without data: a quarter of the range, the MAD of a uniform distribution."""
-    found = np.ones(len(schema.names))
-    for j, feature in enumerate(schema.features.values()):
-        low, high = feature.code_range
-        if not feature.categorical and high > low:
-            found[j] = (high - low) / 4
-    return found
+def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
+    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data.
 
-
-def scales(frame: pd.DataFrame, schema: Schema) -> Array:
-    """Return one unit of change per feature, shape (d,), from at most 100,000 rows."""
-    some = _spread(frame, 100_000)
+    Without data it is a quarter of the range, the MAD of a uniform distribution.
+    """
+    some = None if frame is None else _spread(frame, 100_000)
     found = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
-        if not feature.categorical:
-            codes = feature.encode(_cells(some[name]))
+        if feature.categorical:
+            continue
+        if some is None:
+            found[j] = np.subtract(*feature.code_range[::-1]) / 4 or 1.0
+        else:
+            codes = feature.encode(cells_in(some[name]))
             found[j] = robust_scale(codes[codes >= 0] if feature.levelled else codes)
     return found
 
@@ -113,12 +109,8 @@ def robust_scale(codes: Array) -> float:
 def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
     """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
     some = _spread(frame, most)
-    codes = schema.encode_cells(tuple(_cells(some[column.name]) for column in schema.columns))
+    codes = schema.encode_cells(tuple(cells_in(some[column.name]) for column in schema.columns))
     return codes[schema.known(codes)]
-
-
-def _cells(column: pd.Series[Any]) -> Any:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
 def _spread(frame: pd.DataFrame, most: int) -> pd.DataFrame:

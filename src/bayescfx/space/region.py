@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Region:
     """Where a counterfactual of one query may lie; made by ``space.around(query)``."""
 
@@ -40,81 +40,54 @@ class Region:
     cost: Cost  # what moving costs; its weight is not part of `distance`
     rules: tuple[Rule, ...] = ()  # what is to be tested beyond the axes, cheap ones first
 
-    # computed from these
-    names: tuple[Hashable, ...] = field(init=False)  # features in the order of the codes
-    query: Array = field(init=False)  # (d,) the query's codes
-    free: Indices = field(init=False)  # positions of the features that may move
-    low: Array = field(init=False)  # (d,) lowest allowed code; the query's where it can't move
-    high: Array = field(init=False)
-    step: Array = field(init=False)  # (d,) grid step; 0 where continuous
-    categorical: Mask = field(init=False)  # (d,) unordered levels
-    cyclic: Mask = field(init=False)  # (d,) on a circle
-    period: Array = field(init=False)  # (d,) its length, or 0
-    choices: tuple[Array | None, ...] = field(init=False)  # allowed codes, if at most 10,000
-    weight: Array = field(init=False)  # (d,) what a unit of change costs
-    blocks: tuple[tuple[int, ...], ...] = field(init=False)  # features that move together
-    derived: tuple[tuple[int, Rule], ...] = field(init=False)  # recomputed columns
-    recomputed: Mask = field(init=False)  # (d,) they never count as changes
-    A: Array = field(init=False)  # (rules, d) linear rules over codes, A x <= b
-    b: Array = field(init=False)  # (rules,)
-
-    _missing: Mask = field(init=False)
-    _counted: Mask = field(init=False)  # what may count as a change
-    _inverse: Array = field(init=False)  # cost of one code unit; 0 where fixed
-    _filled: Array = field(init=False)  # the query, 0 where missing
-    _bounds: tuple[Array, Array] = field(init=False)  # for one clip; derived ones are let through
-    _steps: tuple[Mask, Array, Array] | None = field(init=False)  # where rounding is enough
-    _others: list[int] = field(init=False)  # where neither clipping nor rounding is
-
     def __post_init__(self) -> None:
-        names, places = self.schema.names, self.schema.positions
+        self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
         numbers, masks, choices = [], [], []
-        for name, axis in zip(names, self.axes, strict=True):
+        for name, axis in zip(self.names, self.axes, strict=True):
             (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
             numbers.append((axis.query, low, high, axis.step, feature.period, weight, axis.anchor))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
             choices.append(axis.listed)
-        query, low, high, step, period, weight, anchor = np.array(
-            numbers, dtype=np.float64
-        ).T.copy()
+        columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
-        recomputed, missing = np.zeros(len(names), dtype=np.bool_), np.isnan(query)
-        blocks, derived = [], []
-        for rule in self.rules:
-            if rule.block:
-                blocks.append(tuple(places[name] for name in rule.block))
-            if rule.derives is not None:
-                derived.append((places[rule.derives], rule))
-                recomputed[places[rule.derives]] = True
-        vars(self).update(
-            names=names,
-            query=query,
-            free=np.flatnonzero(free),
-            low=low,
-            high=high,
-            step=step,
-            categorical=categorical,
-            cyclic=period > 0,
-            period=period,
-            choices=tuple(choices),
-            weight=weight,
-            blocks=tuple(blocks),
-            derived=tuple(derived),
-            recomputed=recomputed,
-            _missing=missing,
-            _counted=~recomputed & ~missing,
-            _inverse=np.where(categorical, weight, weight / self.scale) * free,
-            _filled=np.nan_to_num(query),
-            _bounds=(np.where(recomputed, -np.inf, low), np.where(recomputed, np.inf, high)),
-            _steps=(rounded, anchor, np.where(rounded, step, 1.0)) if rounded.any() else None,
-            _others=np.flatnonzero(other).tolist(),
+        self.query: Array = columns[0]  # (d,) the query's codes
+        self.free: Indices = np.flatnonzero(free)  # positions of the features that may move
+        self.low: Array = columns[1]  # (d,) lowest allowed code; the query's where it can't move
+        self.high: Array = columns[2]
+        self.step: Array = columns[3]  # (d,) grid step; 0 where continuous
+        self.period: Array = columns[4]  # (d,) length of the circle, or 0
+        self.weight: Array = columns[5]  # (d,) what a unit of change costs
+        self.categorical: Mask = categorical  # (d,) unordered levels
+        self.cyclic: Mask = self.period > 0  # (d,) on a circle
+        self.sliding: Mask = free & ~categorical & ~self.cyclic  # (d,) free, and on a line
+        self.choices: tuple[Array | None, ...] = tuple(choices)  # allowed codes, if at most 10,000
+
+        self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
+        whole = [block for block in self.blocks if free[block].all()]
+        joined = {j for block in self.blocks for j in block}
+        alone: list[int] = [j for j in self.free.tolist() if j not in joined]
+        self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
+        self.derived = [(places[r.derives], r) for r in self.rules if r.derives is not None]
+        self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
+        self.recomputed[[j for j, _ in self.derived]] = True
+
+        self._missing = np.isnan(self.query)
+        self._counted = ~self.recomputed & ~self._missing  # what may count as a change
+        self._inverse = np.where(categorical, self.weight, self.weight / self.scale) * free
+        self._filled = np.nan_to_num(self.query)
+        # one clip serves all, derived ones are let through; some are rounded first, some looked up
+        self._bounds = (
+            np.where(self.recomputed, -np.inf, self.low),
+            np.where(self.recomputed, np.inf, self.high),
         )
-        linear: list[tuple[Array, float]] = []
-        for rule in self.rules:
-            linear += rule.halfspaces(self)
-        normals, bounds = zip(*linear, strict=True) if linear else (np.empty((0, len(names))), ())
-        vars(self).update(A=np.array(normals), b=np.array(bounds, dtype=np.float64))
+        steps = (rounded, columns[6], np.where(rounded, self.step, 1.0))
+        self._steps: tuple[Mask, Array, Array] | None = steps if rounded.any() else None
+        self._others: list[int] = np.flatnonzero(other).tolist()
+
+        linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
+        self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
+        self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
@@ -132,6 +105,14 @@ class Region:
             for c in range(len(counts) - 1, 0, -1):
                 counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
         return float(sum(counts))
+
+    @cached_property
+    def members(self) -> Array:
+        """Which features belong to each of the blocks in `moving`: 1 or 0, shape (blocks, d)."""
+        found = np.zeros((len(self.moving), len(self.query)))
+        for b, block in enumerate(self.moving):
+            found[b, block] = 1.0
+        return found
 
     # ── limits, grid and the l0 bound ──
 
@@ -165,8 +146,10 @@ class Region:
             changed &= self._counted
         return changed
 
-    def listing(self) -> Array:
-        """Return every point under limits, grid and the l0 bound; check `size` first."""
+    def enumerate(self, limit: int) -> Array | None:
+        """Return all allowed rows if there are at most `limit` before rules, else None."""
+        if self.size > limit:
+            return None
         rows = self.query[None, :]
         used = np.zeros(1, dtype=np.intp)
         bound = len(self.free) if self.max_changes is None else self.max_changes
@@ -178,13 +161,14 @@ class Region:
             moved[:, j] = np.tile(others, len(base))
             count = np.repeat(used[used < bound] + 1, len(others))
             rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
-        return rows
+        X = self.complete(rows)
+        return np.asarray(X[self.contains(X)])
 
     # ── the distance ──
 
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
-        delta = np.abs(X - self._filled)
+        delta: Array = np.abs(X - self._filled)
         if self._missing.any():
             delta[:, self._missing] = 0.0
         if self.categorical.any():
@@ -211,12 +195,10 @@ class Region:
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
         norm = self.cost.norm
-        direction = np.sign(np.where(self._missing, 0.0, X - self._filled))
-        if self.cyclic.any():
-            delta = X[:, self.cyclic] - self.query[self.cyclic]
-            far = np.abs(delta) > self.period[self.cyclic] / 2
-            direction[:, self.cyclic] *= np.where(far, -1.0, 1.0)
-        slope = direction * np.where(self.categorical, 0.0, self._inverse)
+        delta = np.where(self._missing, 0.0, X - self._filled)
+        backwards = self.cyclic & (np.abs(delta) > self.period / 2)
+        slope = np.sign(np.where(backwards, -delta, delta))
+        slope *= np.where(self.categorical, 0.0, self._inverse)
         if norm == 1:
             return slope
         if norm == 0:
@@ -227,15 +209,10 @@ class Region:
 
     # ── rules ──
 
-    @property
-    def ruled(self) -> bool:
-        """Whether anything but limits, grid and the l0 bound restricts the region."""
-        return bool(self.rules)
-
     @cached_property
     def curved(self) -> bool:
         """Whether rules other than linear ones restrict the continuous features."""
-        return self.ruled and any(rule.curved(self) for rule in self.rules)
+        return any([rule.curved(self) for rule in self.rules])
 
     def without(self, *rules: Rule) -> Region:
         """Return the region with some of its rules left out."""
@@ -264,13 +241,6 @@ class Region:
     def snap(self, X: Array) -> Array:
         """Return the nearest allowed code per feature, derived columns recomputed."""
         return self.complete(self.on_grid(X))
-
-    def enumerate(self, limit: int) -> Array | None:
-        """Return all allowed rows if there are at most `limit` before rules, else None."""
-        if self.size > limit:
-            return None
-        X = self.complete(self.listing())
-        return X[self.contains(X)]
 
     # ── the user's rows ──
 
@@ -341,7 +311,7 @@ def _region(
         code, inferred = float(own.codes[j]), name in space.inferred
         axes.append(limits.axis(feature, code, column, inferred=inferred))
     bounds = [rule.most_changes for rule in space.rules if rule.most_changes is not None]
-    most = min(bounds) if bounds else None
+    most = min(bounds, default=None)
     rules = sorted(space.rules, key=lambda rule: rule.rank)
     for rule in rules:
         rule.narrow(axes, grown.positions, most)

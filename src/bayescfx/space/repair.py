@@ -12,28 +12,18 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.space.region import Region
 
 
-def moving_blocks(region: Region) -> list[tuple[int, ...]]:
-    """Return the free features as blocks that move as one; most blocks are single features."""
-    free: set[int] = set(region.free.tolist())
-    together = [block for block in region.blocks if free.issuperset(block)]
-    return [(j,) for j in sorted(free.difference(*region.blocks))] + together
-
-
-def ordered(region: Region) -> Mask:
-    """Return the free features along which rows can slide: neither levels nor circles."""
-    found = np.zeros(len(region.query), dtype=np.bool_)
-    found[region.free] = True
-    return found & ~region.categorical & ~region.cyclic
-
-
 def repair(region: Region, X: Array) -> tuple[Array, Mask]:
     """Return the nearest allowed rows found, in order, and which of them are allowed."""
-    Y = region.complete(trim(region, region.on_grid(X)))
+    Y = trim(region, X)
     good = region.contains(Y)
     if good.all() or not region.rules:
         return Y, good
     if len(region.A):
-        Y[~good] = _project(region, Y[~good])
+        X = Y[~good]
+        mobility = np.where(region.sliding & _supports(region, X), region.scale, 0.0)
+        box = (np.nan_to_num(region.low), np.nan_to_num(region.high))
+        Z = project_linear(np.nan_to_num(X), region.A, region.b, box, mobility)
+        Y[~good] = trim(region, np.where(np.isnan(X), X, Z))
         good = region.contains(Y)
         _correct(region, Y, good)
     if not good.all() and region.contains(region.query[None, :])[0]:
@@ -48,40 +38,38 @@ def project(region: Region, X: Array) -> Array:
 
 
 def trim(region: Region, X: Array) -> Array:
-    """Return rows that keep the l0 bound and in which features move together as they must.
+    """Return rows on the grid that keep the l0 bound and move features together as they must.
 
     The largest changes are kept, whole blocks at a time; a block that is torn goes back.
     """
-    bound = region.max_changes
-    X = X.copy() if region.blocks else X
-    for block in region.blocks:
-        at = list(block)
-        side = np.sign(X[:, at] - region.query[at])
-        torn = ~(side == side[:, :1]).all(axis=1)
-        X[np.ix_(torn, at)] = region.query[at]
-    if bound is None:
-        return X
-    changed = region.changes(X)
-    over = np.flatnonzero(changed.sum(axis=1) > bound)
-    if not len(over):
-        return X
-    units = region.units(X)
-    if not region.blocks:
-        X, rows = X.copy(), over[:, None]
-        size = np.where(changed[over], units[over], -1.0)
-        drop = np.argsort(-size, axis=1, kind="stable")[:, bound:]
-        X[rows, drop] = np.where(changed[rows, drop], region.query[drop], X[rows, drop])
-        return X
-    blocks = [list(block) for block in moving_blocks(region)]
-    for i in over:
-        value = [units[i, at].mean() for at in blocks]
-        room = bound
-        for b in np.argsort(np.negative(value), kind="stable"):
-            if changed[i, blocks[b]].any() and len(blocks[b]) <= room:
-                room -= len(blocks[b])
-            else:
-                X[i, blocks[b]] = region.query[blocks[b]]
-    return X
+    X, query, bound = region.on_grid(X), region.query, region.max_changes
+    for at in region.blocks:
+        side = np.sign(X[:, at] - query[at])
+        X[:, at] = np.where((side == side[:, :1]).all(axis=1, keepdims=True), X[:, at], query[at])
+    if bound is not None:
+        over = np.flatnonzero(region.changes(X).sum(axis=1) > bound)
+        if len(over):
+            changed, members = region.changes(X[over]), region.members
+            mean = region.units(X[over]) @ members.T / members.sum(axis=1)
+            order = np.argsort(-mean, axis=1, kind="stable")
+            kept = fill(region, np.full(len(over), bound), order, changed @ members.T > 0)
+            X[over] = np.where(changed & ~kept, query, X[over])
+    return region.complete(X)
+
+
+def fill(region: Region, room: Indices, order: Indices, wanted: Mask | None = None) -> Mask:
+    """Return features ``(n, d)``: blocks in an order ``(n, blocks)``, while they fit in `room`."""
+    sizes = region.members.sum(axis=1)
+    chosen, rows, left = np.zeros(order.shape, dtype=np.bool_), np.arange(len(order)), room + 0.0
+    for at in order.T:
+        fits = sizes[at] <= left
+        if wanted is not None:
+            fits &= wanted[rows, at]
+        chosen[rows, at] = fits
+        left -= np.where(fits, sizes[at], 0.0)
+        if not left.any():
+            break
+    return np.asarray(chosen @ region.members > 0)
 
 
 def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Array:
@@ -94,30 +82,30 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
     if region.max_changes is not None and region.contains(own)[0]:
         # a way between different supports changes too much; the query has none
         Z = np.repeat(own, len(X), axis=0)
-    jumping = region.categorical | region.cyclic
     done = [np.empty((0, len(region.query)))]
     for t in 0.5 ** np.arange(1, 11):
         if not len(X):
             break
-        Y = np.where(np.isnan(Z), Z, Z + t * (X - Z))
-        Y = np.where(jumping, np.where(rng.random(X.shape) < t, X, Z), Y)
-        Y = region.complete(region.on_grid(Y))
+        Y = region.snap(_between(region, X, Z, t, np.where(rng.random(X.shape) < t, X, Z)))
         good = region.contains(Y)
         done.append(Y[good])
         X, Z = X[~good], Z[~good]
     return np.concatenate(done)
 
 
+def _between(region: Region, X: Array, Z: Array, t: float, levels: Array) -> Array:
+    """Return rows the share `t` of the way from `Z` to `X`, with the given unordered levels."""
+    Y = np.where(np.isnan(Z), Z, Z + t * (X - Z))
+    return np.where(region.categorical | region.cyclic, levels, Y)
+
+
 def _pull_back(region: Region, Y: Array, good: Mask) -> None:
     """Pull rejected rows to the query, in place, by halving their numeric changes."""
-    jumping = region.categorical | region.cyclic
     for t in 0.5 ** np.arange(1, 8):
         bad = np.flatnonzero(~good)
         if not len(bad):
             break
-        own = np.repeat(region.query[None, :], len(bad), axis=0)
-        Z = np.where(np.isnan(own), own, own + t * (Y[bad] - own))
-        Z = region.complete(region.on_grid(np.where(jumping, Y[bad], Z)))
+        Z = region.snap(_between(region, Y[bad], region.query, t, Y[bad]))
         fine = region.contains(Z) & region.changes(Z).any(axis=1)
         Y[bad[fine]] = Z[fine]
         good[bad[fine]] = True
@@ -139,31 +127,18 @@ def _supports(region: Region, X: Array) -> Mask:
     return np.asarray(changed | (changed.sum(axis=1) < region.max_changes)[:, None])
 
 
-def _project(region: Region, X: Array) -> Array:
-    mobility = np.where(ordered(region) & _supports(region, X), region.scale, 0.0)
-    box = (np.nan_to_num(region.low), np.nan_to_num(region.high))
-    Z = project_linear(np.nan_to_num(X), region.A, region.b, box, mobility)
-    Z = trim(region, region.on_grid(np.where(np.isnan(X), X, Z)))
-    return region.complete(Z)
-
-
 def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3, most: int = 256) -> None:
     """Correct single coordinates of rejected rows, in place, until linear rules hold."""
-    moving = ordered(region)
     for _ in range(rounds):
         bad = np.flatnonzero(~good)[:most]
         if not len(bad):
             return
-        V, origin = coordinate_corrections(
-            np.nan_to_num(Y[bad]),
-            region.A,
-            region.b,
-            region.step,
-            moving & _supports(region, Y[bad]),
-        )
+        moving = region.sliding & _supports(region, Y[bad])
+        filled = np.nan_to_num(Y[bad])
+        V, origin = coordinate_corrections(filled, region.A, region.b, region.step, moving)
         if not len(V):
             return
-        V = region.complete(region.on_grid(np.where(np.isnan(Y[bad[origin]]), np.nan, V)))
+        V = region.snap(np.where(np.isnan(Y[bad[origin]]), np.nan, V))
         fine = region.contains(V)
         # first allowed variants, nearest first; else the least violating one goes on
         worst = violation(np.nan_to_num(V), region.A, region.b).sum(axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -26,10 +25,11 @@ class Words(NamedTuple):
     limit: str  # where it keeps a target away; nothing if it can't be left out
 
 
-class Rule(ABC):
+class Rule:
     """What must hold for every counterfactual. A new rule is a frozen dataclass derived from this.
 
-    Its verb is a function of a space that returns ``space.adding(rule)``.
+    It has a label, or words of its own; everything else has a default. Its verb is a function of a
+    space that returns ``space.adding(rule)``.
     """
 
     kinds: ClassVar[dict[str, type[Rule]]] = {}  # every rule by the name of its class
@@ -37,6 +37,7 @@ class Rule(ABC):
     opaque: ClassVar[bool] = False  # a function of the user that nobody can look into
     written: ClassVar[bool] = True  # JSON can hold it
 
+    label: str  # what messages call it
     most_changes: int | None = None  # the l0 bound, if it is one
     block: tuple[Hashable, ...] = ()  # features that it moves together
     derives: Hashable | None = None  # the column that it recomputes
@@ -47,9 +48,9 @@ class Rule(ABC):
     # ── what it says ──
 
     @property
-    @abstractmethod
     def words(self) -> Words:
         """The rule in words."""
+        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
 
     def told(self, name: Hashable, feature: Feature) -> str:
         """Return what it says of one feature alone, for the feature's line in ``print(space)``."""

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError
 from bayescfx.space.region import Region
-from bayescfx.space.repair import moving_blocks, ordered, pull, repair, trim, violation
+from bayescfx.space.repair import fill, pull, repair, trim, violation
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
@@ -36,9 +36,9 @@ def sample(region: Region, n: int, rng: Generator, changes: int | None = None) -
     else:
         found = _ruled_sample(region, n, rng, changes)
     if not len(found) and changes is None:
-        if region.size <= TRIES:  # so small that draws may have missed its rows
-            X = region.complete(region.listing())
-            found = X[_wanted(region, X, None)]
+        every = region.enumerate(TRIES)
+        if every is not None:  # so small that draws may have missed its rows
+            found = every[region.changes(every).any(axis=1)]
         if not len(found):
             raise InfeasibleError(nothing_found(region, rng))
     return found[:n]
@@ -130,38 +130,27 @@ def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> 
     Derived columns are left as in the query.
     """
     X = np.repeat(region.query[None, :], n, axis=0)
-    blocks = moving_blocks(region)
-    if not blocks or not n:
+    if not region.moving or not n:
         return X
     sparse = changes is not None or region.max_changes is not None
     chosen = _supports(region, n, rng, changes) if sparse else None
-    for at, block in enumerate(blocks):
-        rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, at])
+    for block in region.moving:
+        rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, block[0]])
         if len(rows):
             _draw_block(region, X, rows, block, rng, moved=sparse)
     return X
 
 
 def _supports(region: Region, n: int, rng: Generator, changes: int | None) -> Mask:
-    """Return random sets of blocks, shape (n, blocks), that change at most the wanted number."""
-    sizes = np.array([len(block) for block in moving_blocks(region)])
+    """Return random features ``(n, d)``, whole blocks of them, at most the wanted number."""
     most = min(len(region.free), region.max_changes or len(region.free))
     wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
-    room = np.broadcast_to(wanted, (n,)).copy()
-    order = np.argsort(rng.random((n, len(sizes))), axis=1)
-    chosen = np.zeros((n, len(sizes)), dtype=np.bool_)
-    rows = np.arange(n)
-    for at in order.T:
-        if not room.any():
-            break
-        fits = sizes[at] <= room
-        chosen[rows, at] = fits
-        room -= np.where(fits, sizes[at], 0)
-    return chosen
+    order = np.argsort(rng.random((n, len(region.moving))), axis=1)
+    return fill(region, np.broadcast_to(wanted, (n,)), order)
 
 
 def _draw_block(
-    region: Region, X: Array, rows: Indices, block: tuple[int, ...], rng: Generator, *, moved: bool
+    region: Region, X: Array, rows: Indices, block: list[int], rng: Generator, *, moved: bool
 ) -> None:
     """Redraw one block of the given rows in place; `moved` leaves the query's values out."""
     axes = region.axes
@@ -181,31 +170,22 @@ def _draw_block(
 # ── data rows ──
 
 
-def background(region: Region) -> Array:
-    """Return the allowed rows made of the query's fixed and the data's free features."""
-    return _transplanted(region, region.data)
-
-
 def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
         return np.empty((0, len(region.query)))
     X = region.data[rng.integers(len(region.data), size=n)]
     if changes is not None:
-        blocks = moving_blocks(region)
-        chosen = _supports(region, n, rng, changes)
-        copied = np.zeros(X.shape, dtype=np.bool_)
-        for at, block in enumerate(blocks):
-            copied[:, list(block)] = chosen[:, [at]]
-        X = np.where(copied, X, region.query)
-    return _transplanted(region, X)
+        X = np.where(_supports(region, n, rng, changes), X, region.query)
+    return background(region, X)
 
 
-def _transplanted(region: Region, data: Array) -> Array:
-    X = np.repeat(region.query[None, :], len(data), axis=0)
-    copied = data[:, region.free]
+def background(region: Region, data: Array | None = None) -> Array:
+    """Return the allowed rows made of the query's fixed and the free features of (other) data."""
+    copied = (region.data if data is None else data)[:, region.free]
+    X = np.repeat(region.query[None, :], len(copied), axis=0)
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
-    X = region.complete(trim(region, region.on_grid(X)))
+    X = trim(region, X)
     return X[_wanted(region, X, None)]
 
 
@@ -246,8 +226,7 @@ def _descend(region: Region, rng: Generator) -> Array:
         half = WALKERS // 2
         copied = region.data[rng.integers(len(region.data), size=half)][:, region.free]
         X[:half, region.free] = np.where(np.isnan(copied), X[:half, region.free], copied)
-        X = trim(region, region.on_grid(X))
-    X = region.complete(X)
+    X = trim(region, X)
     score = _broken(region, X)
     for _ in range(ROUNDS):
         done: Mask = score == 0
@@ -278,22 +257,20 @@ def _step(region: Region, X: Array, rng: Generator) -> Array:
     Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
     slide along linear rules instead of crossing them.
     """
-    blocks = moving_blocks(region)
     Y = X.copy()
     kind = rng.random(len(X))
-    picked = rng.integers(len(blocks), size=len(X))
-    for at, block in enumerate(blocks):
+    picked = rng.integers(len(region.moving), size=len(X))
+    for at, block in enumerate(region.moving):
         rows = np.flatnonzero((picked == at) & (kind < 0.5))
         if len(rows):
             _draw_block(region, Y, rows, block, rng, moved=True)
-    sliding = ordered(region)
     reach = 10.0 ** rng.uniform(-3, 0.5, size=(len(X), 1))
-    shift = rng.standard_normal(X.shape) * reach * region.scale * sliding
+    shift = rng.standard_normal(X.shape) * reach * region.scale * region.sliding
     if region.max_changes is not None:
         shift *= region.changes(X)
     few = rng.random(X.shape) < 2.0 / len(region.free)
     shift = np.where((kind < 0.75)[:, None], shift * few, shift)
-    shifted = (kind >= 0.5)[:, None] & sliding
+    shifted = (kind >= 0.5)[:, None] & region.sliding
     Y = np.where(shifted, X + shift, Y)
     if len(region.A):
         Y = np.where(shifted, _slide(region, X, Y), Y)

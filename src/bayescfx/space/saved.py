@@ -26,18 +26,7 @@ FORMAT = 2
 
 
 def describe(space: Space, most: int = 60) -> str:
-    """Return a table of at most so many features, and a list of rules.
-
-    Examples
-    --------
-    >>> from bayescfx import Categorical, Integer, Space
-    >>> print(Space({"age": Integer(17, 90), "sex": Categorical(["f", "m"])}).fix("sex"))
-    Space of 2 features
-      feature  kind         values    unit of change  limits
-      age      integer      17 … 90   18.2
-      sex      categorical  'f', 'm'  1               fixed
-    cost: 0.1 × l1 distance
-    """
+    """Return a table of at most so many features, and a list of rules."""
     lines = [("feature", "kind", "values", "unit of change", "limits")]
     for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
         said = ", ".join(filter(None, (rule.told(name, feature) for rule in space.rules)))
@@ -56,8 +45,12 @@ def describe(space: Space, most: int = 60) -> str:
     return "\n".join([*text, *(f"not restored: {v}" for v in space.unrestored), space.price.words])
 
 
-def write_space(space: Space) -> dict[str, Plain]:
-    """Return the space as a dict of JSON values; the inverse of :func:`read_space`."""
+def to_dict(space: Space) -> dict[str, Plain]:
+    """Return the space in JSON's own types, without background.
+
+    Functions and data can't be written: their labels are, and a space read back lists them in
+    `unrestored`.
+    """
     schema, price = space.schema, space.price
     lost = [rule.words.label for rule in space.rules if not rule.written]
     return {
@@ -79,7 +72,7 @@ def write_space(space: Space) -> dict[str, Plain]:
 
 
 def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a space from what :func:`write_space` wrote.
+    """Return the fields of a space from what :func:`to_dict` wrote.
 
     Derived columns come back as plain ones: nothing recomputes them, and `unrestored` says so.
     """

@@ -21,7 +21,7 @@ from bayescfx.features import Feature
 from bayescfx.tables import Cells, Column, Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Own:
     """The query's own cells: what decoding writes wherever a code equals the query's."""
 
@@ -34,7 +34,7 @@ class Own:
         return np.stack(self.cells, axis=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """Columns of the user's table and the features that stand for them."""
 
@@ -54,11 +54,7 @@ class Schema:
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
-        labels = list(self.places)
-        if all(isinstance(label, str) for label in labels):
-            return pd.Index(labels)
-        items = np.fromiter(labels, dtype=object, count=len(labels))
-        return pd.Index(items, tupleize_cols=False).infer_objects()
+        return pd.Index(list(self.places), tupleize_cols=False)
 
     @cached_property
     def _members(self) -> dict[Hashable, tuple[int, int]]:
@@ -72,10 +68,9 @@ class Schema:
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
-        dtypes = {column.dtype for column in self.columns}
-        numeric = all(feature.numeric for feature in self.features.values())
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
-        if self.groups or not numeric or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
+        numeric = not self.groups and all(feature.numeric for feature in self.features.values())
+        dtype, *others = {column.dtype for column in self.columns}
+        if not numeric or others or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
             return None
         return dtype
 
@@ -126,6 +121,7 @@ class Schema:
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
+                f"{suggest(missing[0], extra)} Rename or add it."
             )
         if extra:
             raise QueryError(

@@ -25,7 +25,6 @@ from bayescfx.space.rules import require as requirements
 from bayescfx.space.rules import together as blocks
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows
-from bayescfx.values import Plain
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -56,7 +55,7 @@ class Space:
 
     def __init__(self, features: Mapping[Any, Feature]) -> None:
         schema = inference.schema_by_hand(features)
-        nothing, scale = np.empty((0, len(features))), inference.default_scales(schema)
+        nothing, scale = np.empty((0, len(features))), inference.scales(schema)
         vars(self).update(schema=schema, scale=scale, background=nothing, price=Cost())
 
     @classmethod
@@ -67,8 +66,8 @@ class Space:
         ----------
         X : DataFrame or array of shape (n, d)
         kinds : dict of column to kind, optional
-            ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"`` or a feature, where the
-            inferred kind is not what is meant.
+            ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"`` or a feature,
+            where the inferred kind is not what is meant.
 
         Examples
         --------
@@ -83,7 +82,7 @@ class Space:
         given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
         return cls._made(
             schema=schema,
-            scale=inference.scales(frame, schema),
+            scale=inference.scales(schema, frame),
             background=inference.background(frame, schema),
             price=Cost(),
             inferred=frozenset(schema.names) - given,
@@ -153,19 +152,11 @@ class Space:
 
     # ── text and files ──
 
-    def __str__(self) -> str:
-        return saved.describe(self)
+    __str__ = saved.describe
+    to_dict = saved.to_dict
 
     def __repr__(self) -> str:
         return f"Space({', '.join(str(name) for name in self.schema.names)})"
-
-    def to_dict(self) -> dict[str, Plain]:
-        """Return the space in JSON's own types, without background.
-
-        Functions and data can't be written: their labels are, and a space read back lists them
-        in `unrestored`.
-        """
-        return saved.write_space(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Space:

@@ -27,9 +27,6 @@ LENGTHSCALES = (0.025, 1e4)  # of the unit cube
 NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
 ODDS = (1e-8, 1e4)  # of a step against a smooth change
-LEAST_FIXED_NOISE = 1e-8  # while learning: keeps K definite when the noise is fixed at zero
-MAX_STEPS = 60  # of one climb
-MAX_LEAPS, LEAP = 5, 2.0  # between optima, in log lengthscale
 # Relative gain at which a climb ends: to choose between optima, to follow one, to settle.
 ROUGH, WARM, FINE = 1e-4, 1e-5, 1e-9
 LOG_2PI = math.log(2.0 * math.pi)
@@ -62,22 +59,11 @@ class Hyperparameters:
     steps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LogNormal:
-    """A log-normal prior, in terms of the logarithm t of the variable.
+    """A log-normal prior, in terms of the logarithm t of the variable."""
 
-    Parameters
-    ----------
-    location, spread : float
-        Mean and standard deviation of the logarithm.
-
-    Examples
-    --------
-    >>> LogNormal(0.0, 1.0).log_mode
-    -1.0
-    """
-
-    location: float
+    location: float  # mean and standard deviation of the logarithm
     spread: float
 
     @property
@@ -92,28 +78,16 @@ class LogNormal:
         return 0.5 * float(slope @ u) - float(t.sum()), slope - 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Alike:
     """A prior of variables that resemble each other, in terms of their logarithms t.
 
     Their common size is log-normal, each one's deviation from it too. A few rows can tell how
     quickly a model varies, and less well along which of many features.
-
-    Parameters
-    ----------
-    common : LogNormal
-        Prior of the geometric mean.
-    spread : float
-        Standard deviation of the logarithms about their mean.
-
-    Examples
-    --------
-    >>> Alike(LogNormal(0.0, 1.0), 0.5).log_mode
-    -1.0
     """
 
-    common: LogNormal
-    spread: float
+    common: LogNormal  # prior of the geometric mean
+    spread: float  # standard deviation of the logarithms about their mean
 
     @property
     def log_mode(self) -> float:
@@ -130,31 +104,17 @@ class Alike:
         return value + 0.5 * float(apart @ (t - mean)), apart + slope[0] / len(t)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Priors:
-    """Priors of the kinds of hyperparameters.
+    """Priors of the kinds of hyperparameters, for standardised outputs."""
 
-    Parameters
-    ----------
-    lengthscale : LogNormal or Alike
-        Prior of the lengthscales, for the unit cube.
-    noise, output_scale : LogNormal
-        Priors for standardised outputs.
-    steps : float
-        Scale of the log-odds of the steps' share, about even odds; their distribution is Cauchy's,
-        so that enough rows can rule steps out.
-
-    Examples
-    --------
-    >>> round(Priors.for_dimensions(10).lengthscale.location, 3)
-    2.566
-    """
-
-    lengthscale: LogNormal | Alike
+    lengthscale: LogNormal | Alike  # for the unit cube
     noise: LogNormal = LogNormal(-4.0, 1.0)
     # Few outputs, near each other, understate the variance of the process: the mode is 4, not 1.
     # Measured on four kinds of models and 5 to 50 rows: better log density and smaller errors.
     output_scale: LogNormal = LogNormal(math.log(4.0) + 0.49, 0.7)
+    # Scale of the log-odds of the steps' share, about even odds; their distribution is Cauchy's,
+    # so that enough rows can rule steps out.
     steps: float = 1.0
 
     @classmethod
@@ -174,37 +134,18 @@ class LogPosterior:
     and the log output scale, each of these two only if it is free, and the log-odds of the share
     of steps, if the kernel has any. Covariances are kept as
     pairs i > j, so that the squared distance and the gradient are one matrix-vector product each.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    z : ndarray of shape (n,)
-        Standardised outputs.
-    kernel : callable
-        Correlation and slope as functions of the squared distance.
-    priors : Priors
-        Priors of the hyperparameters.
-    categorical : sequence of int, default ()
-        Columns with unordered levels.
-    steps : bool, default False
-        Whether the kernel has steps.
-    noise, output_scale : float or None
-        Fixed values, or None to learn them.
-    deadline : Deadline, default NEVER
-        Checked at every evaluation.
     """
 
     def __init__(
         self,
         X: Array,
-        z: Array,
+        z: Array,  # standardised outputs
         *,
         kernel: Kernel,
         priors: Priors,
         categorical: Sequence[int] = (),
         steps: bool = False,
-        noise: float | None = None,
+        noise: float | None = None,  # fixed, or None to learn it
         output_scale: float | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
@@ -267,7 +208,7 @@ class LogPosterior:
         if noise is None:
             noise = math.exp(theta[at])
             at += 1
-        noise = max(noise, LEAST_FIXED_NOISE)
+        noise = max(noise, 1e-8)  # keeps K definite when the noise is fixed at zero
         if scale is None:
             scale = math.exp(theta[at])
         steps = 1.0 / (1.0 + math.exp(-theta[-1])) if self.has_steps else 0.0
@@ -353,7 +294,7 @@ def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     k = len(posterior.active)
     steps = np.concatenate([np.eye(k, len(theta)), -np.eye(k, len(theta))])
     low, high = posterior.bounds
-    places = np.clip(theta + LEAP * steps, low, high)
+    places = np.clip(theta + 2.0 * steps, low, high)  # in log lengthscale
     heights = np.array([posterior(place)[0] for place in places])
     best: Array = places[np.argsort(-heights, kind="stable")[:4]]
     return best
@@ -374,25 +315,13 @@ def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[flo
         jac=True,
         method="L-BFGS-B",
         bounds=scipy.optimize.Bounds(low, high),
-        options={"maxiter": MAX_STEPS, "ftol": tolerance, "gtol": 1e3 * tolerance},
+        options={"maxiter": 60, "ftol": tolerance, "gtol": 1e3 * tolerance},
     )
     return -float(found.fun), np.clip(np.asarray(found.x, dtype=np.float64), low, high)
 
 
 def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hyperparameters:
-    """Return the hyperparameters at the highest log posterior found.
-
-    Parameters
-    ----------
-    posterior : LogPosterior
-        What to maximise.
-    start : Hyperparameters or None
-        A warm start, refined in a few steps; without it several first guesses are tried.
-
-    Returns
-    -------
-    Hyperparameters
-    """
+    """Return the hyperparameters at the highest log posterior found."""
     if posterior.bounds.shape[1] == 0:
         return posterior.mode()
     if start is not None:
@@ -402,7 +331,7 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
         return posterior.unpack(theta)
     height, theta = _best_climb(posterior, _guesses(posterior))
     # Optima differ in which features they blame: try one feature at a time.
-    leaps = MAX_LEAPS if len(posterior.z) * len(posterior.active) <= 3000 else 0
+    leaps = 5 if len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
         higher, there = _best_climb(posterior, _leaps(posterior, theta))
         if higher <= height + 1e-3:

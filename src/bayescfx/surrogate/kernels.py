@@ -23,35 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
 
-KernelName: TypeAlias = Literal["matern52", "rbf", "tabular"]
 Kernel: TypeAlias = Callable[[Array], tuple[Array, Array]]
 
 
 def rbf(s: Array) -> tuple[Array, Array]:
-    """Return k = exp(-s/2) and its derivative with respect to s.
-
-    Parameters
-    ----------
-    s : ndarray
-        Scaled squared distances, not negative.
-
-    Returns
-    -------
-    value, slope : ndarray
-        Of the shape of `s`.
-
-    Examples
-    --------
-    >>> value, slope = rbf(np.array([0.0]))
-    >>> float(value[0]), float(slope[0])
-    (1.0, -0.5)
-    """
+    """Return k = exp(-s/2) and its derivative with respect to s."""
     value = np.exp(-0.5 * s)
     return value, -0.5 * value
 
@@ -60,22 +42,6 @@ def matern52(s: Array) -> tuple[Array, Array]:
     """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and its derivative with respect to s.
 
     The derivative, -(5/6)(1 + t) exp(-t), is finite at s = 0: nothing divides by the distance.
-
-    Parameters
-    ----------
-    s : ndarray
-        Scaled squared distances, not negative.
-
-    Returns
-    -------
-    value, slope : ndarray
-        Of the shape of `s`.
-
-    Examples
-    --------
-    >>> value, slope = matern52(np.array([0.0]))
-    >>> float(value[0]), round(float(slope[0]), 4)
-    (1.0, -0.8333)
     """
     t = np.sqrt(5.0 * s)
     e = np.exp(-t)
@@ -85,33 +51,20 @@ def matern52(s: Array) -> tuple[Array, Array]:
     return value, slope
 
 
-# The smooth part of each kernel; the tabular one has a part with steps besides.
-KERNELS: dict[KernelName, Kernel] = {"matern52": matern52, "rbf": rbf, "tabular": matern52}
+# The smooth part of each kernel; the tabular one has a part with steps besides. A new kernel is a
+# function like those above and a line here.
+KERNELS: dict[str, Kernel] = {"matern52": matern52, "rbf": rbf, "tabular": matern52}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedding:
-    """Rows as points whose scaled Euclidean distance is the distance of the kernel.
+    """Rows as points whose scaled Euclidean distance is the distance of the kernel."""
 
-    Parameters
-    ----------
-    numeric : ndarray of shape (p,)
-        Positions of the ordered features.
-    unordered : ndarray of shape (q,)
-        Positions of the unordered features.
-    centre : ndarray of shape (p,)
-        Subtracted from the ordered features, so that squared norms do not cancel.
-    levels : tuple of ndarray
-        The known levels of each unordered feature; others are at distance 1 from all of these.
-    feature : ndarray of shape (D,)
-        The feature that each embedded column belongs to.
-    """
-
-    numeric: Indices
-    unordered: Indices
-    centre: Array
-    levels: tuple[Array, ...]
-    feature: Indices
+    numeric: Indices  # positions of the ordered features (p,)
+    unordered: Indices  # positions of the unordered features (q,)
+    centre: Array  # subtracted from the ordered ones, so that squared norms do not cancel (p,)
+    levels: tuple[Array, ...]  # of each unordered feature; others are at distance 1 from all
+    feature: Indices  # that each embedded column belongs to (D,)
 
     @classmethod
     def of(cls, X: Array, categorical: Sequence[int]) -> Embedding:
@@ -174,25 +127,6 @@ def squared_distances(A: Array, a: Array, B: Array, b: Array) -> Array:
     """Return |A_i - B_j|² from scaled rows and their squared norms.
 
     One matrix product of the rows extended by their norms, [-2A, |A|², 1] · [B, 1, |B|²].
-
-    Parameters
-    ----------
-    A, B : ndarray of shape (m, D) and (n, D)
-        Rows.
-    a, b : ndarray of shape (m,) and (n,)
-        Their squared norms.
-
-    Returns
-    -------
-    ndarray of shape (m, n)
-        Not negative, rounding included.
-
-    Examples
-    --------
-    >>> A = np.array([[0.0, 0.0], [3.0, 4.0]])
-    >>> squared_distances(A, (A**2).sum(axis=1), A, (A**2).sum(axis=1))
-    array([[ 0., 25.],
-           [25.,  0.]])
     """
     D = A.shape[1]
     left = np.empty((len(A), D + 2))

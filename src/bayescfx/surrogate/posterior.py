@@ -23,25 +23,12 @@ from bayescfx.errors import SurrogateWarning
 from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
 from bayescfx.surrogate.kernels import Embedding, Kernel, squared_distances
 
-TINY_VARIANCE = 1e-14  # of the output scale: what cancellation leaves of a variance of zero
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """The shift and the scale between the user's outputs and standardised ones.
+    """The shift and the scale between the user's outputs and standardised ones."""
 
-    Parameters
-    ----------
-    offset, scale : float
-        ``y = offset + scale * z``.
-
-    Examples
-    --------
-    >>> Units.of(np.array([1.0, 3.0]), centred=True)
-    Units(offset=2.0, scale=1.0)
-    """
-
-    offset: float
+    offset: float  # y = offset + scale * z
     scale: float
 
     @classmethod
@@ -64,26 +51,7 @@ class Units:
 
 
 def cholesky(K: Array) -> tuple[Array, float]:
-    """Return the lower factor of K plus the least jitter, growing tenfold, that makes it definite.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric, finite.
-
-    Returns
-    -------
-    L : ndarray of shape (n, n)
-        Lower triangle, zeros above.
-    jitter : float
-        What was added to the diagonal, 0 in most cases.
-
-    Examples
-    --------
-    >>> L, jitter = cholesky(np.ones((2, 2)))
-    >>> 0.0 <= jitter < 1e-10
-    True
-    """
+    """Return the lower factor of K plus the least jitter that makes it definite, and that."""
     L, info = scipy.linalg.lapack.dpotrf(K, lower=1, clean=1)
     jitter, largest = 0.0, float(K.diagonal().max())
     while info:
@@ -113,18 +81,7 @@ def among(
 ) -> Array:
     """Return the covariances ``(m, m)`` of rows ``X (m, d)`` with each other, without noise.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, d)
-        Rows.
-    A, squares : ndarray of shape (m, D) and (m,)
-        The same rows embedded and scaled, and their squared norms.
-    h : Hyperparameters
-        In use.
-    kernel : callable
-        Correlation and slope as functions of the squared distance.
-    embedding : Embedding
-        How rows become points.
+    `A` and `squares` are the same rows embedded and scaled, and their squared norms.
     """
     K, _ = kernel(squared_distances(A, squares, A, squares))
     if h.steps:
@@ -136,43 +93,19 @@ def among(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """What is known after conditioning; made by :func:`condition`.
+    """What is known after conditioning; made by :func:`condition`."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    z : ndarray of shape (n,)
-        Standardised outputs.
-    h : Hyperparameters
-        In use.
-    kernel : callable
-        Correlation and slope as functions of the squared distance.
-    embedding : Embedding
-        How rows become points.
-    A : ndarray of shape (n, D)
-        Embedded rows over lengthscales.
-    squares : ndarray of shape (n,)
-        Squared norms of `A`.
-    L, L_inverse : ndarray of shape (n, n)
-        Cholesky factor of K, and its inverse.
-    alpha : ndarray of shape (n,)
-        K⁻¹ z.
-    jitter : float
-        Added to the noise so that K has a factor.
-    """
-
-    X: Array
-    z: Array
+    X: Array  # rows (n, d)
+    z: Array  # standardised outputs (n,)
     h: Hyperparameters
-    kernel: Kernel
-    embedding: Embedding
-    A: Array
-    squares: Array
-    L: Array
+    kernel: Kernel  # correlation and slope as functions of the squared distance
+    embedding: Embedding  # how rows become points
+    A: Array  # embedded rows over lengthscales (n, D)
+    squares: Array  # squared norms of A (n,)
+    L: Array  # Cholesky factor of K, and its inverse (n, n)
     L_inverse: Array
-    alpha: Array
-    jitter: float
+    alpha: Array  # K⁻¹ z (n,)
+    jitter: float  # added to the noise so that K has a factor
 
     @property
     def log_evidence(self) -> float:
@@ -197,7 +130,8 @@ class Posterior:
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
-        variance: Array = np.maximum(s - np.einsum("ij,ij->i", V, V), TINY_VARIANCE * s)
+        # at least what cancellation leaves of a variance of zero
+        variance: Array = np.maximum(s - np.einsum("ij,ij->i", V, V), 1e-14 * s)
         return variance
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -263,25 +197,7 @@ class Posterior:
 def condition(
     X: Array, z: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
 ) -> Posterior:
-    """Return the process conditioned on standardised outputs `z` at rows `X`.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    z : ndarray of shape (n,)
-        Standardised outputs.
-    h : Hyperparameters
-        Taken as they are.
-    kernel : callable
-        Correlation and slope as functions of the squared distance.
-    embedding : Embedding
-        How rows become points.
-
-    Returns
-    -------
-    Posterior
-    """
+    """Return the process conditioned on standardised outputs `z` at rows `X`."""
     A, squares = embedding.scaled(X, h.lengthscales)
     K = among(X, A, squares, h, kernel, embedding)
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
@@ -292,21 +208,7 @@ def condition(
 
 
 def extend(p: Posterior, X: Array, z: Array) -> Posterior:
-    """Return the process conditioned on more points, growing the factor at a cost of n² each.
-
-    Parameters
-    ----------
-    p : Posterior
-        Known so far.
-    X : ndarray of shape (m, d)
-        More rows.
-    z : ndarray of shape (m,)
-        Their outputs, standardised in the same way.
-
-    Returns
-    -------
-    Posterior
-    """
+    """Return the process conditioned on more points, growing the factor at a cost of n² each."""
     h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
     outputs = np.concatenate([p.z, z])
     if not p.embedding.knows(X):

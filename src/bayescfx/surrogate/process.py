@@ -18,14 +18,13 @@ from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
-from bayescfx.surrogate.kernels import KERNELS, Embedding, KernelName
+from bayescfx.surrogate.kernels import KERNELS, Embedding
 from bayescfx.surrogate.posterior import Posterior, Units, condition, extend
 
 __all__ = ["GaussianProcess", "Hyperparameters"]
 
 MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
-FIT_NUMBERS = 2e7  # and on fewer rows if n² d/2 would exceed this (160 MB)
 
 
 class GaussianProcess:
@@ -64,7 +63,7 @@ class GaussianProcess:
     def __init__(
         self,
         *,
-        kernel: KernelName = "matern52",
+        kernel: str = "matern52",
         categorical: Sequence[int] = (),
         mean: MeanName = "standard",
         noise: float | None = None,
@@ -88,7 +87,7 @@ class GaussianProcess:
             raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
         if alike is not None and not 0.0 < alike < np.inf:
             raise SettingsError(f"`alike` must be None or a number > 0; got {alike!r}.")
-        self.kernel: KernelName = kernel
+        self.kernel: str = kernel
         self.categorical = tuple(int(j) for j in categorical)
         self.mean: MeanName = mean
         self.noise = noise
@@ -205,7 +204,8 @@ class GaussianProcess:
         """
         rows, outputs = self._data(X, y)
         z = Units.of(outputs, centred=self.mean == "standard").standardise(outputs)
-        limit = min(FIT_ROWS, int((2.0 * FIT_NUMBERS / max(rows.shape[1], 1)) ** 0.5))
+        # and on fewer if n² d/2 numbers would exceed 160 MB
+        limit = min(FIT_ROWS, int((2.0 * 2e7 / max(rows.shape[1], 1)) ** 0.5))
         if len(rows) > limit:
             # A fixed choice: the same data give the same fit.
             chosen = np.random.default_rng(0).permutation(len(rows))[:limit]

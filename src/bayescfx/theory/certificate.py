@@ -22,7 +22,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.errors import SettingsError
-from bayescfx.potentials.family import Potential
+from bayescfx.potentials import Potential
 from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
 from bayescfx.search.question import Question
@@ -123,7 +123,7 @@ def certify(
 
     Examples
     --------
-    >>> from bayescfx.potentials.family import AEP
+    >>> from bayescfx.potentials import AEP
     >>> box = Polytope(np.zeros(1), np.full(1, 2.0), np.empty((0, 1)), np.empty(0))
     >>> double, two = lambda Z: 2 * Z[:, 0], lambda Z: np.full(Z.shape, 2.0)
     >>> instance = Instance(double, two, AEP(0.0, 1.0), box, eta=0.1, delta=1e-6, lipschitz=4.0)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Mask
 from bayescfx.errors import TargetError
-from bayescfx.potentials.family import Potential
-from bayescfx.potentials.levels import checked_epsilon
+from bayescfx.potentials import Potential
+from bayescfx.potentials.potential import checked_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> boo
 
     Examples
     --------
-    >>> from bayescfx.potentials.family import AEP
+    >>> from bayescfx.potentials import AEP
     >>> is_potential(AEP(0.0, 1.0), 0.0, [0.5, 2.0]), is_potential(AEP(0.0, 1.0), 1.0, [0.5, 2.0])
     (True, False)
     """
@@ -104,7 +104,7 @@ def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best
 
     Examples
     --------
-    >>> from bayescfx.potentials.family import AEP
+    >>> from bayescfx.potentials import AEP
     >>> in_target_set(AEP(0.0, 1.0), [0.5, 1.0, 1.1], 0.05, AEP(0.0, 1.0).peak).tolist()
     [False, True, True]
     """

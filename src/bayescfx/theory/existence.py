@@ -14,8 +14,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.model.model import Model
-from bayescfx.potentials.family import contains
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals, contains
 from bayescfx.space.region import Region
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.style import INK, ORANGE, PAPER, TARGET
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from bayescfx.arrays import Array
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View
-from bayescfx.potentials.levels import Intervals
+from bayescfx.potentials import Intervals
 from bayescfx.result.explanation import Explanation
 
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.potentials.family import LevelPotential, contains
-from bayescfx.potentials.levels import Intervals
-from bayescfx.potentials.wishes import tolerance_epsilon
+from bayescfx.potentials import Intervals, LevelPotential, contains
+from bayescfx.potentials.targets import tolerance_epsilon
 from bayescfx.result.archive import Told
 from bayescfx.result.explanation import Explanation
 

@@ -14,8 +14,7 @@ from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
 from bayescfx.plots.info.scales import Scale
 from bayescfx.plots.info.view import View, same_codes
-from bayescfx.potentials.levels import Intervals
-from bayescfx.potentials.links import Linked
+from bayescfx.potentials import Intervals, Linked
 from bayescfx.search.objectives import Gain, Nearer, Record
 
 

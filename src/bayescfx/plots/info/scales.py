@@ -15,7 +15,7 @@ from bayescfx.space.region import Region
 MOST_LEVELS = 12  # levels that are marked one by one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scale:
     """One feature's codes on a line from its lowest to its highest.
 

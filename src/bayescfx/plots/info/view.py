@@ -12,8 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, BayesCFXWarning
-from bayescfx.potentials.family import contains
-from bayescfx.potentials.links import Logit
+from bayescfx.potentials import Logit, contains
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
 from bayescfx.search.threads import one_thread

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Derived(Rule):
     """A column that is a function of the others, and up to date in every row."""
 
@@ -32,19 +32,15 @@ class Derived(Rule):
 
     @property
     def words(self) -> Words:
-        """The rule in words; it can't be left out."""
         return Words(f"derive({self.derives!r})", "", "")
 
     def told(self, name: Hashable, feature: Feature) -> str:
-        """Return that the feature is derived."""
         return "derived" if name == self.derives else ""
 
     def seen_from(self, region: Region) -> Derived:
-        """Return the rule with what the column would be for the query."""
         return replace(self, base=float(self._codes(region, region.query[None])[0]))
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows have the column up to date."""
         fresh, held = self.column(region, X), X[:, region.schema.positions[self.derives]]
         return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
 

@@ -28,7 +28,7 @@ Pair: TypeAlias = tuple[float, float]
 _ANYWHERE = (-math.inf, math.inf)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Limits(Rule):
     """Everything said about one feature; all in codes."""
 
@@ -43,20 +43,16 @@ class Limits(Rule):
 
     @property
     def words(self) -> Words:
-        """The rule in words; the feature's own line has the limits."""
         return Words(f"the limits of {self.name!r}", "", f"limit on {self.name!r}")
 
     def told(self, name: Hashable, feature: Feature) -> str:
-        """Return the limits in words."""
         if name != self.name or self.fixed:
             return "fixed" if name == self.name else ""
         parts = ["only up" if self.side > 0 else "only down"] if self.side else []
         if self.between != _ANYWHERE:
             low, high = feature.say(*self.between)
-            both = (
-                f"between {low} … {high}" if math.isfinite(self.between[0]) else f"at most {high}"
-            )
-            parts.append(both if math.isfinite(self.between[1]) else f"at least {low}")
+            both = f"between {low} … {high}" if self.between[0] > -math.inf else f"at most {high}"
+            parts.append(both if self.between[1] < math.inf else f"at least {low}")
         if self.levels is not None:
             more = ", …" if len(self.levels) > 5 else ""
             parts.append(f"only {', '.join(feature.say(*self.levels[:5]))}{more}")
@@ -72,11 +68,12 @@ class Limits(Rule):
         """Return where a derived feature keeps its limits, or is as in the query."""
         j = region.schema.positions[self.name]
         codes, query = X[:, j], region.query[j]
-        low, high = self._interval(query, _ANYWHERE)
-        allowed = (codes >= low) & (codes <= high)
-        if self.levels is not None:
-            allowed &= np.isin(codes, self.levels)
+        allowed = self._allowed(codes, self._interval(query, _ANYWHERE))
         return np.asarray(allowed | (codes == query))
+
+    def _allowed(self, codes: Array, interval: Pair) -> Mask:
+        allowed = (codes >= interval[0]) & (codes <= interval[1])
+        return allowed if self.levels is None else allowed & np.isin(codes, self.levels)
 
     def _interval(self, query: float, outer: Pair) -> Pair:
         """Return the lowest and highest code a move may lead to; empty if low > high."""
@@ -134,22 +131,17 @@ class Limits(Rule):
         grid = feature.grid(np.arange(first, last + 1, dtype=np.float64), anchor)
         if axis.narrow is not None:
             grid = grid.astype(axis.narrow).astype(np.float64)
-        if self.levels is not None:
-            grid = grid[np.isin(grid, self.levels)]
-        grid = grid[(grid >= low) & (grid <= high)]
+        grid = grid[self._allowed(grid, (low, high))]
         return replace(axis, choices=np.unique(np.append(grid, axis.query)))
 
     def _on_circle(self, feature: Feature, query: float) -> Array:
         """Return the allowed codes on a circle: relative limits wrap around."""
         low, high = feature.code_range
         codes = feature.grid(np.arange((high - low) // feature.code_step + 1), low)
-        allowed = (codes >= self.between[0]) & (codes <= self.between[1])
-        if self.levels is not None:
-            allowed &= np.isin(codes, self.levels)
         ahead, (below, above) = np.mod(codes - query, feature.period), self.move
         behind = ahead - feature.period
         near = ((ahead >= below) & (ahead <= above)) | ((behind >= below) & (behind <= above))
-        return np.unique(np.append(codes[allowed & near], query))
+        return np.unique(np.append(codes[self._allowed(codes, self.between) & near], query))
 
 
 def _inwards(low: float, narrow: Any) -> float:

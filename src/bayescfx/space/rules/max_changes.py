@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MaxChanges(Rule):
     """At most so many features change; a region keeps the bound as its `max_changes`."""
 
@@ -28,7 +28,6 @@ class MaxChanges(Rule):
         return Words(label, label, "")
 
     def seen_from(self, region: Region) -> None:
-        """Return nothing: the region has the bound."""
         return
 
 

@@ -20,14 +20,14 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.inference import as_table, background
-from bayescfx.space.rule import Rule, Words
+from bayescfx.space.rule import Rule
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """The distance between rows of codes; ``nan`` is a value of its own."""
 
@@ -98,8 +98,8 @@ class NearData(Rule):
     data: Array  # (m, d) codes
     metric: Metric
     neighbours: int  # the k of the k-th nearest row
-    quantile: float  # share of the data within the radius
     radius: float
+    label: str
     moving: Indices  # features that may differ from the query's
     offset: Array  # (m,) distance of the others
 
@@ -122,16 +122,10 @@ class NearData(Rule):
         kth = metric.kth(rows, data, neighbours + 1)
         radius = float(np.quantile(kth, quantile, method="higher"))
         every, zero = np.arange(data.shape[1]), np.zeros(len(data))
-        return cls(data, metric, neighbours, quantile, radius, every, zero)
-
-    @property
-    def words(self) -> Words:
-        """The rule in words."""
-        label = f"near_data(quantile={self.quantile:g})"
-        return Words(label, f"rule: {label}", f"rule '{label}'")
+        label = f"near_data(quantile={quantile:g})"
+        return cls(data, metric, neighbours, radius, label, every, zero)
 
     def seen_from(self, region: Region) -> NearData:
-        """Return the rule with the data rows that can be near, and their fixed distance."""
         moving = region.recomputed.copy()
         moving[region.free] = True
         fixed, limit = np.flatnonzero(~moving), self.radius * (1 + 1e-9)
@@ -148,7 +142,6 @@ class NearData(Rule):
         return replace(self, data=self.data[kept], moving=at, offset=offset[kept])
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows have enough data rows within the radius."""
         k, limit = self.neighbours, self.radius * (1 + 1e-9)
         inside = np.zeros(len(X), dtype=np.bool_)
         if len(self.data) < k:

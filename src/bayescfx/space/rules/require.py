@@ -16,7 +16,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.expressions import Comparison, parse_rule
-from bayescfx.space.rule import Rule, Words
+from bayescfx.space.rule import Rule
 from bayescfx.values import Plain
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextRule(Rule):
     """A comparison of arithmetic expressions over features."""
 
@@ -46,13 +46,7 @@ class TextRule(Rule):
                 raise SpaceError(f"rule {text!r} mixes times of different units. Use one unit.")
         return cls(text, label or text, comparisons)
 
-    @property
-    def words(self) -> Words:
-        """The rule in words."""
-        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
-
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows satisfy every comparison."""
         schema = region.schema
 
         def values(name: Hashable) -> Array:
@@ -68,7 +62,6 @@ class TextRule(Rule):
         return [pair for comparison in self.comparisons for pair in comparison.linear() or ()]
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
-        """Return the linear comparisons over codes."""
         schema, found = region.schema, []
         for coefficients, bound in self._linear:
             a, b = np.zeros(len(schema.names)), bound
@@ -83,21 +76,18 @@ class TextRule(Rule):
         return found
 
     def curved(self, region: Region) -> bool:
-        """Return whether a comparison is not linear."""
         straight = all(comparison.linear() for comparison in self.comparisons)
         return not straight or len(self.halfspaces(region)) < len(self._linear)
 
     def to_plain(self) -> dict[str, Plain]:
-        """Return text and label."""
         return {"rule": "TextRule", "text": self.text, "label": self.label}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:
-        """Return the rule, parsed anew."""
         return cls.parse(plain["text"], features, plain["label"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FunctionRule(Rule):
     """A function of raw rows that says which of them are allowed."""
 
@@ -108,13 +98,7 @@ class FunctionRule(Rule):
     opaque = True
     written = False
 
-    @property
-    def words(self) -> Words:
-        """The rule in words."""
-        return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
-
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows the function allows."""
         return self.allows(region.rows(X))
 
     def allows(self, rows: Any) -> Mask:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayescfx.space.space import Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Together(Rule):
     """Features that move in the same direction or not at all."""
 
@@ -29,7 +29,6 @@ class Together(Rule):
 
     @property
     def words(self) -> Words:
-        """The rule in words."""
         names = list(map(repr, self.block))
         return Words(
             f"together({', '.join(names)})",
@@ -46,7 +45,6 @@ class Together(Rule):
                 axes[j] = replace(axes[j], movable=False)
 
     def holds(self, region: Region, X: Array) -> Mask:
-        """Return which rows move them all the same way."""
         at = [region.schema.positions[name] for name in self.block]
         direction = np.sign(X[:, at] - region.query[at])
         return np.asarray((direction == direction[:, :1]).all(axis=1))

@@ -1,3 +1,5 @@
+"""The Gaussian process: against scikit-learn, conditioning, robustness, errors."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,49 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, minimize
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import Deadline
-from bayescfx.errors import OutOfTime, SurrogateWarning
-from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors
-from bayescfx.surrogate.kernels import KernelName, matern52, rbf
+from bayescfx.errors import SurrogateWarning
+from bayescfx.surrogate.evidence import Hyperparameters
+from bayescfx.surrogate.kernels import matern52, rbf
 from bayescfx.surrogate.posterior import cholesky
 from bayescfx.surrogate.process import GaussianProcess
-
-KERNEL_NAMES: tuple[KernelName, ...] = ("matern52", "rbf")
-
-
-def smooth(X: Array) -> Array:
-    y: Array = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * X[:, 2] * X[:, 1]
-    return y
-
-
-def data(n: int = 30, d: int = 4, seed: int = 0) -> tuple[Array, Array]:
-    X = np.random.default_rng(seed).random((n, d))
-    return X, 100.0 + 20.0 * smooth(X)
-
-
-def mixed_data(n: int = 30, seed: int = 1) -> tuple[Array, Array]:
-    """Two numeric columns, and two unordered ones at positions 1 and 3."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 4))
-    X[:, 1] = rng.integers(0, 3, n)
-    X[:, 3] = rng.integers(0, 4, n)
-    return X, np.sin(4.0 * X[:, 0]) + (X[:, 1] == 2) * X[:, 2] + 0.2 * X[:, 3]
-
-
-def peer(kernel: KernelName, h: Hyperparameters, *, normalise: bool) -> GaussianProcessRegressor:
-    """Return scikit-learn's process with the same hyperparameters."""
-    base = Matern(h.lengthscales, nu=2.5) if kernel == "matern52" else RBF(h.lengthscales)
-    return GaussianProcessRegressor(
-        ConstantKernel(h.output_scale) * base,
-        alpha=h.noise,
-        optimizer=None,
-        normalize_y=normalise,
-    )
+from tests.surrogate.rows import (
+    KERNEL_NAMES,
+    data,
+    mixed_data,
+    peer,
+)
 
 
 def one_hot(X: Array, lengthscales: Array, levels: dict[int, int]) -> tuple[Array, Array]:
@@ -61,21 +33,6 @@ def one_hot(X: Array, lengthscales: Array, levels: dict[int, int]) -> tuple[Arra
         blocks.append(block)
         scales += [lengthscales[j]] * block.shape[1]
     return np.concatenate(blocks, axis=1), np.array(scales)
-
-
-def central_differences(f: Callable[[Array], Array], X: Array, step: float = 1e-5) -> Array:
-    """Return d f/d x for each row and column; f maps (n, d) to (n,)."""
-    columns = []
-    for j in range(X.shape[1]):
-        e = np.zeros(X.shape[1])
-        e[j] = step
-        columns.append((f(X + e) - f(X - e)) / (2.0 * step))
-    return np.stack(columns, axis=1)
-
-
-def log_posterior(X: Array, y: Array, **settings: object) -> LogPosterior:
-    gp = GaussianProcess(**settings)  # type: ignore[arg-type]  # forwarded keywords of one test file
-    return gp.log_posterior(X, y)
 
 
 # ── kernels ──────────────────────────────────────────────────────────────────────────────────
@@ -98,7 +55,7 @@ def test_the_slope_of_a_kernel_is_its_derivative(
 @pytest.mark.parametrize("mean", ["standard", "zero"])
 @pytest.mark.parametrize("scale", [1.0, 3.7])
 def test_predictions_equal_scikit_learn_at_the_same_hyperparameters(
-    kernel: KernelName, mean: str, scale: float
+    kernel: str, mean: str, scale: float
 ) -> None:
     X, y = data()
     T = np.random.default_rng(5).random((50, 4)) * 1.4 - 0.2
@@ -113,7 +70,7 @@ def test_predictions_equal_scikit_learn_at_the_same_hyperparameters(
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)
-def test_the_evidence_equals_scikit_learn(kernel: KernelName) -> None:
+def test_the_evidence_equals_scikit_learn(kernel: str) -> None:
     X, y = data()
     h = Hyperparameters(np.array([0.4, 0.9, 2.0, 5.0]), 1e-3, 1.5)
     gp = GaussianProcess(kernel=kernel).condition(X, y, h)
@@ -124,7 +81,7 @@ def test_the_evidence_equals_scikit_learn(kernel: KernelName) -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)
-def test_unordered_columns_are_one_hot_blocks_over_the_root_of_two(kernel: KernelName) -> None:
+def test_unordered_columns_are_one_hot_blocks_over_the_root_of_two(kernel: str) -> None:
     X, y = mixed_data()
     T, _ = mixed_data(seed=9)
     h = Hyperparameters(np.array([0.5, 0.8, 1.5, 2.5]), 1e-3)
@@ -149,164 +106,6 @@ def test_an_unknown_level_is_as_far_as_any_other() -> None:
     reference = peer("matern52", Hyperparameters(scales, h.noise), normalise=True).fit(Z, y)
     expected = reference.predict(one_hot(T[:1], h.lengthscales, {1: 3, 3: 4})[0], return_std=True)
     np.testing.assert_allclose([mean[0], std[0]], np.ravel(expected), rtol=1e-8)
-
-
-# ── gradients ────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("kernel", KERNEL_NAMES)
-@pytest.mark.parametrize("noise", [False, True])
-def test_gradients_with_respect_to_the_rows_equal_central_differences(
-    kernel: KernelName, noise: bool
-) -> None:
-    X, y = data()
-    gp = GaussianProcess(kernel=kernel).fit(X, y)
-    T = np.random.default_rng(2).random((40, 4))
-    mean, std, dmean, dstd = gp.predict_gradient(T, noise=noise)
-    np.testing.assert_array_equal(mean, gp.predict(T, noise=noise)[0])
-    np.testing.assert_array_equal(std, gp.predict(T, noise=noise)[1])
-    scale = y.std()
-    for got, which in ((dmean, 0), (dstd, 1)):
-        expected = central_differences(lambda Z, i=which: gp.predict(Z, noise=noise)[i], T)  # type: ignore[misc]  # i is bound per loop
-        np.testing.assert_allclose(got / scale, expected / scale, atol=1e-6)
-
-
-def test_gradients_are_zero_in_unordered_columns_and_right_in_the_others() -> None:
-    X, y = mixed_data()
-    gp = GaussianProcess(categorical=(1, 3)).fit(X, y)
-    T, _ = mixed_data(seed=4)
-    _, _, dmean, dstd = gp.predict_gradient(T)
-    assert not dmean[:, [1, 3]].any()
-    assert not dstd[:, [1, 3]].any()
-    expected = central_differences(lambda Z: gp.predict(Z)[0], T)
-    np.testing.assert_allclose(dmean[:, [0, 2]], expected[:, [0, 2]], atol=1e-6)
-
-
-@pytest.mark.parametrize("kernel", KERNEL_NAMES)
-@pytest.mark.parametrize("fixed", [{}, {"noise": 1e-3}, {"output_scale": 2.0}])
-def test_the_gradient_of_the_log_posterior_equals_central_differences(
-    kernel: KernelName, fixed: dict[str, float]
-) -> None:
-    X, y = mixed_data()
-    posterior = log_posterior(X, y, kernel=kernel, categorical=(1, 3), **fixed)
-    rng = np.random.default_rng(3)
-    low, high = posterior.bounds
-    for _ in range(5):
-        theta = rng.uniform(np.maximum(low, -2.0), np.minimum(high, 2.0))
-        gradient = posterior(theta)[1]
-        expected = central_differences(
-            lambda t: np.array([posterior(row)[0] for row in t]), theta[None], step=1e-5
-        )[0]
-        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
-
-
-# ── hyperparameters ──────────────────────────────────────────────────────────────────────────
-
-
-def test_the_log_posterior_is_the_evidence_plus_the_priors() -> None:
-    X, y = data()
-    posterior = log_posterior(X, y, kernel="rbf", output_scale=1.0)
-    h = Hyperparameters(np.array([0.4, 0.9, 2.0, 5.0]), 1e-2)
-    evidence = peer("rbf", h, normalise=True).fit(X, y).log_marginal_likelihood_value_
-    location, spread = np.sqrt(2.0) + 0.5 * np.log(4.0), np.sqrt(3.0)
-    t, v = np.log(h.lengthscales), np.log(h.noise)
-    # log-normal densities up to their constants
-    prior = np.sum(-t - (t - location) ** 2 / (2 * spread**2)) - v - (v + 4.0) ** 2 / 2.0
-    assert posterior(posterior.pack(h))[0] == pytest.approx(evidence + prior, rel=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("n", "d"), [(6, 3), (20, 3), (40, 8)])
-@pytest.mark.parametrize("output_scale", [None, 1.0])
-def test_the_optimum_is_not_worse_than_twenty_random_restarts(
-    n: int, d: int, seed: int, output_scale: float | None
-) -> None:
-    X, y = data(n, d, seed)
-    if seed % 2:
-        y = np.round(y / 20.0)  # a step function has several optima
-    gp = GaussianProcess(output_scale=output_scale).fit(X, y)
-    posterior = gp.log_posterior(X, y)
-    low, high = posterior.bounds
-
-    def objective(theta: Array) -> tuple[float, Array]:
-        value, gradient = posterior(theta)
-        return -value, -gradient
-
-    rng = np.random.default_rng(seed)
-    starts = rng.uniform(np.maximum(low, -4.0), np.minimum(high, 4.0), (20, len(low)))
-    bounds = Bounds(low, high)
-    best = max(
-        -float(minimize(objective, t, jac=True, method="L-BFGS-B", bounds=bounds).fun)
-        for t in starts
-    )
-    assert posterior(posterior.pack(gp.hyperparameters))[0] >= best - 1e-5
-
-
-def test_fitting_is_deterministic_and_leaves_its_input_alone() -> None:
-    X, y = data()
-    X0, y0 = X.copy(), y.copy()
-    a, b = GaussianProcess().fit(X, y), GaussianProcess().fit(X, y)
-    np.testing.assert_array_equal(X, X0)
-    np.testing.assert_array_equal(y, y0)
-    np.testing.assert_array_equal(a.hyperparameters.lengthscales, b.hyperparameters.lengthscales)
-    X[:], y[:] = 0.5, 0.0  # the fitted process keeps data of its own
-    np.testing.assert_array_equal(a.predict(X0)[0], b.predict(X0)[0])
-
-
-def test_a_warm_start_reaches_the_optimum_of_a_cold_one() -> None:
-    X, y = data(40)
-    earlier = GaussianProcess().fit(X[:36], y[:36]).hyperparameters
-    warm, cold = GaussianProcess().fit(X, y, start=earlier), GaussianProcess().fit(X, y)
-    posterior = cold.log_posterior(X, y)
-    heights = [posterior(posterior.pack(gp.hyperparameters))[0] for gp in (warm, cold)]
-    assert heights[0] == pytest.approx(heights[1], abs=1e-2)
-
-
-def test_a_hopeless_warm_start_is_replaced_by_the_mode_of_the_priors() -> None:
-    X, y = data(40)
-    hopeless = Hyperparameters(np.full(4, 0.03), 1.0)
-    gp = GaussianProcess().fit(X, y, start=hopeless)
-    mean, _ = gp.predict(X)
-    assert np.std(mean - y) < 0.1 * np.std(y)
-
-
-def test_irrelevant_features_get_longer_lengthscales() -> None:
-    X, y = data(40, 6)
-    lengthscales = GaussianProcess().fit(X, y).hyperparameters.lengthscales
-    assert lengthscales[:2].max() < lengthscales[3:].min()
-
-
-def test_columns_that_do_not_vary_get_the_mode_of_the_prior_and_change_nothing() -> None:
-    X, y = data()
-    wide = np.concatenate([X, np.full((len(X), 2), 0.3)], axis=1)
-    gp, reference = GaussianProcess().fit(wide, y), GaussianProcess().fit(X, y)
-    lengthscales = gp.hyperparameters.lengthscales
-    mode = np.exp(Priors.for_dimensions(4).lengthscale.log_mode)
-    np.testing.assert_allclose(lengthscales[4:], mode)
-    np.testing.assert_allclose(lengthscales[:4], reference.hyperparameters.lengthscales)
-    T = wide[:3].copy()
-    T[:, 4] = 0.9  # moving along an unseen direction makes the process less sure
-    assert np.all(gp.predict(T)[1] > gp.predict(wide[:3])[1])
-
-
-def test_dimensions_override_the_number_of_varied_columns() -> None:
-    X, y = data()
-    few, many = (
-        GaussianProcess(dimensions=d).fit(X, y).hyperparameters.lengthscales for d in (1, 1000)
-    )
-    assert np.all(many > few)
-
-
-def test_fixed_hyperparameters_are_kept() -> None:
-    X, y = data()
-    h = GaussianProcess(noise=0.01, output_scale=2.0).fit(X, y).hyperparameters
-    assert (h.noise, h.output_scale) == (0.01, 2.0)
-
-
-def test_the_deadline_ends_a_fit() -> None:
-    X, y = data()
-    with pytest.raises(OutOfTime):
-        GaussianProcess().fit(X, y, deadline=Deadline.after(0.0))
 
 
 # ── conditioning ─────────────────────────────────────────────────────────────────────────────
@@ -373,7 +172,7 @@ def test_adding_repeated_rows_without_noise_still_works() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)
-def test_leave_one_out_equals_leaving_each_point_out(kernel: KernelName) -> None:
+def test_leave_one_out_equals_leaving_each_point_out(kernel: str) -> None:
     X, y = data(15)
     h = Hyperparameters(np.array([0.4, 0.9, 2.0, 5.0]), 1e-2)
     residual, std = GaussianProcess(kernel=kernel).condition(X, y, h).leave_one_out()
@@ -462,9 +261,7 @@ def test_the_units_of_the_outputs_do_not_matter(size: float) -> None:
 
 @pytest.mark.parametrize("noise", [None, 0.0, 1e-8])
 @pytest.mark.parametrize("kernel", KERNEL_NAMES)
-def test_repeated_and_nearly_equal_rows_are_no_problem(
-    noise: float | None, kernel: KernelName
-) -> None:
+def test_repeated_and_nearly_equal_rows_are_no_problem(noise: float | None, kernel: str) -> None:
     X, y = data(10)
     near = X + 1e-9 * np.random.default_rng(0).standard_normal(X.shape)
     gp = GaussianProcess(kernel=kernel, noise=noise).fit(

@@ -1,0 +1,322 @@
+"""The exponential-polynomial potentials AEP and SEP (Definition "EP Family", Lemma B.1).
+
+Symbols: ``z = (y - origin) / width``, ``t = z**2``, ``v = t - 1``, ``epsilon = 1 - e * level``.
+Near the peak ``1/e`` a level can no longer tell how far away the peak is, so its shortfall
+``epsilon`` or its depth ``-log(1 - epsilon)`` is carried instead. The paper's limits of
+integration print Lambert's W at ``rho*``; they need ``-rho*``, and both radii of the target set
+move with ``epsilon`` (the footnote calls the inner one fixed).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array, Indices
+from bayescfx.errors import TargetError
+from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
+from bayescfx.potentials.potential import Intervals, checked_epsilon
+
+PEAK = math.exp(-1.0)
+
+
+def shortfall(level: ArrayLike) -> Array:
+    """Return ``1 - e * level`` without losing the digits near the peak ``1/e``."""
+    level = np.asarray(level, dtype=float)
+    split = 134217729.0  # 2**27 + 1: Dekker's product, product + rest == math.e * level exactly
+    product, big, e_big = math.e * level, split * level, split * math.e
+    high, e_high = big - (big - level), e_big - (e_big - math.e)
+    low, e_low = level - high, math.e - e_high
+    rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
+    return np.asarray((1.0 - product) - rest - 1.4456468917292502e-16 * level)  # e - math.e
+
+
+def depth(level: ArrayLike) -> Array:
+    """Return ``-log(e * level)``, nats below the peak 1/e; inf for levels up to 0."""
+    level = np.asarray(level, dtype=float)
+    positive = level > 0.0
+    safe = np.where(positive, level, 1.0)
+    near = -np.log1p(-np.clip(shortfall(safe), 0.0, 0.5))
+    return np.where(positive, np.where(safe < 0.25, -1.0 - np.log(safe), near), np.inf)
+
+
+def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
+    """Return where the EP family crosses levels of given :func:`depth` (Lemma B.1).
+
+    The inner and outer root ``t = z**2`` of ``t * exp(1 - t) = 1 - epsilon``, and ``v = t - 1``
+    exactly, ``(2, ...)`` each: ``t`` is ``-W0(-level)`` and ``-W-1(-level)``, solved here in
+    ``log t`` because Lambert's W in double precision is wrong near its branch point.
+    """
+    depths = np.asarray(depths, dtype=float)
+    inside = np.isfinite(depths)
+    sign = np.reshape([-1.0, 1.0], (2,) + (1,) * depths.ndim)
+    d = np.where(inside, depths, 1.0)
+    s = sign * np.sqrt(2.0 * d)
+    # v(s) with v - log(1 + v) = s**2 / 2, the expansion of Lambert's W around its branch point
+    branch = (1.0, 1 / 3, 1 / 36, -1 / 270, 1 / 4320, 1 / 17010, -139 / 5443200, 1 / 204120)
+    small = np.clip(s, -1.0, 1.0)
+    v = small * np.polynomial.polynomial.polyval(small, branch)
+    t = 1.0 + v
+    # for small depth the series is exact, while the residual below loses its digits
+    exact = np.abs(s) < 0.1
+    if not exact.all():
+        far = np.maximum(d, 0.005)
+        start = np.where(
+            sign > 0.0, np.log(1.0 + far + np.log1p(s + far)), -1.0 - far + np.exp(-1.0 - far)
+        )
+        log_t = np.where(exact, 0.15 * sign, np.where(far < 0.5, np.log1p(v), start))
+        for _ in range(3):  # Halley's method: the digits triple from at least one
+            gradient = np.expm1(log_t)
+            miss = gradient - log_t - far
+            log_t -= miss * gradient / (gradient * gradient - 0.5 * miss * (gradient + 1.0))
+        t, v = np.where(exact, t, np.exp(log_t)), np.where(exact, v, np.expm1(log_t))
+    if not inside.all():
+        t = np.where(inside, t, np.where(sign > 0.0, np.inf, 0.0))
+        v = np.where(inside, v, np.where(sign > 0.0, np.inf, -1.0))
+    return t, v
+
+
+class _EP:
+    """What both members of the family share; `signs` are the sides that count."""
+
+    __slots__ = ()
+    origin: float
+    width: float
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """The sides of the origin that count, lower one first."""
+        return (-1, 1)
+
+    @property
+    def peak(self) -> float:
+        """The largest value, ``1/e``."""
+        return PEAK
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        return self.value_and_slope(y)[0]
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        return self.value_and_slope(y)[1]
+
+    def value_and_slope(self, y: ArrayLike) -> tuple[Array, Array]:
+        """Return both at the price of one."""
+        away = np.asarray(y, dtype=float) - self.origin
+        sign = np.sign(away) if len(self.signs) == 2 else self.signs[0]
+        # exp(-z**2) is 0 in double precision from z = 28 on
+        z = np.clip(sign * away, 0.0, 30.0 * self.width) / self.width
+        t = z * z
+        decay = np.exp(-t)
+        slope = sign * 2.0 * z * (1.0 - z) * (1.0 + z) * decay / self.width
+        return np.minimum(t * decay, PEAK), np.asarray(slope)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return where the potential is at least `level`; at 0, the limit from above."""
+        if level > PEAK:
+            return ()
+        if level < 0.0:
+            return ((-math.inf, math.inf),)
+        return self._set(float(depth(level)))
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        return self._set(-math.log1p(-checked_epsilon(epsilon)))
+
+    def superlevels(self, levels: Array) -> Levels:
+        """Return the superlevel set of each level ``(n,)``, all below the peak."""
+        anchor, step = self._ends(*ep_edges(depth(levels)))
+        low, high = anchor + step
+        low[:, levels < 0.0], high[:, levels < 0.0] = np.inf, np.inf
+        low[0, levels < 0.0] = -np.inf  # the whole line, once
+        return list(zip(low, high, strict=True))
+
+    def knots(self) -> Array:
+        """Return points between and beyond which the potential is smooth and monotone."""
+        # extrema of z**2 exp(-z**2), and steps over which it falls moderately
+        z = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
+        return np.unique([self.origin + sign * self.width * z for sign in self.signs])
+
+    def pieces(self, best: Array) -> Pieces:
+        """Return the improvement over thresholds ``(m,)``: one piece for each side.
+
+        ``rho - best = exp(-z**2) (D - t_e expm1(D))`` with ``D = z**2 - t_e`` counted from an
+        edge ``t_e`` of the superlevel set.
+        """
+        t, v = ep_edges(depth(best))  # (2, m): inner, outer
+        anchor, step = self._ends(t, v)
+        table = np.empty((5, 2, len(self.signs), len(best)))  # by lower and upper ends
+        for k, sign in enumerate(self.signs):
+            table[0, :, k], table[1, :, k], table[2, :, k] = np.sqrt(t), t, v
+            table[:3, :, k] = table[:3, ::sign, k]
+            table[3, 0, k], table[3, 1, k] = sign / self.width, -sign / self.width
+            table[4, :, k] = sign
+        np.minimum(table, ENDLESS, out=table)
+        kinks = np.where(table[1] < ENDLESS, 2.0 * np.abs(table[0] * table[2]), 0.0)
+        return Pieces(
+            anchor,
+            np.clip(step, -ENDLESS * self.width, ENDLESS * self.width),
+            np.zeros(step.shape[1:]),
+            partial(_ep_sums, table.reshape(5, -1)),
+            kinks=kinks,
+            unit=self.width,
+            fall=self.width,
+            centre=self.origin,
+            least=0.0,
+        )
+
+    def _set(self, depth: float) -> Intervals:
+        """Return one superlevel set."""
+        anchor, step = self._ends(*ep_edges(depth))
+        return tuple((float(low), float(high)) for low, high in (anchor + step).T)
+
+    def _ends(self, t: Array, v: Array) -> tuple[Array, Array]:
+        """Return lower and upper ends ``(2, k, ...)`` of superlevel sets, as anchor plus step.
+
+        Steps are counted from the origin or from the peak, whichever keeps the digits.
+        """
+        z = np.sqrt(t)
+        beside = (v > -0.75) & (v < 3.0)  # the peak
+        away = self.width * np.where(beside, np.where(beside, v, 0.0) / (1.0 + z), z)
+        anchors, steps = [], []
+        for sign in self.signs:
+            peak = self.origin + sign * self.width
+            moved = peak - self.origin
+            lost = (self.origin - (peak - moved)) + (sign * self.width - moved)  # in rounding
+            anchors.append(np.where(beside, peak, self.origin)[::sign])
+            steps.append((sign * away + np.where(beside, lost, 0.0))[::sign])
+        return np.stack(anchors, axis=1), np.stack(steps, axis=1)
+
+
+def _ep_sums(
+    table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
+) -> Array:
+    """Return the sums of an improvement over ``exp(-z**2)``; see :class:`Pieces`.
+
+    ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4`` are polynomials in ``u``.
+    """
+    z, t, v, inwards, sign = table[:, at]
+    offset, length = inwards * offset, inwards * length
+    d0, d1, d2 = offset * (2.0 * z + offset), 2.0 * length * (z + offset), length * length
+    step = rule.parabola @ np.stack([d0, d1, d2])  # D = z**2 - t
+    # exp of more overflows
+    gain = np.expm1(np.minimum(step, 700.0) if np.max(d0 + d1 + d2) > 700.0 else step)
+    gain *= -t
+    gain += step
+    close = np.abs(v) < 0.004  # so close to the peak expm1 loses the digits that matter
+    if close.any():
+        gain[:, close] = _close_to_the_peak(step[:, close], t[close], v[close])
+    gain *= density
+    m0, m1, m2, m3, m4 = rule.moments @ density
+    z, v = z + offset, v + d0
+    first, second = v * m0 + d1 * m1 + d2 * m2, v * m1 + d1 * m2 + d2 * m3  # of v and v u
+    square = v * first + d1 * second + d2 * (v * m2 + d1 * m3 + d2 * m4)  # of v**2
+    found = np.empty((7, len(at)))
+    found[:3] = rule.moments[:3] @ gain
+    found[3] = -2.0 * sign * (z * first + length * second)
+    mean_z = np.abs(z * m0 + length * m1)
+    found[4] = 2.0 * mean_z * np.sqrt(np.maximum(square, 0.0) / np.where(m0 > 0.0, m0, 1.0))
+    found[5] = 4.0 * (square - m0) - 2.0 * first
+    found[6] = 4.0 * (np.abs(square) + m0) + 2.0 * np.abs(first)
+    return found
+
+
+def _close_to_the_peak(step: Array, t: Array, v: Array) -> Array:
+    """Return ``D - t expm1(D) = -D (v + t (expm1(D) - D) / D)`` from the series of expm1."""
+    rest = np.full_like(step, 1.0 / math.factorial(7))
+    for k in range(6, 1, -1):
+        rest *= step
+        rest += 1.0 / math.factorial(k)
+    rest *= t * step
+    rest += v
+    rest *= -step
+    return rest
+
+
+def _check_shape(owner: _EP) -> None:
+    """Store `origin` and `width` as floats, or explain what is wrong with them."""
+    name, origin, width = type(owner).__name__, owner.origin, owner.width
+    for key, number in (("origin", origin), ("width", width)):
+        if not math.isfinite(number):
+            raise TargetError(f"{name}: `{key}` must be a finite number; got {number!r}.")
+        object.__setattr__(owner, key, float(number))
+    if not width > 0.0:
+        raise TargetError(
+            f"{name}: `width` must be positive; got {width!r}. "
+            "It is the size of the change asked for."
+        )
+    if origin + width == origin or not math.isfinite(abs(origin) + width):
+        raise TargetError(
+            f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
+            "Ask for a larger change."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AEP(_EP):
+    """Asymmetric exponential-polynomial potential: change the output by `width` to one side.
+
+    ``rho(y) = z**2 * exp(-z**2)`` with ``z = max(0, side * (y - origin) / width)``; the peak
+    ``1/e`` is at ``origin + side * width`` (Definition "EP Family").
+
+    Parameters
+    ----------
+    origin : float
+        The output that is to change, f(query).
+    width : float
+        How far it should move; positive.
+    side : {1, -1}
+        Upwards or downwards.
+
+    Examples
+    --------
+    >>> potential = AEP(0.0, 2.0, side=-1)
+    >>> float(potential.value(-2.0)) == potential.peak, float(potential.value(2.0))
+    (True, 0.0)
+    """
+
+    origin: float
+    width: float
+    side: Literal[1, -1] = 1
+
+    def __post_init__(self) -> None:
+        _check_shape(self)
+        if self.side not in (1, -1):
+            raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {self.side!r}.")
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """The side of the origin that counts."""
+        return (self.side,)
+
+
+@dataclass(frozen=True, slots=True)
+class SEP(_EP):
+    """Symmetric exponential-polynomial potential: change the output by `width` either way.
+
+    The sum of the two :class:`AEP` (Definition "EP Family").
+
+    Parameters
+    ----------
+    origin : float
+        The output that is to change, f(query).
+    width : float
+        How far it should move; positive.
+
+    Examples
+    --------
+    >>> len(SEP(0.0, 1.0).superlevel(0.2))
+    2
+    """
+
+    origin: float
+    width: float
+
+    def __post_init__(self) -> None:
+        _check_shape(self)

@@ -1,0 +1,123 @@
+"""Potentials: how much each output of the model is worth (Section 2 of the paper).
+
+Definition "Potential": a continuously differentiable function of the output that is not maximal
+at the query. Definition "Potential Duality": its superlevel sets are the target sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.errors import TargetError
+
+Interval: TypeAlias = tuple[float, float]
+Intervals: TypeAlias = tuple[Interval, ...]
+
+
+@runtime_checkable
+class Potential(Protocol):
+    """What every potential has: a value and a slope for each output."""
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative of the potential at each output."""
+
+
+@runtime_checkable
+class LevelPotential(Potential, Protocol):
+    """A potential that also knows its peak and its superlevel sets.
+
+    This is all that an accurate log EI needs. A family may add ``superlevels(levels)`` and
+    ``pieces(best)`` (:mod:`bayescfx.potentials.pieces`) to be faster or exact.
+    """
+
+    @property
+    def peak(self) -> float:
+        """The largest value."""
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return the intervals where the potential is at least `level`."""
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return the intervals where the potential is at least ``(1 - epsilon) * peak``."""
+
+    def knots(self) -> Array:
+        """Return points between and beyond which the potential is smooth and monotone."""
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """Return `epsilon` as a float if it is in [0, 1), else explain."""
+    if not 0.0 <= epsilon < 1.0:
+        raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
+    return float(epsilon)
+
+
+def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
+    """Return which outputs lie in a union of closed intervals."""
+    outputs = np.asarray(outputs, dtype=float)
+    found = np.zeros(outputs.shape, dtype=bool)
+    for low, high in intervals:
+        found |= (outputs >= low) & (outputs <= high)
+    return found
+
+
+def check_potential(potential: Potential, outputs: ArrayLike) -> None:
+    """Raise unless a user's potential is continuously differentiable along some outputs.
+
+    Values and slopes must be finite, one per output, and the slope must agree with central
+    differences of the value on and between the outputs.
+    """
+    seen = np.unique(np.asarray(outputs, dtype=float))
+    name = type(potential).__name__
+    if seen.size == 0 or not np.all(np.isfinite(seen)):
+        raise TargetError("`outputs` must be finite numbers, at least one.")
+    span = float(seen[-1] - seen[0]) or max(abs(float(seen[0])), 1.0)
+    y = np.union1d(seen, np.linspace(seen[0] - 0.1 * span, seen[-1] + 0.1 * span, 257))
+    slope = _finite(potential.slope, y, f"{name}.slope")
+    steepest = float(np.max(np.abs(slope)))
+
+    def difference(step: float) -> Array:
+        above = _finite(potential.value, y + step, f"{name}.value")
+        return (above - _finite(potential.value, y - step, f"{name}.value")) / (2.0 * step)
+
+    fine, coarse = difference(1e-6 * span), difference(2e-6 * span)
+    # the two differences tell how far either can be trusted at a bend of the slope; at a jump of
+    # the value they differ by half of what is missing
+    miss = np.abs(fine - slope) - 1e-4 * steepest - 1.5 * np.abs(fine - coarse) - 1e-12 / span
+    k = int(np.argmax(miss))
+    if miss[k] > 0.0:
+        raise TargetError(
+            f"{name}.slope must be the derivative of {name}.value; at y = {y[k]:.6g} it is "
+            f"{slope[k]:.6g}, but the value changes by {fine[k]:.6g}. Correct `slope`, or smooth "
+            "a jump."
+        )
+    # each step of the value against the slopes at its ends
+    value, dy = _finite(potential.value, y, f"{name}.value"), np.diff(y)
+    miss = np.abs(np.diff(value) - 0.5 * dy * (slope[1:] + slope[:-1]))
+    miss -= dy * (0.5 * np.abs(np.diff(slope)) + 0.05 * steepest)
+    k = int(np.argmax(miss))
+    if miss[k] > 1e-9 * float(np.max(np.abs(value))):
+        raise TargetError(
+            f"{name}.value must be continuous; it jumps between y = {y[k]:.6g} and "
+            f"{y[k + 1]:.6g}. Smooth the jump."
+        )
+
+
+def _finite(function: Callable[[Array], Array], y: Array, name: str) -> Array:
+    """Return what a user's function gives, one finite number per output, or explain."""
+    result = np.asarray(function(y), dtype=float)
+    if result.shape != y.shape:
+        raise TargetError(
+            f"{name} must return one number per output; got shape {result.shape} for {y.shape}."
+        )
+    if not np.all(np.isfinite(result)):
+        k = int(np.argmin(np.isfinite(result)))
+        raise TargetError(f"{name} must be finite; got {result[k]} at y = {y[k]:.6g}.")
+    return result

@@ -1,0 +1,80 @@
+"""A potential of which only value and slope are known, found out about by sampling."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescfx.arrays import Array
+from bayescfx.errors import TargetError
+from bayescfx.potentials.pieces import Pieces, between_knots, monotone_root
+from bayescfx.potentials.potential import Intervals, Potential, checked_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A potential examined between two outputs; outside nothing is known and nothing is counted."""
+
+    potential: Potential
+    low: float
+    high: float
+    peak: float = field(init=False, repr=False, compare=False)  # the largest value found
+    _knots: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise TargetError(
+                f"Sampled: `low` must be below `high`; got {self.low!r} and {self.high!r}."
+            )
+        grid = np.linspace(self.low, self.high, 2049)
+        sign = np.sign(self.potential.slope(grid))
+        turns = np.flatnonzero(sign[:-1] * sign[1:] < 0.0)
+        low, high = grid[turns], grid[turns + 1]
+        for _ in range(60 if turns.size else 0):  # bisect all brackets of a turn at once
+            middle = 0.5 * (low + high)
+            before = np.sign(self.potential.slope(middle)) == sign[turns]
+            low, high = np.where(before, middle, low), np.where(before, high, middle)
+        flat = grid[1:-1][(sign[1:-1] == 0.0) & ((sign[:-2] != 0.0) | (sign[2:] != 0.0))]
+        panels = np.linspace(self.low, self.high, 25)
+        knots = np.unique(np.concatenate([panels, flat, 0.5 * (low + high)]))
+        object.__setattr__(self, "_knots", knots)
+        object.__setattr__(self, "peak", float(np.max(self.potential.value(knots))))
+
+    def value(self, y: ArrayLike) -> Array:
+        """Return the potential of each output."""
+        return np.asarray(self.potential.value(np.asarray(y, dtype=float)), dtype=float)
+
+    def slope(self, y: ArrayLike) -> Array:
+        """Return the derivative at each output."""
+        return np.asarray(self.potential.slope(np.asarray(y, dtype=float)), dtype=float)
+
+    def knots(self) -> Array:
+        """Return points between which the potential is taken to be smooth and monotone."""
+        return self._knots
+
+    def pieces(self, best: Array) -> Pieces:
+        """Return the improvement over thresholds ``(m,)``."""
+        return between_knots(self, best, self._knots, endless=False)
+
+    def superlevel(self, level: float) -> Intervals:
+        """Return the intervals where the potential is at least `level`, by bracketing."""
+        knots, values = self._knots, self.value(self._knots)
+        low, high = knots[:-1].copy(), knots[1:].copy()
+        least = np.minimum(values[:-1], values[1:])
+        kept = np.maximum(values[:-1], values[1:]) >= level
+        cut = np.flatnonzero(kept & (least < level))
+        root = monotone_root(self, (low[cut], high[cut]), np.full(len(cut), level))
+        rising = values[1:][cut] > values[:-1][cut]
+        low[cut[rising]], high[cut[~rising]] = root[rising], root[~rising]
+        found: list[tuple[float, float]] = []
+        for start, end in zip(low[kept].tolist(), high[kept].tolist(), strict=True):
+            joins = bool(found) and found[-1][1] == start
+            found.append((found.pop()[0] if joins else start, end))
+        return tuple(found)
+
+    def target_set(self, epsilon: float) -> Intervals:
+        """Return where the potential is at least ``(1 - epsilon) * peak``."""
+        return self.superlevel(self.peak - checked_epsilon(epsilon) * abs(self.peak))
