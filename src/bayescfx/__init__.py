@@ -11,7 +11,9 @@ True
 
 from importlib import import_module
 
-from bayescfx.version import VERSION as __version__
+from bayescfx.version import VERSION
+
+__version__ = VERSION
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than this
 if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_HOMES`

@@ -62,10 +62,10 @@ def _every_support(free: int, bound: int) -> Mask | None:
     count = sum(comb(free, size) for size in range(1, bound + 1))
     if count > 300:
         return None
+    sets = [s for size in range(1, bound + 1) for s in combinations(range(free), size)]
     masks = np.zeros((count, free), dtype=bool)
-    sets = (s for size in range(1, bound + 1) for s in combinations(range(free), size))
-    for row, members in enumerate(sets):
-        masks[row, list(members)] = True
+    for mask, members in zip(masks, sets, strict=True):
+        mask[list(members)] = True
     return masks
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, not_among
 from bayescfx.errors import SettingsError
-from bayescfx.propose.proposal import Acquisition, Proposal, propose
+from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Question, Rounds, clear_changes

@@ -13,5 +13,3 @@ METHODS: dict[str, type[Search]] = {
     "lbfgsb": LBFGSB,
     "gradient": ProjectedGradient,
 }
-
-__all__ = ["METHODS"]

@@ -103,11 +103,7 @@ def learn(
         alike=0.7 if kernel == "tabular" else None,
     )
     start = None
-    if (
-        before is not None
-        and before.coordinates.width == coordinates.width
-        and before.process.kernel == kernel
-    ):
+    if before and (before.coordinates.width, before.process.kernel) == (coordinates.width, kernel):
         start = before.process.hyperparameters
         if 24 < len(X) < 1.25 * before.rows:
             return Surrogate(coordinates, process.condition(Z, y, start), before.rows)
