@@ -36,7 +36,7 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         return ()
     near = nearness(surrogate, accepted)
     starts = question.X[np.argsort(-near.value(question.X), kind="stable")]
-    nearest = propose(near, region, rng, starts, k=4, effort="glance")
+    nearest = propose(near, region, rng, starts, k=4, effort="brief")
     base = float(misses(accepted, surrogate.predict(nearest.points)[0]).min())
     if base <= 0.0:
         return ()

@@ -242,11 +242,11 @@ def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Surr
 
 
 def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
-    """Return minus the distance of the mean from the nearest accepted value, and its deviation."""
+    """Return minus the distance of the mean from accepted values, less two deviations: surely near."""
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])
         gap = np.take_along_axis(gaps, np.abs(gaps).argmin(axis=0)[None], axis=0)[0]
-        return -np.abs(gap) - std, np.sign(gap), -np.ones(len(mean))
+        return -np.abs(gap) - 2.0 * std, np.sign(gap), np.full(len(mean), -2.0)
 
     return SurrogateFunction(surrogate, near)
