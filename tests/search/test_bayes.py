@@ -471,8 +471,9 @@ def test_give_up_is_a_setting() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BayesCFX(batch=0), "`batch` must be at least 1; got 0."),
-        (lambda: BayesCFX(starts=-1), "`starts` must be None or at least 0; got -1."),
+        (lambda: BayesCFX(batch=0), "`batch` must be a whole number of at least 1; got 0."),
+        (lambda: BayesCFX(batch="4"), "`batch` must be a whole number of at least 1; got '4'."),  # type: ignore[arg-type]
+        (lambda: BayesCFX(starts=-1), "`starts` must be a whole number of at least 0; got -1."),
     ],
 )
 def test_settings_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:

@@ -197,7 +197,7 @@ def test_a_probe_looks_where_the_search_was_not() -> None:
     question = asked(Space.from_data(frame), 8.0, f=hill, query=dict.fromkeys("abcd", 0.2), rows=0)
     near = question.region.query + np.random.default_rng(1).uniform(-0.1, 0.1, (30, 4))
     question.account.evaluate(project(question.region, near))
-    rows = probes(believed(question), question.region, question.X, 1, np.random.default_rng(0), 8)
+    rows = probes(believed(question), question, 1, np.random.default_rng(0), 8)
     assert len(rows) == 8
     assert (rows[:, 0] > 0.6).any()
 
@@ -354,6 +354,6 @@ def test_any_space_can_be_judged(seed: int) -> None:
     assert judge(question) == verdict
     surrogate = believed(question)
     for side in (1, -1):
-        rows = frontier(surrogate, region, question.X, side, rng, 50)
+        rows = frontier(surrogate, question, side, rng, 50)
         assert region.contains(rows).all()
         assert 1 <= len(rows) <= 50

@@ -27,7 +27,7 @@ from bayescfx.potentials.pieces import LONG, SHORT, GaussLegendre, Pieces
 DROP = 43.0  # nats below the largest term where the integrand is cut off
 LONG_HULL = 10.0  # deviations; longer hulls have both flanks of the density inside
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_CHUNK = 2000  # pairs per pass: the nodes stay in the cache
+_CHUNK = 1000  # pairs per pass: the nodes stay in the cache
 
 
 class LogIntegral(NamedTuple):

@@ -55,8 +55,8 @@ class LogEI:
             out[1, some] = self.potential.slope(mean[some]) / gain[some]
         rows = np.flatnonzero(live)
         known = self._with_knots(mean[rows], std[rows])
-        for k in range(0, len(rows), 20_000):  # points per pass: bounded memory
-            some = rows[k : k + 20_000]
+        for k in range(0, len(rows), 5000):  # points per pass: what they need stays in the cache
+            some = rows[k : k + 5000]
             if self.best.ndim > 0:
                 prepared = Prepared(pieces_over(known, best[some]))
             else:

@@ -108,7 +108,7 @@ def _search(method: Any) -> Search:
     if isinstance(method, str):
         if method in METHODS:
             return METHODS[method]()
-        words = f"one of {', '.join(map(repr, METHODS))} or a Search"
+        words = f"one of {', '.join(map(repr, METHODS))}"
         hint = suggest(method, METHODS)
     elif any(map(callable, ways)) and not isinstance(method, type):
         search: Search = method

@@ -67,13 +67,11 @@ class Ledger:
         Rows to avoid have their value too, since the way to the best new row may lead over them;
         they are not remembered. `allowed` says that all rows are known to lie in the region.
         """
-        if not allowed:
-            inside = self.allowed(X)
-            if not inside.all():
-                out = np.full(len(X), -np.inf)
-                if inside.any():
-                    out[inside] = self.value(X[inside], allowed=True)
-                return out
+        if not allowed and not (inside := self.allowed(X)).all():
+            out = np.full(len(X), -np.inf)
+            if inside.any():
+                out[inside] = self.value(X[inside], allowed=True)
+            return out
         value = np.empty(len(X))
         for start in range(0, len(X), 4096):  # bounds memory, lets the deadline be seen
             self.deadline.check()
@@ -94,12 +92,11 @@ class Ledger:
         """
         region = self.region
         self.deadline.check()
-        if not region.derived:
-            value, gradient = self.acquisition.gradient(X)
-        else:
+        if region.derived:
             X = region.complete(X)
-            value, partial = self.acquisition.gradient(X)
-            gradient = partial + self._through_derived(X, partial)
+        value, gradient = self.acquisition.gradient(X)
+        if region.derived:
+            gradient = gradient + self._through_derived(X, gradient)
         if region.curved:
             # Coordinates a hair beside the query's value are put back on it.
             hair = 1e-8 * (1.0 + np.abs(region.query))

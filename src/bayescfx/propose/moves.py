@@ -17,9 +17,8 @@ def improve(
 ) -> tuple[Array, Array]:
     """Move every row ``(m, d)`` to the best point found; rows and values, never worse.
 
-    Single moves, combinations of the improving ones and swaps are tried; a random part of them
-    where there are too many. With `pairs` two moves at once instead, improving or not, and every
-    level of long lists.
+    Single moves, combinations of the improving ones and swaps are tried, a random part of many.
+    With `pairs` two moves at once instead, improving or not, and every level of long lists.
     """
     free, region = ledger.free, ledger.region
     rows, features, codes = _single_moves(free, X, rng)
@@ -65,11 +64,10 @@ def _single_moves(
     """List the moves along one feature of every row that change something."""
     features, codes = free.single_changes(rng)
     rows = np.repeat(np.arange(len(X)), len(features))
-    features, codes = np.tile(features, len(X)), np.tile(codes, len(X))
-    if free.long.size:
-        far = free.strides(X)
-        rows, features = np.append(rows, far[0]), np.append(features, far[1])
-        codes = np.append(codes, far[2])
+    far_rows, far_features, far_codes = free.strides(X)
+    rows = np.append(rows, far_rows)
+    features = np.append(np.tile(features, len(X)), far_features)
+    codes = np.append(np.tile(codes, len(X)), far_codes)
     changing = X[rows, features] != codes
     return rows[changing], features[changing], codes[changing]
 

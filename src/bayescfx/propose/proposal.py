@@ -20,8 +20,6 @@ from bayescfx.propose.refine import Effort, different, refine
 from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
 
-__all__ = ["Acquisition", "Effort", "Proposal", "propose"]
-
 EXACT = 8192  # regions with at most this many points are enumerated
 
 
@@ -50,8 +48,8 @@ def propose(
     The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
     value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
-    a good point; a *glance* tells the best rows of many, different or not, few of which have
-    climbed a little. Raises `OutOfTime` when the deadline has passed.
+    a good point; a *glance* tells good rows that lie apart, few of which have climbed a little.
+    Raises `OutOfTime` when the deadline has passed.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
@@ -72,16 +70,14 @@ def propose(
 
 
 def _chosen(ledger: Ledger, k: int, effort: Effort) -> Proposal:
-    """Choose the best `k` rows tried: unless at a glance, those that lie apart come first."""
-    alone = k == 1 or effort == "glance"
-    X, value = ledger.tried(k if alone else 512 + 16 * k)
-    if alone or not len(X):
-        return Proposal(X, value, exhausted=not len(X))
+    """Choose `k` of the best rows tried: first those that lie far apart, then closer ones."""
+    glance = effort == "glance"  # fewer, rather than closer ones
+    X, value = ledger.tried(4 * k if glance else 512 + 16 * k if k > 1 else 1)
     chosen = np.empty(0, dtype=np.intp)
-    for apart in (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
+    for apart in (0.1,) if glance else (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
         more = different(ledger.free, X, value, k, apart)
         chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
         if len(chosen) == k:
             break
-    order = np.argsort(-value[chosen], kind="stable")
-    return Proposal(X[chosen[order]], value[chosen[order]])
+    chosen = chosen[np.argsort(-value[chosen], kind="stable")]
+    return Proposal(X[chosen], value[chosen], exhausted=not len(X))

@@ -44,7 +44,7 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
     """
     free = ledger.free
     rounds = PLANS[effort]
-    if not free.sloped.size:
+    if effort != "glance" and not free.sloped.size:
         rounds = PLANS["flat"]
     elif effort == "thorough" and ledger.region.max_changes is not None:
         rounds = PLANS["sparse"]
@@ -96,7 +96,7 @@ def different(free: FreeFeatures, X: Array, value: Array, n: int, apart: float =
         gap = unit - unit[0]
         if levels.any():
             gap[:, levels] = gap[:, levels] != 0
-        left = np.sqrt((gap * gap).sum(axis=1)) >= apart
+        left = np.sqrt(np.einsum("ij,ij->i", gap, gap)) >= apart
         left[0] = False
         order, unit = order[left], unit[left]
     return np.array(kept, dtype=np.intp)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Integral, Real
 
 import numpy as np
 import scipy
@@ -161,11 +162,12 @@ def satisfied(question: Question) -> bool:
 def check_whole(name: str, value: int, least: int) -> None:
     """Raise unless a setting is a whole number of at least `least`."""
     given: object = value
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
         raise SettingsError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
 
 
 def check_positive(name: str, value: float) -> None:
     """Raise unless a setting is a positive finite number."""
-    if not (np.isfinite(value) and value > 0.0):
+    given: object = value
+    if not (isinstance(given, Real) and 0.0 < float(given) < np.inf):
         raise SettingsError(f"`{name}` must be a positive number; got {value!r}.")

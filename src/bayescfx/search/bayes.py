@@ -17,9 +17,9 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.arrays import Array, not_among
-from bayescfx.errors import SettingsError
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import starting
+from bayescfx.search.baselines import check_whole
 from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
 from bayescfx.search.question import Question, Rounds, clear_changes
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
@@ -61,10 +61,9 @@ class BayesCFX:
     surrogate: SurrogateSettings = field(default_factory=SurrogateSettings)
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise SettingsError(f"`batch` must be at least 1; got {self.batch!r}.")
-        if self.starts is not None and self.starts < 0:
-            raise SettingsError(f"`starts` must be None or at least 0; got {self.starts!r}.")
+        check_whole("batch", self.batch, 1)
+        if self.starts is not None:
+            check_whole("starts", self.starts, 0)
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""

@@ -14,13 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.potentials import Intervals
-from bayescfx.propose.proposal import propose
+from bayescfx.propose import propose
 from bayescfx.search.objectives import nearness
 from bayescfx.search.question import Question, misses
 from bayescfx.search.relaxing import Steps, relaxations
 from bayescfx.search.surrogate import Surrogate
-from bayescfx.space.region import Region
 
 SAMPLES = 256  # joint samples that say how sure a gain is
 
@@ -47,7 +45,7 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         found = left[steps.chosen]
         # By how much the target must come nearer; beyond the end of a feature there are no data.
         enough = base - (0.02 if steps.chosen else 0.05) * yardstick
-        least = _least_miss(surrogate, region, steps, accepted, enough, rng)
+        least = _least_miss(surrogate, question, steps, enough, rng)
         if least < found.get(steps.words, enough):
             found[steps.words] = least
     told = left[True] or left[False]
@@ -55,16 +53,12 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
 
 
 def _least_miss(
-    surrogate: Surrogate,
-    region: Region,
-    steps: Steps,
-    accepted: Intervals,
-    enough: float,
-    rng: np.random.Generator,
+    surrogate: Surrogate, question: Question, steps: Steps, enough: float, rng: np.random.Generator
 ) -> float:
     """Return the least miss after a step that surely helps; infinite unless below `enough`."""
     if not len(steps.end):
         return np.inf
+    region, accepted = question.region, question.surrogate_acceptance
     points, times = (steps.start, steps.end, steps.before, steps.after), steps.times
     mean, std = surrogate.predict(np.vstack(points))
     mean, std = mean.reshape(4, -1), std.reshape(4, -1)[1]

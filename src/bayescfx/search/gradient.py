@@ -136,8 +136,6 @@ class ProjectedGradient:
         residual = localopt_residual(part.coordinates(x), gradient, eta, part.project)
         return Visit(x, output, slope, gradient, eta, residual)
 
-    # ── starts ──
-
     def _starts(self, question: Question) -> Iterator[tuple[Slopes, Visit]]:
         """Yield where to start: the query, or one push away from it to each side wanted."""
         query = question.region.query
@@ -175,8 +173,6 @@ class ProjectedGradient:
                 break
             visit = pushed
         return visit
-
-    # ── the recurrence ──
 
     def _climb(self, slopes: Slopes, visit: Visit) -> Iterator[Visit]:
         length = visit.step

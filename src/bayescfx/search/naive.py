@@ -7,16 +7,15 @@ nearly everywhere and peaked where the target is. The method is here to compare 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
 from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
-from bayescfx.propose.proposal import Proposal, propose
+from bayescfx.propose import Proposal, propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.question import Question, Rounds
-from bayescfx.search.starting import fresh_rows, usual_rows
+from bayescfx.search.starting import usual_rows
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
 
@@ -86,14 +85,7 @@ class NaiveBayes:
         if len(first) and not satisfied(question):
             yield first
         surrogate: Surrogate | None = None
-        others = fresh_rows(question)
         while not satisfied(question):
-            if not len(question.account.evaluator.y):  # nothing but faults so far
-                batch = list(islice(others, self.batch))
-                if not batch:
-                    return "exhausted"
-                yield np.array(batch)
-                continue
             surrogate = surrogate_of(
                 question, self.surrogate, surrogate, question.deadline, question.score
             )

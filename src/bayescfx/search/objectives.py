@@ -13,11 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.acquisition import (
-    LogEI,
-    log_probability_in,
-    log_probability_in_with_gradient,
-)
+from bayescfx.acquisition import LogEI, log_probability_in, log_probability_in_with_gradient
 from bayescfx.arrays import Array, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
@@ -90,14 +86,10 @@ class Terraces:
     """Places where the model is known to be flat or to jump, so that another look is wasted.
 
     Trees are constant on terraces and jump between them; no surrogate can resolve that. Two
-    findings tell. Two evaluated rows, one on either side of the target set and so close to each
-    other that a continuous model would have hit it in between, mark a jump across it. Two with
-    exactly the same output mark a terrace: around every evaluated row, what is not farther than
-    they are from each other is taken to be on its terrace. Both are believed the less the more rows
-    there are, so that no place is excluded for ever.
-
-    `X` ``(n, d)`` are evaluated codes, `y` ``(n,)`` their outputs; distances are measured in
-    surrogate inputs, and in `discrete` features ``(d,)`` only equal codes are close.
+    evaluated rows on either side of the target set, so close that a continuous model would have hit
+    it in between, mark a jump across it. Two with exactly the same output mark a terrace as wide as
+    they are apart, around every evaluated row. Both are believed the less the more rows there are,
+    so that no place is excluded for ever. Codes of `discrete` features ``(d,)`` must be equal.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.propose import propose
 from bayescfx.propose.free import FreeFeatures
-from bayescfx.propose.proposal import propose
 from bayescfx.search.objectives import SurrogateFunction
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.axis import Axis

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 
 @cache
 def _controller() -> Any:
-    if find_spec("threadpoolctl") is None:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
         return None
-    from threadpoolctl import ThreadpoolController
-
     return ThreadpoolController()
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which linear algebra runs on one thread, where that can be set."""
-    limit = getattr(_controller(), "limit", None)
-    return nullcontext() if limit is None else limit(limits=1)
+    controller = _controller()
+    return nullcontext() if controller is None else controller.limit(limits=1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, not_among
 from bayescfx.potentials import Intervals
-from bayescfx.propose.proposal import propose
+from bayescfx.propose import propose
 from bayescfx.search.binding import binding
 from bayescfx.search.objectives import confidence_bound
 from bayescfx.search.question import Question, misses
@@ -72,14 +72,11 @@ def probability_reachable(
 ) -> float:
     """Return the surrogate's probability, 0 to 1, that some allowed row reaches the target."""
     accepted = question.surrogate_acceptance
-    if question.reached:
-        return 1.0
     if not accepted:
         return 0.0
-    region, known = question.region, question.X
-    everything = region.enumerate(FEW)
+    everything = question.region.enumerate(FEW)
     if everything is not None:
-        left = everything[not_among(everything, known)]
+        left = everything[not_among(everything, question.X)]
         if not len(left):
             return 0.0
         paths = _paths(surrogate, left, rng)
@@ -90,7 +87,7 @@ def probability_reachable(
     if 0 in sides:
         return 1.0  # known outputs lie on both sides of accepted ones
     most = 64 // len(sides)
-    X = np.vstack([frontier(surrogate, region, known, side, rng, most) for side in sides])
+    X = np.vstack([frontier(surrogate, question, side, rng, most) for side in sides])
     paths = _paths(surrogate, X, rng)
     lowest = np.minimum(paths.min(axis=1), seen.min())
     highest = np.maximum(paths.max(axis=1), seen.max())
@@ -99,44 +96,37 @@ def probability_reachable(
 
 
 def frontier(
-    surrogate: Surrogate,
-    region: Region,
-    known: Array,
-    side: int,
-    rng: np.random.Generator,
-    most: int = 96,
+    surrogate: Surrogate, question: Question, side: int, rng: np.random.Generator, most: int = 96
 ) -> Array:
-    """Return rows ``(m, d)`` at which the surrogate may be highest (`side` 1) or lowest (-1).
+    """Return rows at which the surrogate may be highest (`side` 1) or lowest (-1), these first.
 
-    At most `most` rows of the region, the most hopeful first; the `known` rows ``(n, d)`` may be
-    among them.
+    At most `most` rows ``(m, d)`` of the region; rows that are known may be among them.
     """
     hope = confidence_bound(surrogate, side, OPTIMISM)
-    starts = np.vstack([known, background_rows(region, 96, rng)])
+    starts = np.vstack([question.X, background_rows(question.region, 96, rng)])
     starts = starts[np.argsort(-hope.value(starts), kind="stable")]
-    return propose(hope, region, rng, starts, k=most, effort="glance").points
+    return propose(hope, question.region, rng, starts, k=most, effort="glance").points
 
 
 def probes(
-    surrogate: Surrogate, region: Region, known: Array, side: int, rng: np.random.Generator, n: int
+    surrogate: Surrogate, question: Question, side: int, rng: np.random.Generator, n: int
 ) -> Array:
     """Return rows that would show whether the surrogate knows the region or only a corner of it.
 
     Every other row is the most hopeful one, given that those chosen before come out as predicted;
-    the rest are data rows as far as possible from everything known ``(m, d)``, by coordinates and
-    not by what the surrogate takes to matter. At most `n` rows, none of them known; the target is
-    above (`side` 1) or below (-1) what is known.
+    the rest are data rows as far as possible from everything known, by coordinates and not by what
+    the surrogate takes to matter. At most `n` rows, none of them known.
     """
-    hopeful = frontier(surrogate, region, known, side, rng)
+    hopeful = frontier(surrogate, question, side, rng)
     # Models vary most where their data are: corners of the box may all look alike.
-    usual = background_rows(region, 192, rng)
+    usual = background_rows(question.region, 192, rng)
     if not len(usual):
-        usual = sample(region, 192, rng)
+        usual = sample(question.region, 192, rng)
     pool = np.vstack([hopeful, usual])
     from_data = np.arange(len(pool)) >= len(hopeful)
     coordinates, process = surrogate.coordinates, surrogate.process
     Z = coordinates(pool)
-    away = coordinates.distances(Z, coordinates(known)).min(axis=1)
+    away = coordinates.distances(Z, coordinates(question.X)).min(axis=1)
     chosen: list[int] = []
     while len(chosen) < n and (away > 0.0).any():
         mean, std = process.predict(Z)
@@ -234,7 +224,7 @@ class Watch:
             seen = question.to_surrogate(question.y)
             sides = [side for side in _sides(question.surrogate_acceptance, seen) if side]
             side, n = sides[0] if sides else 1, self._allowance
-            self.pending = probes(surrogate, question.region, question.X, side, self._rng, n)
+            self.pending = probes(surrogate, question, side, self._rng, n)
         return False
 
     @cached_property
