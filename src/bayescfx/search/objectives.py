@@ -234,7 +234,7 @@ def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Surr
 
 
 def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
-    """Return minus the distance of the mean from accepted values, less two deviations: surely near."""
+    """Return minus the mean's distance from accepted values, less two deviations: surely near."""
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])
