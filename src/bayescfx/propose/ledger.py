@@ -79,7 +79,8 @@ class Ledger:
         value = np.where(np.isnan(value), -np.inf, value)
         new = np.ones(len(X), dtype=bool)
         if self.avoided:
-            new = ~np.array(list(map(self.avoided.__contains__, row_keys(X[:, self.region.free]))))
+            seen = map(self.avoided.__contains__, row_keys(X[:, self.region.free]))
+            new = ~np.fromiter(seen, dtype=bool, count=len(X))
         if new.any():
             self._rows.append(X[new])
             self.values.append(value[new])
