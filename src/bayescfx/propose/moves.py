@@ -21,7 +21,15 @@ def improve(
     With `pairs` two moves at once instead, improving or not, and every level of long lists.
     """
     free, region = ledger.free, ledger.region
-    rows, features, codes = _single_moves(free, X, rng)
+    features, codes = free.single_changes(rng)
+    rows = np.repeat(np.arange(len(X)), len(features))
+    features, codes = np.tile(features, len(X)), np.tile(codes, len(X))
+    if free.long.size:
+        far_rows, far_features, far_codes = free.strides(X)
+        rows, features = np.append(rows, far_rows), np.append(features, far_features)
+        codes = np.append(codes, far_codes)
+    changing = X[rows, features] != codes
+    rows, features, codes = rows[changing], features[changing], codes[changing]
     X, value, before = X.copy(), value.copy(), value
     if pairs:
         rows, candidates = _pairs(region, X, (rows, features, codes), rng)
@@ -37,7 +45,7 @@ def improve(
     candidates = X[rows]
     candidates[np.arange(len(rows)), features] = codes
     if region.max_changes is not None:
-        rows, features, candidates = _swapped(region, X, rows, features, candidates, rng)
+        rows, features, candidates = _swapped(region, X, (rows, features, candidates), rng)
     n = len(candidates)  # single moves; those of whole blocks follow
     if region.blocks:
         joint = _joint(region, X, rng)
@@ -56,20 +64,6 @@ def improve(
 def some(rng: np.random.Generator, n: int) -> Indices:
     """Return as many of `n` positions as one call may have, at random, in order."""
     return np.sort(rng.choice(n, size=MOST_ROWS, replace=False))
-
-
-def _single_moves(
-    free: FreeFeatures, X: Array, rng: np.random.Generator
-) -> tuple[Indices, Indices, Array]:
-    """List the moves along one feature of every row that change something."""
-    features, codes = free.single_changes(rng)
-    rows = np.repeat(np.arange(len(X)), len(features))
-    far_rows, far_features, far_codes = free.strides(X)
-    rows = np.append(rows, far_rows)
-    features = np.append(np.tile(features, len(X)), far_features)
-    codes = np.append(np.tile(codes, len(X)), far_codes)
-    changing = X[rows, features] != codes
-    return rows[changing], features[changing], codes[changing]
 
 
 def _pairs(
@@ -127,14 +121,10 @@ def _joint(region: Region, X: Array, rng: np.random.Generator) -> Array:
 
 
 def _swapped(
-    region: Region,
-    X: Array,
-    rows: Indices,
-    features: Indices,
-    candidates: Array,
-    rng: np.random.Generator,
+    region: Region, X: Array, moves: tuple[Indices, Indices, Array], rng: np.random.Generator
 ) -> tuple[Indices, Indices, Array]:
     """Turn moves that exceed the l0 bound into swaps: another feature returns to the query."""
+    rows, features, candidates = moves
     over = region.changes(candidates).sum(axis=1) > (region.max_changes or 0)
     at, leaving = np.nonzero(region.changes(X)[rows[over]])
     index = np.flatnonzero(over)[at]

@@ -53,30 +53,26 @@ def propose(
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
-    ledger = Ledger(acquisition, region, avoid, deadline)
+    ledger, glance = Ledger(acquisition, region, avoid, deadline), effort == "glance"
     # A few hundred rows are listed faster than they are searched, more only more surely.
-    everything = region.enumerate(EXACT if effort != "glance" else 1024)
+    everything = region.enumerate(1024 if glance else EXACT)
     if everything is not None:
         ledger.value(everything, allowed=True)
-        return _chosen(ledger, k, effort)
-    given = region.query[None] if starts is None else np.vstack([starts, region.query])
-    screen(ledger, given, rng, effort)
-    if not ledger.values:  # nothing new: every point if they can be listed, else many
-        everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
-        more = sampled(region, 4096, rng) if everything is None else everything
-        ledger.value(more, allowed=True)
-    refine(ledger, 4 if effort == "glance" else k, rng, effort)
-    return _chosen(ledger, k, effort)
-
-
-def _chosen(ledger: Ledger, k: int, effort: Effort) -> Proposal:
-    """Choose `k` of the best rows tried: first those that lie far apart, then closer ones."""
-    glance = effort == "glance"  # fewer, rather than closer ones
+    else:
+        given = region.query[None] if starts is None else np.vstack([starts, region.query])
+        screen(ledger, given, rng, effort)
+        if not ledger.values:  # nothing new: every point if they can be listed, else many
+            everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
+            more = sampled(region, 4096, rng) if everything is None else everything
+            ledger.value(more, allowed=True)
+        refine(ledger, 4 if glance else k, rng, effort)
+    # Of the best rows tried, first those that lie far apart, in units of the ranges; then closer
+    # ones, or at a glance none.
     X, value = ledger.tried(4 * k if glance else 512 + 16 * k if k > 1 else 1)
     chosen = np.empty(0, dtype=np.intp)
-    for apart in (0.1,) if glance else (0.2, 0.05, 0.01, 0.0):  # in units of the ranges
-        more = different(ledger.free, X, value, k, apart)
-        chosen = np.append(chosen, more[~np.isin(more, chosen)])[:k]
+    for apart in (0.1,) if glance else (0.2, 0.05, 0.01, 0.0):
+        best = different(ledger.free, X, value, k, apart)
+        chosen = np.append(chosen, best[~np.isin(best, chosen)])[:k]
         if len(chosen) == k:
             break
     chosen = chosen[np.argsort(-value[chosen], kind="stable")]

@@ -105,11 +105,9 @@ def _beam(ledger: Ledger, bound: int, rng: np.random.Generator, width: int = 12)
 
 
 def _changed(free: FreeFeatures, origin: Array, masks: Mask, rng: np.random.Generator) -> Array:
-    """Draw changes of rows ``(n, d)`` in the features of masks ``(n, free)``.
-
-    Some of them short ones: the best point is often near the query.
-    """
+    """Draw changes of rows ``(n, d)`` in the features of masks ``(n, free)``."""
     region, drawn, n = free.region, free.draw(rng, len(masks)), len(masks)
+    # Some are short: the best point is often near the query.
     radius = np.where(rng.random(n) < 0.6, 1.0, 0.02 ** rng.random(n))[:, None]
     short = ~(region.categorical | region.cyclic) & (radius < 1)
     drawn = np.where(short, origin + radius * (drawn - origin), drawn)

@@ -6,9 +6,8 @@ answer is the nearest of the rows that happen to reach the target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from numbers import Integral, Real
 
 import numpy as np
@@ -98,8 +97,10 @@ class LBFGSB:
 
     def run(self, question: Question) -> Ending:
         """Climb from one start after the other until the budget, the time or the region ends."""
+        query = question.region.query
+        first = [query] if question.region.contains(query[None, :])[0] else []
         try:
-            for start in _starts(question):
+            for start in chain(first, fresh_rows(question)):
                 self._climb(question, start)
         except _Satisfied:
             return "converged"
@@ -146,28 +147,18 @@ class _Satisfied(Exception):
     """Nothing more is wanted; leaves the optimiser's loop."""
 
 
-def _starts(question: Question) -> Iterator[Array]:
-    """Yield the query, if it is allowed itself, then random rows."""
-    query = question.region.query
-    if question.region.contains(query[None, :])[0]:
-        yield query
-    yield from fresh_rows(question)
-
-
 def satisfied(question: Question) -> bool:
     """Return whether nothing can be gained any more: one answer, at no cost, that is found."""
     return question.weight == 0.0 and question.n == 1 and question.reached
 
 
-def check_whole(name: str, value: int, least: int) -> None:
+def check_whole(name: str, value: object, least: int) -> None:
     """Raise unless a setting is a whole number of at least `least`."""
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, Integral) or given < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise SettingsError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
 
 
-def check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raise unless a setting is a positive finite number."""
-    given: object = value
-    if not (isinstance(given, Real) and 0.0 < float(given) < np.inf):
+    if not (isinstance(value, Real) and 0.0 < float(value) < np.inf):
         raise SettingsError(f"`{name}` must be a positive number; got {value!r}.")

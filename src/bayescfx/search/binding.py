@@ -24,10 +24,9 @@ SAMPLES = 256  # joint samples that say how sure a gain is
 
 
 def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
-    """Return the limits and rules that keep the target away, in words.
+    """Return the limits and rules that keep the target away, in words, the most binding first.
 
-    At most three, the most binding first: what somebody set, or if none of that binds, ends of
-    features. Relaxing any of them brings the target nearer, as the surrogate sees it.
+    At most three: what somebody set, or if none of that binds, ends of features.
     """
     accepted, region = question.surrogate_acceptance, question.region
     if not accepted or not len(region.free):
@@ -82,10 +81,9 @@ def _least_miss(
 def _gains(mean: Array, std: Array, times: Array, doubt: Array) -> tuple[Array, Array]:
     """Return what steps bring ``(n,)``, and how much of this is known from inside only.
 
-    Two witnesses, weighted by their precision: the surrogate at the end of the step, where its
-    deviation is `std` ``(n,)``, and what the same step brings inside, where its deviation is
-    `doubt` ``(n,)`` and the step out may differ by half. `mean` ``(4, n)`` are the surrogate's
-    means at start and end, before and after.
+    Two witnesses, weighted by their precision: the surrogate at the end of the step, with deviation
+    `std`, and the same step inside, with deviation `doubt`, from which the step out may differ by
+    half. `mean` ``(4, n)`` is of start, end, before and after.
     """
     alike = times * (mean[3] - mean[2])
     outside, inside = std**2, doubt**2 + (0.5 * alike) ** 2

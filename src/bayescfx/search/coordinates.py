@@ -19,9 +19,8 @@ CELLS = 1024  # a coordinate is linear within each of this many cells
 class Coordinates:
     """A map from codes ``(n, d)`` to surrogate inputs ``(n, width)``.
 
-    There are coordinates of every feature that may move in the `region` or that varies in the
-    `known` rows ``(n, d)``: one per *linear* feature, which come first, two per *cyclic* one, and
-    one per *categorical* one.
+    Of features that may move in the `region` or vary in the `known` rows: first one per *linear*
+    feature, then two per *cyclic* and one per *categorical* one.
     """
 
     def __init__(self, region: Region, known: Array) -> None:
@@ -72,10 +71,7 @@ class Coordinates:
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def pull_back(self, X: Array, *gradients: Array) -> Array:
-        """Return d/d code ``(g, n, d)`` of functions with d/d input ``(n, m)`` as given.
-
-        Only features with one increasing coordinate have a derivative; that of others is 0.
-        """
+        """Return d/d code ``(g, n, d)``, 0 unless linear, from derivatives by input ``(n, m)``."""
         slope = self._rises[self._rows, self._cells(X)[1]] * self._rate
         out = np.zeros((len(gradients), *X.shape))
         for pulled, gradient in zip(out, gradients, strict=True):

@@ -99,14 +99,9 @@ class ProjectedGradient:
         return "converged"
 
     def visits(self, question: Question) -> Iterator[Visit]:
-        """Yield the points of the recurrence, start after start.
+        """Yield the points of the recurrence, start after start, or raise if nothing can move.
 
         Ends when the certificate holds at a point that reaches the target, or no restart is left.
-
-        Raises
-        ------
-        SpaceError
-            If no continuous feature may move.
         """
         if not len(Slice(question.region, question.region.query).features):
             raise SpaceError(
@@ -222,11 +217,10 @@ def localopt_residual(
 
 
 def natural_step(question: Question, slope: Array) -> float:
-    """Return ``1 / (L ‖∇f‖²)`` with ``L`` the largest curvature of the potential on the way.
+    """Return ``1 / (L ‖∇f‖²)``, with ``L`` the largest curvature of the potential on the way.
 
-    The way is from f(query) to the wanted outputs and as far beyond; `slope` ``(k,)`` is ∇f at the
-    start. For a linear model this is the step size for which the recurrence can't overshoot a local
-    optimum by more than it was short.
+    The way is from f(query) to the wanted outputs and as far beyond. With this step the recurrence
+    overshoots a local optimum of a linear model by no more than it was short.
     """
     steepness = float(slope @ slope)
     ends = [question.output, *_aims(question, question.output)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
-from bayescfx.propose import Proposal, propose
+from bayescfx.propose import propose
 from bayescfx.search.baselines import check_whole, satisfied
 from bayescfx.search.question import Question, Rounds
 from bayescfx.search.starting import usual_rows
@@ -81,7 +81,8 @@ class NaiveBayes:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield proposals to be evaluated."""
-        first = usual_rows(question.region, self.starts, question.rng)
+        region, weight = question.region, question.weight
+        first = usual_rows(region, self.starts, question.rng)
         if len(first) and not satisfied(question):
             yield first
         surrogate: Surrogate | None = None
@@ -89,24 +90,20 @@ class NaiveBayes:
             surrogate = surrogate_of(
                 question, self.surrogate, surrogate, question.deadline, question.score
             )
-            found = self._propose(question, surrogate)
+            worth = question.score(question.y) - weight * region.distance(question.X)
+            order = np.argsort(-worth, kind="stable")
+            # without a row inside the region anything above 0, the least potential, is a gain
+            best = float(worth[order[0]]) if len(worth) else 0.0
+            found = propose(
+                ClassicGain(surrogate, region, best, weight),
+                region,
+                question.rng,
+                question.X[order[:4]],
+                k=self.batch,
+                avoid=question.account.evaluator.known.codes,  # faults included
+                deadline=question.deadline,
+            )
             if found.exhausted:
                 return "exhausted"
             yield found.points
         return "converged"
-
-    def _propose(self, question: Question, surrogate: Surrogate) -> Proposal:
-        region, weight = question.region, question.weight
-        worth = question.score(question.y) - weight * region.distance(question.X)
-        order = np.argsort(-worth, kind="stable")
-        # without a row inside the region anything above 0, the least potential, is a gain
-        best = float(worth[order[0]]) if len(worth) else 0.0
-        return propose(
-            ClassicGain(surrogate, region, best, weight),
-            region,
-            question.rng,
-            question.X[order[:4]],
-            k=self.batch,
-            avoid=question.account.evaluator.known.codes,  # faults included
-            deadline=question.deadline,
-        )

@@ -123,11 +123,7 @@ class Terraces:
 
 @dataclass(frozen=True, eq=False)
 class Nearer:
-    """Expected cost improvement inside the target set, as a logarithm.
-
-    ``log (c*(x) - cost(x)) + log P(f(x) in T)``, minus infinity where a row would be no nearer
-    than what is found already.
-    """
+    """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``."""
 
     surrogate: Surrogate
     region: Region
@@ -162,11 +158,10 @@ class Nearer:
 
 
 class Record:
-    """The costs that a new answer has to beat.
+    """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
-    For one answer this is the lowest cost found among the points `X` ``(m, d)`` that reach the
-    target. For `n` answers with different sets of changed features: the cost of the answer with the
-    same set, or nearly the same row, or else that of the n-th best.
+    For one answer the lowest. For `n` answers with different sets of changed features that of the
+    answer with the same set, or nearly the same row, or else that of the n-th best.
     """
 
     def __init__(self, region: Region, X: Array, n: int = 1) -> None:
@@ -207,7 +202,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class SurrogateFunction:
-    """Any function of the surrogate's mean and deviation, given with both slopes ``(n,)``."""
+    """Any function of the surrogate's mean and deviation, given with its slopes by them."""
 
     surrogate: Surrogate
     f: Callable[[Array, Array], tuple[Array, Array, Array]]

@@ -118,11 +118,7 @@ class Slice:
         return np.asarray(self.codes(Z)[:, self.features] / self.scale)
 
     def land(self, z: Array) -> Array | None:
-        """Return an allowed row ``(d,)`` at or near coordinates, or None.
-
-        What box and linear rules can't say (the l0 bound, functions, text that is not linear)
-        is met by the region's own repair, as long as held features stay.
-        """
+        """Return an allowed row ``(d,)`` at coordinates, or near, repaired, or None."""
         rows = self.codes(z[None, :])
         if self.region.contains(rows)[0]:
             return np.asarray(rows[0])
@@ -133,5 +129,4 @@ class Slice:
         """Return whether a row of codes ``(d,)`` has the slice's values in all held features."""
         held = ~self.region.recomputed  # derived features follow
         held[self.features] = False
-        given, kept = x[held], self.row[held]
-        return bool(((given == kept) | (np.isnan(given) & np.isnan(kept))).all())
+        return np.array_equal(x[held], self.row[held], equal_nan=True)

@@ -26,9 +26,8 @@ PREMIUM = 0.2  # what one more changed feature counts, in units of distance
 class Question:
     """What a search works on: a query seen through its region, and what is wanted of f.
 
-    The wish is a potential rho of the model's output y (Section 2 of the paper). A surrogate may
-    see the output on another scale (log-odds for a probability); potential and target set stay on
-    the output itself, and are only carried over.
+    A surrogate may see outputs on another scale (log-odds for a probability); potential and target
+    set stay on the output itself, and are only carried over.
     """
 
     account: Account  # evaluates codes, knows what was evaluated, counts
@@ -110,8 +109,7 @@ class Question:
     def weight(self) -> float:
         """What a unit of distance costs, as a share of the potential's peak.
 
-        The user's weight is what a move of typical length costs: as far as from the query to a
-        row of the data, or else to a random point of the region.
+        The user's weight is the cost of a typical move: to a row of the data, or to a random one.
         """
         weight = self.region.cost.weight
         if weight <= 0.0:
@@ -146,8 +144,7 @@ Search: TypeAlias = RoundSearch | LoneSearch
 def best_first(question: Question, X: Array, y: Array) -> Indices:
     """Return an order of evaluated rows: those that reach the target, cheapest first; then others.
 
-    The others by their potential, the highest first. Where it does not tell them apart (it is 0
-    on the wrong side of the query): by the distance of their output from the target, then by cost.
+    The others by potential, or where it is the same by the miss of their output, then by cost.
     """
     hit = question.accepted(y)
     cost = effort(question.region, X)

@@ -40,10 +40,9 @@ class Steps:
 def relaxations(
     near: SurrogateFunction, region: Region, tops: Array, known: Array, rng: np.random.Generator
 ) -> Iterator[Steps]:
-    """Yield the steps out of a region, limit by limit, from its `tops` ``(n, d)``.
+    """Yield the steps out of a region from its `tops` ``(n, d)``, limit by limit.
 
-    `near` says how near rows come to the target; `known` ``(m, d)`` is everything evaluated,
-    inside the region or not.
+    `known` ``(m, d)`` is everything evaluated, inside the region or not.
     """
     slope = np.abs(near.surrogate.predict_gradient(tops)[2]) * (region.high - region.low)
     strongest = np.argsort(-slope.max(axis=0)[region.free], kind="stable")

@@ -12,10 +12,9 @@ from bayescfx.space.region import Region
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
 
-    Rows that reach the target come first, nearest first; if there are any, only they. Otherwise
-    only rows that come nearer to the target than the query does, or else the query itself.
-    Different sets of changed features come first, then rows that differ clearly from those chosen.
-    Fewer rather than duplicates: a row that adds a trifle to another is none of its own.
+    Rows that reach the target, or if there are none, rows that come nearer to it than the query,
+    or else the query itself. Different sets of changed features come first, then other rows that
+    differ clearly; fewer rather than duplicates.
     """
     X, region = question.X, question.region
     order = best_first(question, X, question.y)
@@ -57,8 +56,7 @@ def _sparser(question: Question, i: int, chosen: list[int]) -> int:
 def apart(region: Region, X: Array, others: Array) -> Mask:
     """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m).
 
-    They do if in some feature they are apart by more than a quarter of the longest move from the
-    query that either of them makes, all in feature scales.
+    In some feature by more than a quarter of the longest move that either makes, in scales.
     """
     units = region.units
     longest = np.maximum(

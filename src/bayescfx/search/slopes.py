@@ -21,9 +21,8 @@ def difference_quotients(
 ) -> tuple[float, Array]:
     """Return a function at an allowed row ``(d,)``, and its slope ``(k,)`` along ordered features.
 
-    Each feature is moved by a width ``(k,)`` in code units, on a grid by at least one step,
-    upwards or else downwards. All rows are allowed ones and are asked for at once. The slope is 0
-    where neither way is allowed, or the function is nan.
+    Each is moved by a width ``(k,)``, on a grid by one step at least, up or else down; the slope is
+    0 where neither is allowed, or the function is nan. All rows are asked for at once.
     """
     reach = np.maximum(by, region.step[features])
     rows, moved = _moved(region, x, features, reach)

@@ -18,8 +18,7 @@ POOL = 256  # candidates of each sort
 def fresh_rows(question: Question) -> Iterator[Array]:
     """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order.
 
-    Ends when the region has no more of them: for certain on a finite region that can be listed,
-    after eight vain pools of draws on any other. Raises `OutOfTime` between two pools.
+    Ends when there are no more: for certain where rows can be listed, else after eight vain pools.
     """
     region, known = question.region, question.account.evaluator.known
     seen: set[bytes] = set()
@@ -35,14 +34,10 @@ def fresh_rows(question: Question) -> Iterator[Array]:
         question.deadline.check()
         before = len(seen)
         yield from new(sample(region, 256, question.rng))
-        if len(seen) > before:
-            vain = 0
-            continue
-        everything = region.enumerate(100_000)
-        if everything is not None:
+        vain = 0 if len(seen) > before else vain + 1
+        if vain and (everything := region.enumerate(100_000)) is not None:
             yield from new(everything[question.rng.permutation(len(everything))])
             return
-        vain += 1
 
 
 def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
@@ -54,10 +49,8 @@ def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
 def first_rows(question: Question, n: int) -> Array:
     """Return the rows evaluated before the surrogate leads, at most `n`.
 
-    Where nearness counts: the query with one feature moved by one scale unit, towards where the
-    data are; or with groups of features, if there are more of them than rows. Otherwise, and if
-    there are more rows than features, rows of the data, and random points of the region where
-    there are none.
+    Where nearness counts: the query with one feature, or a group of them if there are more features
+    than rows, moved by one scale unit towards where the data are. Then rows of the data.
     """
     region, rng = question.region, question.rng
     rows = np.empty((0, len(region.query)))
@@ -106,10 +99,9 @@ def data_rows(question: Question, n: int = 1000) -> Array:
 
 
 def towards_target(question: Question, value: Array) -> Array:
-    """Return candidates while nothing reaches the target; best first.
+    """Return candidates while nothing reaches the target, the best by `value` ``(n,)`` first.
 
-    The best known rows by their `value` ``(n,)``, data rows, points between and mixtures of known
-    rows, and, where nearness counts, the query with a few features copied from data rows.
+    Then data rows, also copied into the query where nearness counts, and mixtures of known rows.
     """
     region, rng, X = question.region, question.rng, question.X
     i, j = rng.integers(len(X), size=(2, POOL // 4))
@@ -123,8 +115,7 @@ def towards_target(question: Question, value: Array) -> Array:
 def towards_query(question: Question, centres: Array) -> Array:
     """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target.
 
-    Those rows with some changes taken back or shortened, and the query with a few features
-    copied from data rows, all of them shortened too.
+    Centres with changes taken back or shortened, and the query with a few cells of data rows.
     """
     region, rng, q = question.region, question.rng, question.region.query
     ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length

@@ -63,10 +63,7 @@ def surrogate_of(
     deadline: Deadline = NEVER,
     values: Callable[[Array], Array] | None = None,
 ) -> Surrogate:
-    """Return the surrogate of f after everything known that matters to a question.
-
-    With `values`, a function of outputs ``(n,)`` such as the potential, the surrogate of that.
-    """
+    """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
     X, y = question.account.evaluator.X, question.account.evaluator.y
     if len(X) > settings.points:
@@ -111,11 +108,7 @@ def learn(
 
 
 def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
-    """Return which of many known rows matter to this question, at most `most`.
-
-    Those nearest to the query or to one of the `centres` ``(c, d)``, by surrogate coordinates;
-    a feature in which a row differs from all that this region allows counts in full.
-    """
+    """Return which of many known rows matter: at most `most`, nearest to the query or a centre."""
     if len(X) <= most:
         return np.arange(len(X))
     coordinates = Coordinates(region, X)

@@ -1,8 +1,8 @@
 """One thread for small linear algebra.
 
-The surrogate's matrices are small: with many threads they wait for each other, several times
-longer than the work takes. Where `threadpoolctl` is installed (scikit-learn brings it), the number
-of threads is limited while the search thinks, and only then: the user's model keeps its own.
+The surrogate's matrices are small: many threads wait for each other longer than the work takes.
+Where `threadpoolctl` is installed (scikit-learn brings it), there is one thread while the search
+thinks, and only then: the user's model keeps its own.
 """
 
 from __future__ import annotations

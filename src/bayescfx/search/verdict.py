@@ -54,11 +54,7 @@ def judge(question: Question) -> Verdict:
 
 
 def hidden(region: Region, rng: np.random.Generator) -> bool:
-    """Return whether functions of the user forbid nearly all of a region, data rows included.
-
-    Allowed rows of such a region are found by walking from one to the next. Rules given as text
-    don't count: rows are projected onto them.
-    """
+    """Return whether functions of the user forbid nearly all of a region, data rows included."""
     opaque = [rule for rule in region.rules if rule.opaque]
     if not opaque:
         return False
@@ -146,12 +142,9 @@ def _sides(accepted: Intervals, seen: Array) -> list[int]:
 
 
 def _paths(surrogate: Surrogate, X: Array, rng: np.random.Generator) -> Array:
-    """Return joint samples ``(256, n)`` at codes ``(n, d)``, widened by past overconfidence.
-
-    And by what learning hyperparameters from few rows costs, as in regression: n rows that fixed
-    k parameters leave n - k to judge the error by. There is one lengthscale per surrogate input, a
-    scale and a noise.
-    """
+    """Return joint samples ``(256, n)`` at codes ``(n, d)``, widened by past overconfidence."""
+    # And by what learning hyperparameters costs, as in regression: n rows that fixed k of them
+    # (a lengthscale per input, a scale, a noise) leave n - k to judge the error by.
     rows, parameters = surrogate.rows, surrogate.coordinates.width + 2
     learning = min(1.5, float(np.sqrt(rows / max(rows - parameters, 1))))
     Z = surrogate.coordinates(X)
@@ -161,12 +154,9 @@ def _paths(surrogate: Surrogate, X: Array, rng: np.random.Generator) -> Array:
 
 
 def overconfidence(surrogate: Surrogate) -> float:
-    """Return by what factor the surrogate's deviations are too small, at least 1.
-
-    The root mean square of the leave-one-out residuals in units of their deviations, cut off at
-    three: one jump says little of the rest.
-    """
+    """Return by what factor the surrogate's deviations are too small, at least 1."""
     residual, std = surrogate.process.leave_one_out()
+    # In units of deviations, cut off at three: one jump says little of the rest.
     surprise = np.minimum(np.abs(residual / std), 3.0)
     return max(1.0, float(np.sqrt(np.mean(surprise**2))))
 
@@ -191,10 +181,7 @@ class Watch:
         self._rng = np.random.default_rng(0)
 
     def out_of_reach(self, surrogate: Surrogate) -> bool:
-        """Return whether the target has looked out of reach for some time.
-
-        Most calls return at once: a check waits for enough evidence, then for new rows.
-        """
+        """Return whether the target has looked out of reach for some time; mostly at once."""
         question, known = self.question, len(self.question.y)
         if known < self._next or np.ptp(question.y) == 0.0:
             return False
@@ -232,11 +219,11 @@ class Watch:
         return hidden(self.question.region, self._rng)
 
     def probe(self) -> Array:
-        """Return rows ``(k, d)`` to evaluate before the watch decides; mostly none, each once."""
-        rows = self.pending
-        if rows is None:
-            return np.empty((0, len(self.question.region.query)))
-        self.pending, self._probed = None, True
+        """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
+        rows = np.empty((0, len(self.question.region.query)))
+        if self.pending is None:
+            return rows
+        rows, self.pending, self._probed = self.pending, None, True
         self._spent += len(rows)
         self._found.clear()
         self._next = len(self.question.y) + len(rows)
