@@ -9,6 +9,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices
 from bayescfx.deadline import NEVER, Deadline
+from bayescfx.errors import SettingsError
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
@@ -35,6 +36,13 @@ class SurrogateSettings:
     kernel: str = "tabular"
     mean: str = "standard"
     points: int = 200
+
+    def __post_init__(self) -> None:
+        given: object = self.points
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 2:
+            raise SettingsError(
+                f"`points` must be a whole number of at least 2; got {given!r}.", parameter="points"
+            )
 
 
 @dataclass(frozen=True, eq=False)
