@@ -111,7 +111,8 @@ def _one_more(surrogate: Surrogate, region: Region, bound: int, start: Array, en
     fewer = region.complete(fewer)
     mean = surrogate.predict(np.vstack([start, fewer]))[0]
     loss = np.abs(mean[len(start) :] - mean[at]).reshape(len(start), bound)
-    fewer = fewer.reshape(len(start), bound, -1)[np.arange(len(start)), loss.argmin(axis=1)]
+    fewer = fewer.reshape(len(start), bound, fewer.shape[1])
+    fewer = fewer[np.arange(len(start)), loss.argmin(axis=1)]
     after = region.complete(np.where(added, end, fewer))
     words = f"at most {bound} change{'' if bound == 1 else 's'}"
     return Steps(words, freed, start, end, fewer, after, np.ones(len(start)))
