@@ -12,6 +12,11 @@ from typing import Any
 
 from benchmarks.parts import (
     Settings,
+    audit,
+    cheap,
+    expensive,
+    many,
+    mixed,
     nearest,
     overhead,
     potential,
@@ -19,7 +24,7 @@ from benchmarks.parts import (
     sharing,
     thirty,
 )
-from benchmarks.problems import MODELS, OTHERS
+from benchmarks.problems import MODELS, OTHER_MODELS, OTHERS
 from benchmarks.reporting import write
 
 PARTS: dict[str, ModuleType] = {
@@ -29,6 +34,11 @@ PARTS: dict[str, ModuleType] = {
     "overhead": overhead,
     "sharing": sharing,
     "repeatable": repeatable,
+    "cheap": cheap,
+    "many": many,
+    "expensive": expensive,
+    "mixed": mixed,
+    "audit": audit,
 }
 
 
@@ -37,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="python -m benchmarks efficiency", description=__doc__)
     words.add_argument("--part", "--only", nargs="+", choices=PARTS, default=list(PARTS))
     words.add_argument("--queries", type=int, help="questions per cell")
-    words.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    words.add_argument("--models", nargs="+", choices=(*MODELS, *OTHER_MODELS))
     words.add_argument("--budget", type=int, nargs="+", help="model rows per question")
     words.add_argument(
         "--data",
@@ -47,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         help="tables for the parts potential and nearest; 'others' are all but diabetes",
     )
     words.add_argument("--batch", type=int, default=Settings.batch, help="proposals a round")
-    words.add_argument("--method", default=Settings.method)
+    words.add_argument("--method", help="another search than the part's own")
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--peers", choices=("auto", "run", "cached", "none"), default="auto")
     return words
@@ -58,7 +68,7 @@ def settings(given: argparse.Namespace) -> Settings:
     data = OTHERS if "others" in given.data else tuple(given.data)
     return Settings(
         queries=given.queries,
-        models=tuple(given.models),
+        models=tuple(given.models) if given.models else None,
         budgets=tuple(given.budget) if given.budget else None,
         data=data,
         batch=given.batch,

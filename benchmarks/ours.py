@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
-from benchmarks.problems import Array, Case, fitted, table
+from benchmarks.mixed import Frame
+from benchmarks.problems import Array, Case, fitted, rows_of
 
 
 @dataclass
@@ -21,12 +22,12 @@ class Recorder:
     Rows are counted here, at the model, not by the library that is measured.
     """
 
-    function: Callable[[Array], Array]
+    function: Callable[[Any], Array]
     outputs: list[float] = field(default_factory=list)
     calls: list[tuple[float, float, int]] = field(default_factory=list)
 
-    def __call__(self, X: Array) -> Array:
-        """Return the outputs of rows ``X (n, d)``."""
+    def __call__(self, X: Any) -> Array:
+        """Return the outputs of rows."""
         begin = time.process_time()
         y = self.function(X)
         self.outputs.extend(float(v) for v in y)
@@ -58,8 +59,14 @@ class Asked:
 
 @cache
 def space(data: str) -> cfx.Space:
-    """Return the space of a table, with the default cost."""
-    return cfx.Space.from_data(table(data).X)
+    """Return the space of a table under its rules, with the default cost."""
+    rows = rows_of(data)
+    if not isinstance(rows, Frame):
+        return cfx.Space.from_data(rows.X)
+    rules = rows.rules
+    circles = {name: cfx.Integer(0, n - 1, cyclic=True) for name, n in rules.period.items()}
+    made = cfx.Space.from_data(rows.X, kinds=circles).between(dict(rules.within))
+    return made.fix(*rules.fixed).only_up(*rules.up)
 
 
 def ask(asked: Case, *, budget: int, cost: bool, seed: int, **options: Any) -> Asked:
@@ -79,24 +86,21 @@ def ask(asked: Case, *, budget: int, cost: bool, seed: int, **options: Any) -> A
         Passed on to ``explain``: ``method``, ``tolerance``.
     """
     recorder = Recorder(fitted(asked.data, asked.model).predict)
-    model = cfx.probability(recorder) if asked.model == "logistic" else recorder
+    model = cfx.probability(recorder) if asked.probability else recorder
+    target = cfx.reach if asked.kind == "reach" else cfx.at_least
     region = space(asked.data) if cost else space(asked.data).cost(weight=0)
     begin = time.process_time()
     answer = cfx.explain(
-        model, asked.query, region, cfx.reach(asked.target), budget=budget, rng=seed, **options
+        model, asked.query, region, target(asked.target), budget=budget, rng=seed, **options
     )
     return Asked(answer, recorder, time.process_time() - begin)
 
 
 def nearness(asked: Case, found: Asked) -> dict[str, Any]:
     """Return how near the answer is, scored again by the model."""
-    row = np.asarray(found.answer.best.row, dtype=np.float64)
-    output = float(fitted(asked.data, asked.model).predict(row[None])[0])
     return {
         "case": asked.key,
-        "hit": asked.hit(output),
-        "distance": table(asked.data).distance(asked.query, row),
-        "features": int((row != asked.query).sum()),
+        **asked.scored(found.answer.best.row),
         "rows": len(found.recorder.outputs),
         "seconds": found.seconds,
         "seconds_in_model": found.recorder.inside,

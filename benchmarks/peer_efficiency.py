@@ -7,19 +7,24 @@ from the same data with the same seeds. Prints one line of JSON per question onc
 from __future__ import annotations
 
 import json
+import random
+import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.problems import TOLERANCE, Array, Case, fitted, table
+from benchmarks.mixed import FRAMES, frame
+from benchmarks.problems import Array, Case, fitted, table
 
 SAMPLES, RESTARTS, RAW_SAMPLES = 128, 4, 512
+PATIENCE = 120  # seconds for an answer of dice-ml
 
 
 def botorch_step(U: Array, y: Array, asked: Case) -> tuple[Array, bool]:
@@ -105,60 +110,124 @@ def botorch_loop(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
 class Counted:
     """A model that takes dice-ml's frames and counts their rows."""
 
-    function: Callable[[Array], Array]
+    function: Callable[[Any], Array]
     names: list[str]
+    numbers: bool  # whether the function takes arrays
     rows: int = 0
 
     def predict(self, frame: Any) -> Array:
-        """Return the outputs of a frame's rows."""
+        """Return the outputs of a frame's rows, or their classes."""
+        y = self._outputs(frame)
+        return y if self.numbers else (y >= 0.5).astype(int)
+
+    def predict_proba(self, frame: Any) -> Array:
+        """Return the probabilities of both classes."""
+        y = self._outputs(frame)
+        return np.column_stack([1.0 - y, y])
+
+    def _outputs(self, frame: Any) -> Array:
         self.rows += len(frame)
-        return self.function(frame[self.names].to_numpy(np.float64))
+        some = frame[self.names]
+        return self.function(some.to_numpy(np.float64) if self.numbers else some)
 
 
-def dice_random(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the nearness of dice-ml's random method with its default settings, one answer."""
-    import dice_ml
+@dataclass
+class Told:
+    """What dice-ml is told of a question."""
+
+    frame: Any  # the data, without what is to be predicted
+    continuous: list[str]
+    outcome: Any
+    query: Any  # one row
+    wish: dict[str, Any]  # the outputs wanted, and what may move
+
+
+def told_numbers(asked: Case) -> Told:
+    """Return a question about a table of numbers: reach a range, everything may move."""
     import pandas as pd
-    from raiutils.exceptions import UserConfigValidationException
 
     rows = table(asked.data)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
-    frame = pd.DataFrame(rows.X, columns=names).assign(y=rows.y)
-    model = Counted(fitted(asked.data, asked.model).predict, names)
-    data = dice_ml.Data(dataframe=frame, continuous_features=names, outcome_name="y")
-    wrapped = dice_ml.Model(model=model, backend="sklearn", model_type="regressor")
-    explainer = dice_ml.Dice(data, wrapped, method="random")
-    miss = TOLERANCE * abs(asked.target - asked.output)
     query = pd.DataFrame(asked.query[None], columns=names)
+    wish = {"desired_range": list(asked.accepted)}
+    return Told(pd.DataFrame(rows.X, columns=names), names, rows.y, query, wish)
+
+
+def told_mixed(asked: Case) -> Told:
+    """Return a question about a mixed table: another class, under the table's rules."""
+    rows = frame(asked.data)
+    rules, dtypes = rows.rules, rows.X.dtypes
+    texts = [name for name, mixed in zip(rows.names, rows.levelled, strict=True) if mixed]
+    numbers = [name for name in rows.names if name not in texts]
+    plain = rows.X.astype(dict.fromkeys(texts, object))
+    query = plain.iloc[[asked.row]]
+    ranges: dict[str, list[Any]] = {name: list(ends) for name, ends in rules.within.items()}
+    for name in rules.up:
+        now = query[name].iloc[0]
+        if name in numbers:
+            ranges[name] = [now, rows.X[name].max()]
+        else:
+            levels = list(dtypes[name].categories)
+            ranges[name] = levels[levels.index(now) :]
+    free = [name for name in rows.names if name not in rules.fixed]
+    wish = {"desired_class": 1, "permitted_range": ranges, "features_to_vary": free}
+    return Told(plain, numbers, rows.y.astype(int), query, wish)
+
+
+def dice(asked: Case, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the nearness of one answer by a method of dice-ml with its default settings."""
+    import dice_ml
+    from raiutils.exceptions import UserConfigValidationException
+
+    mixed, method = asked.data in FRAMES, request["method"]
+    told = told_mixed(asked) if mixed else told_numbers(asked)
+    names = list(told.frame)
+    model = Counted(fitted(asked.data, asked.model).predict, names, not mixed)
+    data = dice_ml.Data(
+        dataframe=told.frame.assign(y=told.outcome),
+        continuous_features=told.continuous,
+        outcome_name="y",
+    )
+    kind = "classifier" if mixed else "regressor"
+    wrapped = dice_ml.Model(model=model, backend="sklearn", model_type=kind)
+    explainer = dice_ml.Dice(data, wrapped, method=method)
+    options = {"random_seed": 0} if method == "random" else {}
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - the genetic method draws from the global states
     model.rows, begin = 0, time.process_time()
     try:
-        found = (
-            explainer.generate_counterfactuals(
-                query,
-                total_CFs=1,
-                desired_range=[asked.target - miss, asked.target + miss],
-                random_seed=0,
-                verbose=False,
-            )
-            .cf_examples_list[0]
-            .final_cfs_df
-        )
-    except UserConfigValidationException:  # its way to say that it found none
+        with _patience(PATIENCE):
+            found = explainer.generate_counterfactuals(
+                told.query, total_CFs=1, verbose=False, **told.wish, **options
+            ).cf_examples_list[0]
+    except (UserConfigValidationException, TimeoutError):  # the first is its way to say: none
         found = None
     seconds = time.process_time() - begin
     answer = {"case": asked.key, "rows": model.rows, "seconds": seconds, "hit": False}
-    if found is None or not len(found):
-        return answer | {"distance": None, "features": None}
-    row = found[names].to_numpy(np.float64)[0]
-    output = float(fitted(asked.data, asked.model).predict(row[None])[0])
-    return answer | {
-        "hit": asked.hit(output),  # what it hands out, scored again by the model
-        "distance": rows.distance(asked.query, row),
-        "features": int((row != asked.query).sum()),
-    }
+    best = None if found is None else found.final_cfs_df_sparse  # what it shows
+    if best is None or not len(best):
+        return answer | {"distance": None, "features": None, "broken": []}
+    row = best[names].iloc[0]
+    return answer | asked.scored(row if mixed else row.to_numpy(np.float64))
 
 
-PEERS = {"botorch": botorch_loop, "dice": dice_random}
+@contextmanager
+def _patience(seconds: int) -> Iterator[None]:
+    """Raise a `TimeoutError` in what takes longer; dice-ml may draw rows for ever."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+PEERS = {"botorch": botorch_loop, "dice": dice}
 
 
 def main(path: str) -> None:

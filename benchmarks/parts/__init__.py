@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.problems import MODELS
-
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run measures; None means what the aims ask for."""
+    """What a run measures; None means what the aims of the part ask for."""
 
     queries: int | None = None
-    models: tuple[str, ...] = MODELS
+    models: tuple[str, ...] | None = None
     budgets: tuple[int, ...] | None = None
     data: tuple[str, ...] = ("diabetes",)
     batch: int = 64
-    method: str = "bayes-cfx"
+    method: str | None = None
     seed: int = 0
     peers: Literal["auto", "run", "cached", "none"] = "auto"
 

@@ -10,7 +10,7 @@ import bayescfx as cfx
 from benchmarks.ours import ask, nearness
 from benchmarks.parts import Settings
 from benchmarks.peers import dice
-from benchmarks.problems import TOLERANCE, Case, reachable_cell
+from benchmarks.problems import MODELS, TOLERANCE, Case, reachable_cell
 from benchmarks.reporting import aim, show_table
 
 QUERIES, BUDGETS, SHIFT = 20, (50, 100, 1000), 1.0
@@ -23,9 +23,9 @@ AIMS = {50: 2.4, 100: 2.2, 1000: 2.0}
 
 def method(settings: Settings, budget: int) -> Any:
     """Return the search for a budget."""
-    if budget >= BATCHED and settings.method == "bayes-cfx":
-        return cfx.BayesCFX(batch=settings.batch)
-    return settings.method
+    name = settings.method or "bayes-cfx"
+    batched = budget >= BATCHED and name == "bayes-cfx"
+    return cfx.BayesCFX(batch=settings.batch) if batched else name
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -44,7 +44,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def solve(
-    asked: list[Case], settings: Settings, budget: int
+    asked: list[Case], search: Any, budget: int, seed: int = 0
 ) -> tuple[dict[str, float | None], list[dict[str, Any]]]:
     """Ask all questions of a cell; return the figures and the single answers."""
     records = [
@@ -54,9 +54,9 @@ def solve(
                 question,
                 budget=budget,
                 cost=True,
-                seed=settings.seed + i,
+                seed=seed + i,
                 tolerance=TOLERANCE,
-                method=method(settings, budget),
+                method=search,
             ),
         )
         for i, question in enumerate(asked)
@@ -68,11 +68,12 @@ def run(settings: Settings) -> dict[str, Any]:
     """Return the figures per table, model and budget, and dice-ml's on the same questions."""
     cells = []
     for data in settings.data:
-        for model in settings.models:
+        for model in settings.models or MODELS:
             asked = reachable_cell(data, model, SHIFT, settings.queries or QUERIES)
             name = {"data": data, "model": model}
             for budget in settings.budgets or BUDGETS:
-                figures, records = solve(asked, settings, budget)
+                search = method(settings, budget)
+                figures, records = solve(asked, search, budget, settings.seed)
                 cells.append(
                     name | {"side": "ours", "budget": budget} | figures | {"answers": records}
                 )

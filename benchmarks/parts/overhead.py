@@ -16,7 +16,7 @@ import bayescfx as cfx
 from benchmarks.ours import Recorder, ask, space
 from benchmarks.parts import Settings
 from benchmarks.peers import botorch, stored
-from benchmarks.problems import TOLERANCE, Case, fitted, reachable_cell, sobol, table
+from benchmarks.problems import MODELS, TOLERANCE, Case, fitted, reachable_cell, sobol, table
 from benchmarks.reporting import aim, show_table
 
 POINTS, STEPS, QUERIES, SHIFT = 36, 6, 3, 1.0
@@ -42,6 +42,7 @@ def given_points(asked: Case, seed: int) -> list[float]:
         asked.query,
         space(asked.data).cost(weight=0),
         cfx.reach(asked.target),
+        method="bayes-cfx",
         evaluations=known,
         tolerance=NEVER_REACHED,
         budget=STEPS + 2,
@@ -52,14 +53,15 @@ def given_points(asked: Case, seed: int) -> list[float]:
 
 def own_loop(asked: Case, seed: int) -> list[float]:
     """Return our seconds per step of a search for the nearest hit, from 36 points on."""
-    found = ask(asked, budget=POINTS + STEPS, cost=True, seed=seed, tolerance=TOLERANCE)
+    options = {"tolerance": TOLERANCE, "method": "bayes-cfx"}
+    found = ask(asked, budget=POINTS + STEPS, cost=True, seed=seed, **options)
     return [seconds for known, seconds in found.recorder.gaps() if known >= POINTS]
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Return the median seconds of both sides per model, and their ratio."""
     cells = []
-    for model in settings.models:
+    for model in settings.models or MODELS:
         asked = reachable_cell("diabetes", model, SHIFT, settings.queries or QUERIES)
         mine = [s for i, c in enumerate(asked) for s in given_points(c, settings.seed + i)]
         loop = [s for i, c in enumerate(asked) for s in own_loop(c, settings.seed + i)]

@@ -10,7 +10,7 @@ import bayescfx as cfx
 from benchmarks.ours import ask
 from benchmarks.parts import Settings
 from benchmarks.peers import botorch_traces
-from benchmarks.problems import Case, cell, order
+from benchmarks.problems import MODELS, Case, cell, order
 from benchmarks.reporting import aim, show_table
 
 QUERIES, PEER_QUERIES, BUDGET = 20, 5, 40
@@ -35,7 +35,7 @@ def cases(settings: Settings, queries: int) -> list[Case]:
     return [
         asked
         for data in settings.data
-        for model in settings.models
+        for model in settings.models or MODELS
         for shift in SHIFTS
         for asked in cell(data, model, shift, queries)
     ]
@@ -43,7 +43,7 @@ def cases(settings: Settings, queries: int) -> list[Case]:
 
 def method(settings: Settings) -> Any:
     """Return the search; ours must not give up: a best guess is wanted of what is out of reach."""
-    ours = settings.method == "bayes-cfx"
+    ours = settings.method in (None, "bayes-cfx")
     return cfx.BayesCFX(give_up=False) if ours else settings.method
 
 

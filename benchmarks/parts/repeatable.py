@@ -12,7 +12,7 @@ import numpy as np
 import bayescfx as cfx
 from benchmarks.ours import ask, space
 from benchmarks.parts import Settings
-from benchmarks.problems import fitted, order, reachable_cell, table
+from benchmarks.problems import MODELS, fitted, order, reachable_cell, table
 from benchmarks.reporting import show_table
 
 METHODS = ("bayes-cfx", "bayes", "random", "lbfgsb", "gradient")
@@ -47,6 +47,7 @@ def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
         table("diabetes").X[rows],
         space("diabetes"),
         cfx.increase(percent=30),
+        method="bayes-cfx",
         budget=MANY_BUDGET,
         rng=seed,
         n_jobs=n_jobs,
@@ -57,11 +58,12 @@ def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
 def run(settings: Settings) -> dict[str, Any]:
     """Return which checks hold, by name."""
     checks: dict[str, bool] = {}
-    asked = {model: reachable_cell("diabetes", model, 1.0, 1)[0] for model in settings.models}
+    models = settings.models or MODELS
+    asked = {model: reachable_cell("diabetes", model, 1.0, 1)[0] for model in models}
     before = global_states()  # taken now, for fitting a model may draw from them
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        for model in settings.models:
+        for model in models:
             for method in METHODS:
                 first, second = (
                     ask(

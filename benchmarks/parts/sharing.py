@@ -14,7 +14,7 @@ import bayescfx as cfx
 from benchmarks.ours import Recorder, ask, space
 from benchmarks.parts import Settings
 from benchmarks.parts.potential import SHIFTS
-from benchmarks.problems import Case, fitted, reachable_cell, table
+from benchmarks.problems import MODELS, Case, fitted, reachable_cell, table
 from benchmarks.reporting import aim, show_table
 
 QUERIES, BUDGET = 100, 40
@@ -35,8 +35,9 @@ def questions(model: str, queries: int) -> list[Case]:
 
 def alone(asked: list[Case], budget: int, settings: Settings) -> dict[str, float]:
     """Return rows per query and success when every query is explained by itself."""
+    method = settings.method or "bayes-cfx"
     found = [
-        ask(c, budget=budget, cost=False, seed=settings.seed + i, method=settings.method)
+        ask(c, budget=budget, cost=False, seed=settings.seed + i, method=method)
         for i, c in enumerate(asked)
     ]
     return {
@@ -56,7 +57,7 @@ def together(asked: list[Case], budget: int, settings: Settings) -> dict[str, fl
         [cfx.reach(c.target) for c in asked],
         budget=budget,
         rng=settings.seed,
-        method=settings.method,
+        method=settings.method or "bayes-cfx",
     )
     return {
         "rows": len(recorder.outputs) / len(asked),
@@ -69,7 +70,7 @@ def run(settings: Settings) -> dict[str, Any]:
     """Return both sides per model, and the ratio of their rows."""
     budget = settings.budgets[0] if settings.budgets else BUDGET
     cells = []
-    for model in settings.models:
+    for model in settings.models or MODELS:
         asked = questions(model, settings.queries or QUERIES)
         shared, single = together(asked, budget, settings), alone(asked, budget, settings)
         ratio = shared["rows"] / single["rows"]

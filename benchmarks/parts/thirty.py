@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parts import Settings
-from benchmarks.parts.nearest import solve, summary
+from benchmarks.parts.nearest import method, solve, summary
 from benchmarks.peers import dice
 from benchmarks.problems import half_cell, nearest_distance
 from benchmarks.reporting import aim, show_table
@@ -21,7 +21,7 @@ def run(settings: Settings) -> dict[str, Any]:
     exact = {c.key: nearest_distance(c) for c in asked}
     cells: list[dict[str, Any]] = []
     for budget in settings.budgets or BUDGETS:
-        figures, records = solve(asked, settings, budget)
+        figures, records = solve(asked, method(settings, budget), budget, settings.seed)
         cells.append({"side": "ours", "budget": budget, **figures, "answers": records})
     theirs = dice(asked, settings.peers)
     if theirs:

@@ -1,0 +1,82 @@
+"""The limit is what a dense grid over all pairs of features converges to, from above."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from benchmarks.limit import Boxes, boxes, limit, representatives, surface
+from benchmarks.problems import Case, fitted, reachable_cell, table
+
+import bayescfx as cfx
+
+DATA = "friedman2"  # four features
+
+
+def by_grid(asked: Case, values: int, premium: float = 0.0) -> float:
+    """Return the least distance among hits that change at most two features, on a grid."""
+    rows, query, best = table(asked.data), asked.query, np.inf
+    predict = fitted(asked.data, asked.model).predict
+    for i, j in combinations(range(len(query)), 2):
+        sides = [
+            np.append(np.linspace(rows.low[k], rows.high[k], values), query[k]) for k in (i, j)
+        ]
+        X = np.repeat(query[None], (values + 1) ** 2, axis=0)
+        X[:, [i, j]] = np.array(np.meshgrid(*sides)).reshape(2, -1).T
+        hit = X[asked.hits(predict(X))]
+        if len(hit):
+            price = np.abs(hit - query) / rows.scale + premium * (hit != query)
+            best = min(best, float(price.sum(axis=1).min()))
+    return best
+
+
+@pytest.mark.parametrize("premium", [0.0, 0.2])
+@pytest.mark.parametrize("model", ["lgbm", "rf"])
+def test_no_pair_of_values_is_nearer_and_a_dense_grid_comes_close(
+    model: str, premium: float
+) -> None:
+    asked = [c for c in reachable_cell(DATA, model, 1.0, 5) if limit(c) < np.inf][:2]
+    assert len(asked) == 2
+    for question in asked:
+        exact, dense = limit(question, premium), by_grid(question, 80, premium)
+        assert exact <= dense + 1e-9
+        assert dense <= exact + 0.1
+
+
+@pytest.mark.parametrize("model", ["lgbm", "rf"])
+def test_the_boxes_add_up_to_the_model(model: str) -> None:
+    rows, leaves = table(DATA), boxes(DATA, model)
+    X = rows.random(50)
+    inside = ((X[:, None] > leaves.low) & (X[:, None] <= leaves.high)).all(axis=2)
+    assert inside @ leaves.value == pytest.approx(fitted(DATA, model).predict(X), rel=1e-6)
+
+
+def test_the_surface_is_the_sum_of_the_boxes_at_each_pair_of_values() -> None:
+    low, high = np.array([[-np.inf, 0.0], [1.0, -np.inf]]), np.array([[1.0, 2.0], [3.0, np.inf]])
+    y = surface(
+        Boxes(low, high, np.array([10.0, 1.0])),
+        (0, np.array([0.0, 1.0, 2.0])),
+        (1, np.array([0.0, 1.0])),
+    )
+    assert y.tolist() == [[0.0, 10.0], [0.0, 10.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("step", [None, 0.25, 0.0001])
+def test_representatives_are_the_nearest_allowed_values_of_their_intervals(
+    step: float | None,
+) -> None:
+    region = cfx.Space({"a": cfx.Real(0.0, 10.0, step=step)}).around({"a": 4.0})
+    edges = np.array([[1.1], [2.9], [5.3], [7.6]])
+    found = representatives(Boxes(edges - 1, edges, np.ones(4)), region, 0)
+    assert region.contains(found[:, None]).all()
+    allowed = region.on_grid(np.linspace(0, 10, 400_001)[:, None])[:, 0]
+    interval = np.searchsorted(edges[:, 0], allowed)
+    best = [np.abs(allowed[interval == k] - 4.0).min() for k in range(5)]
+    assert np.abs(found - 4.0) == pytest.approx(best, abs=1e-4 if step is None else 1e-9)
+
+
+def test_a_target_that_no_two_changes_reach_has_no_limit() -> None:
+    asked = reachable_cell(DATA, "lgbm", 1.0, 1)[0]
+    beyond = Case(asked.data, asked.model, asked.row, 1.0, asked.output, asked.output + 1e6)
+    assert limit(beyond) == np.inf
