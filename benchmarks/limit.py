@@ -46,15 +46,14 @@ def limit(asked: Case, premium: float = 0.0) -> float:
     for i, j in combinations(range(len(query)), 2):
         others = np.delete(outside, [i, j], axis=1).any(axis=1)
         y = surface(Boxes(*(part[~others] for part in leaves)), (i, values[i]), (j, values[j]))
-        price = np.add.outer(prices[i], prices[j])
-        price[~asked.hits(y)] = np.inf
-        for at in np.argsort(price, axis=None)[:16]:  # some, should the first be one by rounding
-            a, b = np.unravel_index(at, price.shape)
-            found.append((float(price[a, b]), i, j, values[i][a], values[j][b]))
+        a, b = np.nonzero(asked.hits(y))
+        price = prices[i][a] + prices[j][b]
+        for at in np.argsort(price)[:16]:  # some, should the first be one by rounding
+            found.append((float(price[at]), i, j, values[i][a[at]], values[j][b[at]]))
     for total, i, j, first, second in sorted(found):
         row = query.copy()
         row[[i, j]] = first, second
-        if np.isfinite(total) and asked.hit(float(predict(row[None])[0])):
+        if asked.hit(float(predict(row[None])[0])):
             return total
     return np.inf
 
