@@ -24,23 +24,30 @@ MEASURES = ("effort", "distance")  # what the search minimises, and the distance
 
 @dataclass(eq=False)
 class Auditor:
-    """One question under audit; `best` and `price` are the nearest hits so far by each measure."""
+    """One question under audit: by each measure the nearest hit so far, its price, who found it."""
 
     region: Region
     model: Callable[[Array], Array]  # outputs (n,) of codes (n, d)
     hits: Callable[[Array], Mask]  # which outputs (n,) are accepted
     best: dict[str, Array | None] = field(default_factory=lambda: dict.fromkeys(MEASURES))
     price: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, np.inf))
-    rows: int = 0
+    by: dict[str, list[str]] = field(default_factory=lambda: {m: [] for m in MEASURES})
+    stage: str = "answer"
+    rows: int = 0  # evaluated
 
     def audit(self, answer: Array | None) -> None:
         """Look for a nearer hit than an answer's codes ``(d,)``; without one, for any hit."""
         if answer is not None:
             self.consider(answer[None], allowed=True)
+            self.stage = "reverting"
             self.consider(self.reverted(answer))
+            self.stage = "exchanging"
             self.exchange(answer)
+        self.stage = "single features"
         gains = self.singles()
+        self.stage = "pairs"
         self.pairs(gains)
+        self.stage = "shortening"
         for measure in MEASURES:
             self.polish(measure)
 
@@ -63,6 +70,8 @@ class Auditor:
                 first = hit[np.argmin(prices[measure][hit])]
                 self.best[measure] = X[first].copy()
                 self.price[measure] = float(prices[measure][first])
+                if self.stage not in self.by[measure]:
+                    self.by[measure].append(self.stage)
         return found
 
     # ── around a row ──

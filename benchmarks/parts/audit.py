@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
+from bayescfx.arrays import Array
+from bayescfx.space.region import Region
 from benchmarks.auditor import MEASURES, Auditor
 from benchmarks.mixed import available
 from benchmarks.ours import ask, space
@@ -55,11 +57,20 @@ def audited(asked: Case, answer: cfx.Explanation) -> dict[str, Any]:
         "allowed": bool(region.contains(codes[None])[0]) and not asked.scored(row)["broken"],
         "price": alone.price,
         "gain": gains,
-        "nearer": {
-            m: None if row is None else [float(x) for x in row] for m, row in auditor.best.items()
-        },
+        "by": auditor.by,
+        "answer": moves(region, codes),
+        "nearer": {m: moves(region, row) for m, row in auditor.best.items() if row is not None},
         "audited_rows": auditor.rows,
     }
+
+
+def moves(region: Region, row: Array) -> str:
+    """Return what a row changes, in words."""
+    texts = []
+    for j in np.flatnonzero(region.changes(row[None])[0]):
+        before, after = region.axes[j].feature.say(region.query[j], row[j])
+        texts.append(f"{region.names[j]} {before} → {after}")
+    return ", ".join(texts)
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -122,3 +133,13 @@ def show(figures: dict[str, Any]) -> None:
             [*head, "worst", "aim on > 10 %"],
             rows,
         )
+    everything = [(r, c) for c in figures["cells"] for r in c["answers"]]
+    for r, c in sorted(everything, key=lambda pair: -(pair[0]["gain"]["effort"] or 0.0)):
+        if r["missed"]:
+            print(f"  missed with {c['budget']} rows: {r['case']}: {r['nearer']['effort']}")
+        elif r["reached"] and r["gain"]["effort"] > BEATEN[-1]:
+            print(
+                f"  beaten by {r['gain']['effort']:.0%} with {c['budget']} rows: {r['case']}: "
+                f"{r['answer']} at {r['price']['effort']:.3g}; {r['nearer']['effort']} "
+                f"by {', '.join(r['by']['effort'][1:])}"
+            )

@@ -98,7 +98,9 @@ def run(settings: Settings) -> dict[str, Any]:
             if records:
                 figures = summary(records) | relative(asked, records)
                 name = {"data": CELLS[model], "model": model, "side": side}
+                inside = [r["seconds_in_model"] for r in records if "seconds_in_model" in r]
                 ratio = {"nearer": beside(ours, records), "answers": records}
+                ratio["in_model"] = 1e3 * float(np.mean(inside)) if inside else None
                 cells.append(name | figures | ratio)
     return {"method": method, "cells": cells}
 
@@ -127,13 +129,14 @@ def show(figures: dict[str, Any]) -> None:
     keys = ("hits", "mean", "median", "compared", "relative", "worst", "relative_effort")
     keys += ("worst_effort", "nearer", "features", "rows")
     head = ["", "", "hits", "mean", "median", "compared", "of limit", "worst", "with premium"]
-    head += ["worst", "ours / this", "features", "rows", "CPU ms", "aims"]
+    head += ["worst", "ours / this", "features", "rows", "CPU ms", "in model", "aims"]
     rows = [
         [
             f"{c['data']} {c['model']}",
             c["side"],
             *(c[k] for k in keys),
             1e3 * c["seconds"],
+            c["in_model"],
             aims(c, cells),
         ]
         for c in cells
