@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
+from bayescfx.search.methods import METHODS
 from benchmarks.ours import ask, space
 from benchmarks.parts import Settings
 from benchmarks.problems import MODELS, fitted, order, reachable_cell, table
 from benchmarks.reporting import show_table
 
-METHODS = ("bayes-cfx", "bayes", "random", "lbfgsb", "gradient")
 BUDGET, MANY, MANY_BUDGET = 30, 70, 6  # 70 queries are two blocks of the many-question search
 
 
