@@ -88,6 +88,8 @@ def prepare(g: Pieces) -> Prepared:
     """Evaluate an improvement that all points share once, for all hulls that are a whole piece."""
     place = ((g.anchor - g.centre) + g.step)[:, :, 0]
     count, span = len(g.log_top), place[1] - place[0]
+    if count > 1000:  # few of them would be used
+        return Prepared(g)
     # endless pieces are never whole: whatever there is at their finite end will do
     endless, finite = span > 1e60 * g.unit, np.abs(place[1]) < np.abs(place[0])
     ends = np.arange(count) + count * np.where(endless, finite, [[False], [True]])
@@ -99,18 +101,16 @@ def prepare(g: Pieces) -> Prepared:
 
 
 class _Pairs(NamedTuple):
-    """The r pairs of a piece and a density that matter; the first `flat` are constant."""
+    """The r pairs of a piece and a density that matter, in the order of their kinds."""
 
-    point: Indices | slice  # (r,), of each pair
-    at: Indices  # place in (k, m) raveled
-    upper: Mask  # whether the end nearer to the mean is the upper one
-    flat: int
+    point: Indices  # (r,), of each pair
+    end: Indices  # the end nearer to the mean, its place in (2, k, m) raveled
+    upper: Mask  # whether that is the upper one
+    kinds: Indices  # number of pairs that are constant: short, long; not: short, long, whole by end
     higher: Array  # the farther end in deviations, turned
     deviation: Array  # of the point nearest to the (tilted) mean, not turned
     weight: Array  # of the density there, relative to the density's largest
     ratio: Array  # deviation of the tilted density, in those of the density
-    eta: Array  # the same in output units
-    span: Array  # of the piece, in eta
     hull: Hull
     reference: Array  # (n,), largest exponent of each density
 
@@ -120,17 +120,18 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     g = prepared.pieces
     if not len(g.log_top):
         return np.repeat([[-np.inf], [0.0], [0.0]], len(mean), axis=1)
-    p = _pairs(g, mean, std)
-    h, flat, s = p.hull, p.flat, std / g.unit
-    sums = _node_sums(prepared, p)
+    p = _pairs(prepared, mean, std)
+    h, flat, s = p.hull, int(p.kinds[:2].sum()), std / g.unit
+    sums = _node_sums(prepared, p, std[p.point] * p.ratio)
     total, first, second, slope, slopes, bend, bends = sums
     # t = (y - mean) / std = start + run * u at the nodes
     turned = np.where(p.upper, -p.ratio, p.ratio)
     start, run = p.deviation - turned * h.below, turned * h.length
-    tilted = run * first
+    first *= run
     second *= run * run
-    second += start * (start * total + 2.0 * tilted)
-    np.add(start * total, tilted, out=first)
+    second += start * first
+    first += start * total
+    second += start * first
     per_std = 1.0 / s[p.point]
     if g.kinks is None:  # the bend from the slope: E[g''] = E[g' t] / std
         bend *= run
@@ -139,28 +140,35 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
         np.multiply(slopes, per_std, out=bends)
     sums *= p.weight * h.length * p.ratio
     if g.kinks is not None:
-        at = (p.at + g.log_top.size * p.upper)[flat:]
+        end = p.end[flat:]
         inner = np.minimum((h.offset + h.below)[flat:], 40.0)  # exp(-x**2 / 2) is 0 from here on
         near, outer = h.near[flat:], np.minimum(p.higher[flat:], 1e150)
-        kink = g.kinks.ravel()[at] * np.exp(-0.5 * inner * inner)
-        kink += g.kinks[::-1].ravel()[at] * np.exp(-0.5 * (outer - near) * (outer + near))
-        kink *= (p.weight * per_std)[flat:]
+        kink = g.kinks.ravel().take(end) * np.exp(-0.5 * inner * inner)
+        other = g.kinks[::-1].ravel().take(end)
+        kink += other * np.exp(-0.5 * (outer - near) * (outer + near))
+        kink *= (per_std * p.weight)[flat:]
         sums[5:, flat:] += kink
-    if not isinstance(p.point, slice):
-        sums = np.stack([np.bincount(p.point, part, len(std)) for part in sums])
+    if len(g.log_top) == 1:
+        back = np.empty_like(p.point)
+        back[p.point] = np.arange(len(std))
+        sums = sums.take(back, axis=1)
+    else:
+        sums = np.array([np.bincount(p.point, part, len(std)) for part in sums])
     total, first, second, slope, slopes, bend, bends = sums
-    alive = total > 0.0
-    safe = np.where(alive, total, 1.0)
-    value = np.where(alive, np.log(safe) + (p.reference - LOG_ROOT_TWO_PI), -np.inf)
+    safe = np.where(total > 0.0, total, 1.0)
+    out = np.empty((3, len(std)))
+    out[0] = np.where(total > 0.0, np.log(safe) + (p.reference - LOG_ROOT_TWO_PI), -np.inf)
     smooth = slopes * s < np.sqrt(second * total)
-    d_mean = np.where(smooth, slope, first / s)
+    out[1] = np.where(smooth, slope, first / s)
     smooth = bends * s * s < second + total
-    d_std = np.where(smooth, s * bend, (second - total) / s)
-    return np.stack([value, d_mean / safe / g.unit, d_std / safe / g.unit])
+    out[2] = np.where(smooth, s * bend, (second - total) / s)
+    out[1:] /= safe * g.unit
+    return out
 
 
-def _pairs(g: Pieces, mean: Array, std: Array) -> _Pairs:
+def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
     """Place every piece in every density, and keep what matters."""
+    g = prepared.pieces
     n, count, flat = len(mean), len(g.log_top), g.constant
     inverse, ratio = 1.0 / std, np.ones(n)
     # (k, n): ends in deviations of the (tilted) density, the point nearest to its mean
@@ -170,25 +178,18 @@ def _pairs(g: Pieces, mean: Array, std: Array) -> _Pairs:
         kappa = 1.0 + spread
         ratio /= np.sqrt(kappa)
         low, high = (gap + spread * place) * (inverse * ratio)
-        lower, away = np.maximum(low, -high), (mean - g.centre) / kappa
-        upper, inside = low + high < 0.0, lower < 0.0
-        deviation = np.where(inside, -spread * away, np.where(upper, gap[1], gap[0])) * inverse
-        fallen = np.where(inside, away, np.where(upper, place[1], place[0])) / g.fall
+        away = (mean - g.centre) / kappa
+        deviation = np.maximum(np.minimum(-spread * away, gap[1]), gap[0]) * inverse
+        fallen = np.maximum(np.minimum(away, place[1]), place[0]) / g.fall
+        exponent = -0.5 * deviation * deviation - fallen * fallen
     else:
         low, high = gap * inverse
-        lower, upper = np.maximum(low, -high), low + high < 0.0
-        deviation, fallen = np.maximum(lower, 0.0), None
-        np.negative(deviation, out=deviation, where=upper)
-    exponent = -0.5 * deviation * deviation
-    if fallen is not None:
-        exponent -= fallen * fallen
-    higher = np.maximum(high, -low)
-    shared = g.log_top.shape[1] == 1
+        deviation = np.maximum(np.minimum(0.0, high), low)
+        exponent, fallen = -0.5 * deviation * deviation, None
+    span = (place[1] - place[0]) * (inverse / ratio)
     if count == 1:
-        point: Indices | slice = slice(None)
-        at = np.zeros(n, dtype=np.intp) if shared else np.arange(n)
-        lower, higher, deviation, upper = lower[0], higher[0], deviation[0], upper[0]
-        weight, reference = np.ones(n), exponent[0]
+        pair, k, reference = np.arange(n), np.zeros(n, dtype=np.intp), exponent[0]
+        low, high, span = low[0], high[0], span[0]
     else:
         bound = g.log_top + exponent
         top = np.max(bound, axis=0)
@@ -198,48 +199,56 @@ def _pairs(g: Pieces, mean: Array, std: Array) -> _Pairs:
         matters = bound >= np.maximum(np.minimum(least, top) - 45.0, -1e300)
         if flat:
             matters[:flat] = bound[:flat] >= top - 45.0
+        exponent = np.where(matters, exponent, -np.inf)
+        reference, largest = np.max(exponent, axis=0), np.arange(n)
+        these = np.flatnonzero(exponent == reference)
+        largest[these % n] = these  # argmax along a few is slow
         pair = np.flatnonzero(matters)
-        k, point = np.divmod(pair, n)
-        at, flat = k if shared else pair, int(np.searchsorted(k, flat))
-        largest = np.argmax(np.where(matters, exponent, -np.inf), axis=0) * n + np.arange(n)
-        reference, d = exponent.ravel()[largest], deviation.ravel()[largest][point]
-        lower, higher, deviation, upper = (
-            part.ravel()[pair] for part in (lower, higher, deviation, upper)
-        )
-        # differences of squares as products: the two sides of a SEP cancel in the gradient
-        ahead = -0.5 * (deviation - d) * (deviation + d)
-        if fallen is not None:
-            f, fallen = fallen.ravel()[largest][point], fallen.ravel()[pair]
-            ahead -= (fallen - f) * (fallen + f)
-        weight, ratio = np.exp(np.minimum(ahead, 80.0)), ratio[point]
-    eta = std[point] * ratio
-    span = np.broadcast_to(place[1] - place[0], g.log_top.shape).ravel()[at] / eta
-    h = hull(lower, higher, span)
-    return _Pairs(point, at, upper, flat, higher, deviation, weight, ratio, eta, span, h, reference)
-
-
-def _node_sums(prepared: Prepared, p: _Pairs) -> Array:
-    """Return the sums over the nodes of each pair, ``(7, r)``."""
-    g, h, r = prepared.pieces, p.hull, len(p.at)
-    found = np.zeros((7, r))
-    at = p.at + g.log_top.size * p.upper  # by lower and upper end
-    offset, length = p.eta * h.offset, p.eta * h.length
-    kind = (h.length > LONG_HULL) - 2  # -1: long, -2: short, else whole
-    kind[: p.flat] -= 2  # the same, constant
+        k = np.repeat(np.arange(count), np.count_nonzero(matters, axis=1))
+        low, high, span = (e.ravel().take(pair) for e in (low, high, span))
+    point, at = pair - n * k, k if g.log_top.shape[1] == 1 else pair
+    upper, higher = low + high < 0.0, np.maximum(high, -low)
+    h, end = hull(np.maximum(low, -high), higher, span), at + g.log_top.size * upper
+    kind = (h.length > LONG_HULL).astype(np.int16) + 2
+    if flat:
+        kind[: np.searchsorted(k, flat)] -= 2
     if len(prepared.shares):
-        whole = (kind == -2) & (h.offset == 0.0) & (h.length >= 0.999999 * p.span)
-        kind[whole] = at[whole]
-    for c in range(-4, len(prepared.shares)):
-        rows = np.flatnonzero(kind == c)
-        rule = LONG if c in (-1, -3) else SHORT
-        for m in range(0, len(rows), _CHUNK):
-            some = rows[m : m + _CHUNK]
-            density = h.density(rule, some)
-            if c >= 0:
-                found[:, some] = prepared.shares[c] @ density
-            elif c >= -2:
-                found[:, some] = g.sums(rule, density, at[some], offset[some], length[some])
-            else:
-                top = np.exp(g.log_top.ravel()[p.at[some]])
+        whole = (kind == 2) & (h.offset == 0.0) & (h.length >= 0.999999 * span)
+        kind = np.where(whole, (4 + end).astype(np.int16), kind)
+    order = np.argsort(kind, kind="stable")
+    pair, point, end = pair.take(order), point.take(order), end.take(order)
+    upper, higher = upper.take(order), higher.take(order)
+    deviations, weight = deviation.ravel().take(pair), np.ones(1)
+    if count > 1:
+        # differences of squares as products: the two sides of a SEP cancel in the gradient
+        d = deviation.ravel().take(largest).take(point)
+        ahead = -0.5 * (deviations - d) * (deviations + d)
+        if fallen is not None:
+            f, there = fallen.ravel().take(largest).take(point), fallen.ravel().take(pair)
+            ahead -= (there - f) * (there + f)
+        weight = np.exp(np.minimum(ahead, 80.0))
+    h = Hull(*(part.take(order) for part in h))
+    kinds, ratio = np.bincount(kind, minlength=4), ratio.take(point)
+    return _Pairs(point, end, upper, kinds, higher, deviations, weight, ratio, h, reference)
+
+
+def _node_sums(prepared: Prepared, p: _Pairs, eta: Array) -> Array:
+    """Return the sums over the nodes of each pair, ``(7, r)``."""
+    g, h = prepared.pieces, p.hull
+    found = np.zeros((7, len(eta)))
+    offset, length = eta * h.offset, eta * h.length
+    stop = 0
+    for kind in np.flatnonzero(p.kinds).tolist():
+        start, stop = stop, stop + int(p.kinds[kind])
+        rule = LONG if kind in (1, 3) else SHORT
+        for m in range(start, stop, _CHUNK):
+            some = slice(m, min(m + _CHUNK, stop))
+            density, end = h.density(rule, some), p.end[some]
+            if kind < 2:
+                top = np.exp(g.log_top.ravel().take(end % g.log_top.size))
                 found[:3, some] = top * (rule.moments[:3] @ density)
+            elif kind < 4:
+                found[:, some] = g.sums(rule, density, end, offset[some], length[some])
+            else:
+                np.matmul(prepared.shares[kind - 4], density, out=found[:, some])
     return found

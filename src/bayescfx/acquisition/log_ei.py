@@ -45,32 +45,38 @@ class LogEI:
         # deviations below so many widths count as zero
         live = std > 1e-80 * getattr(self.potential, "width", 1.0)
         live &= best < getattr(self.potential, "peak", np.inf)
+        every = bool(live.all())
         out = np.zeros((3, len(mean)))
-        if not live.all():  # the limit for a deviation of zero; nothing if no improvement is left
+        if not every:  # the limit for a deviation of zero; nothing if no improvement is left
             gain = self.potential.value(mean) - best
             gain[best >= getattr(self.potential, "peak", np.inf)] = 0.0
             some = gain > 0.0
             out[0, ~some] = -np.inf
             out[0, some] = np.log(gain[some])
             out[1, some] = self.potential.slope(mean[some]) / gain[some]
-        rows = np.flatnonzero(live)
-        known = self._with_knots(mean[rows], std[rows])
-        for k in range(0, len(rows), 5000):  # points per pass: what they need stays in the cache
-            some = rows[k : k + 5000]
+            mean, std, best = mean[live], std[live], best[live]
+        found = out if every else np.empty((3, len(mean)))
+        known = self._with_knots(mean, std)
+        for k in range(0, len(mean), 5000):  # points per pass: what they need stays in the cache
+            part, levels = slice(k, k + 5000), best[k : k + 5000]
             if self.best.ndim > 0:
-                prepared = Prepared(pieces_over(known, best[some]))
+                prepared = Prepared(pieces_over(known, levels))
             else:
-                prepared = self._shared or prepare(pieces_over(known, best[:1]))
+                prepared = self._shared or prepare(pieces_over(known, levels[:1]))
                 self._shared = prepared
-            out[:, some] = log_integral(prepared, mean[some], std[some])
+            found[:, part] = log_integral(prepared, mean[part], std[part])
             least = prepared.pieces.least
-            negative = some[best[some] < least]
+            negative = np.flatnonzero(levels < least)
             if negative.size:  # what a threshold leaves below all values counts everywhere
-                floor = np.log(least - best[negative])
-                value = np.logaddexp(out[0, negative], floor)
-                out[1:, negative] *= np.exp(out[0, negative] - value)
-                out[0, negative] = value
-        return LogIntegral(*(part.reshape(shape) for part in out))
+                floor = np.log(least - levels[negative])
+                inner = found[:, k + negative]
+                value = np.logaddexp(inner[0], floor)
+                inner[1:] *= np.exp(inner[0] - value)
+                inner[0] = value
+                found[:, k + negative] = inner
+        if not every:
+            out[:, live] = found
+        return LogIntegral(*out.reshape(3, *shape))
 
     def _with_knots(self, mean: Array, std: Array) -> Potential:
         """Return the potential itself if it knows its pieces, else a sampled one.

@@ -23,6 +23,8 @@ from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
 from bayescfx.potentials.potential import Intervals, checked_epsilon
 
 PEAK = math.exp(-1.0)
+_FAR = 700.0  # exp of more overflows
+_CLOSE = 0.004  # of z**2 to its value at the peak: expm1 then loses the digits that matter
 
 
 def shortfall(level: ArrayLike) -> Array:
@@ -151,20 +153,22 @@ class _EP:
         """
         t, v = ep_edges(depth(best))  # (2, m): inner, outer
         anchor, step = self._ends(t, v)
-        table = np.empty((5, 2, len(self.signs), len(best)))  # by lower and upper ends
-        for k, sign in enumerate(self.signs):
-            table[0, :, k], table[1, :, k], table[2, :, k] = np.sqrt(t), t, v
-            table[:3, :, k] = table[:3, ::sign, k]
-            table[3, 0, k], table[3, 1, k] = sign / self.width, -sign / self.width
-            table[4, :, k] = sign
-        np.minimum(table, ENDLESS, out=table)
-        kinks = np.where(table[1] < ENDLESS, 2.0 * np.abs(table[0] * table[2]), 0.0)
+        edges = np.stack([np.sqrt(t), t, v])
+        np.minimum(edges, ENDLESS, out=edges)
+        kinks = np.where(t < ENDLESS, 2.0 * np.abs(edges[0] * edges[2]), 0.0)
+        # by lower and upper ends (2, k): which edge it is, where z increases inwards, the side
+        side = np.array([self.signs, self.signs])
+        inwards = side * [[1], [-1]]
+        edge = (1 - inwards) // 2
+        turns = np.stack([inwards.ravel() / self.width, side.ravel()])
+        close = bool(np.max(v[0], initial=-1.0) > -_CLOSE)  # inner edges are closer
+        far = bool(np.max(t[1], initial=1.0) > _FAR)
         return Pieces(
             anchor,
             np.clip(step, -ENDLESS * self.width, ENDLESS * self.width),
             np.zeros(step.shape[1:]),
-            partial(_ep_sums, table.reshape(5, -1)),
-            kinks=kinks,
+            partial(_ep_sums, edges.take(edge, axis=1).reshape(3, -1), turns, close, far),
+            kinks=kinks.take(edge, axis=0),
             unit=self.width,
             fall=self.width,
             centre=self.origin,
@@ -183,7 +187,7 @@ class _EP:
         """
         z = np.sqrt(t)
         beside = (v > -0.75) & (v < 3.0)  # the peak
-        away = self.width * np.where(beside, np.where(beside, v, 0.0) / (1.0 + z), z)
+        away = self.width * np.where(beside, np.minimum(v, 3.0) / (1.0 + z), z)
         anchors, steps = [], []
         for sign in self.signs:
             peak = self.origin + sign * self.width
@@ -195,35 +199,43 @@ class _EP:
 
 
 def _ep_sums(
-    table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
+    table: Array,
+    turns: Array,
+    close_by: bool,
+    far_off: bool,
+    rule: GaussLegendre,
+    density: Array,
+    at: Indices,
+    offset: Array,
+    length: Array,
 ) -> Array:
     """Return the sums of an improvement over ``exp(-z**2)``; see :class:`Pieces`.
 
     ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4`` are polynomials in ``u``.
     """
-    z, t, v, inwards, sign = table[:, at]
+    z, t, v = table.take(at, axis=1)
+    inwards, sign = turns.take(at // (table.shape[1] // turns.shape[1]), axis=1)
     offset, length = inwards * offset, inwards * length
     d0, d1, d2 = offset * (2.0 * z + offset), 2.0 * length * (z + offset), length * length
-    step = rule.parabola @ np.stack([d0, d1, d2])  # D = z**2 - t
-    # exp of more overflows
-    gain = np.expm1(np.minimum(step, 700.0) if np.max(d0 + d1 + d2) > 700.0 else step)
+    step = rule.parabola @ np.array([d0, d1, d2])  # D = z**2 - t
+    gain = np.expm1(np.minimum(step, _FAR) if far_off else step)
     gain *= -t
     gain += step
-    close = np.abs(v) < 0.004  # so close to the peak expm1 loses the digits that matter
-    if close.any():
+    if close_by:
+        close = np.abs(v) < _CLOSE
         gain[:, close] = _close_to_the_peak(step[:, close], t[close], v[close])
     gain *= density
-    m0, m1, m2, m3, m4 = rule.moments @ density
+    moments = rule.moments @ density
     z, v = z + offset, v + d0
-    first, second = v * m0 + d1 * m1 + d2 * m2, v * m1 + d1 * m2 + d2 * m3  # of v and v u
-    square = v * first + d1 * second + d2 * (v * m2 + d1 * m3 + d2 * m4)  # of v**2
+    first, second, third = v * moments[:3] + d1 * moments[1:4] + d2 * moments[2:]  # of v u**k
+    square = v * first + d1 * second + d2 * third  # of v**2
+    size, m0 = np.abs(square), moments[0]
     found = np.empty((7, len(at)))
-    found[:3] = rule.moments[:3] @ gain
+    np.matmul(rule.moments[:3], gain, out=found[:3])
     found[3] = -2.0 * sign * (z * first + length * second)
-    mean_z = np.abs(z * m0 + length * m1)
-    found[4] = 2.0 * mean_z * np.sqrt(np.maximum(square, 0.0) / np.where(m0 > 0.0, m0, 1.0))
+    found[4] = 2.0 * np.abs(z * m0 + length * moments[1]) * np.sqrt(size / m0)
     found[5] = 4.0 * (square - m0) - 2.0 * first
-    found[6] = 4.0 * (np.abs(square) + m0) + 2.0 * np.abs(first)
+    found[6] = 4.0 * (size + m0) + 2.0 * np.abs(first)
     return found
 
 

@@ -149,7 +149,7 @@ def _sums(
     offset: Array,
     length: Array,
 ) -> Array:
-    end, turn, best = table[:, at]
+    end, turn, best = table.take(at, axis=1)
     y = rule.u * (turn * length)
     y += end + turn * offset
     both = getattr(potential, "value_and_slope", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -109,26 +110,26 @@ class Plateau:
         whole = 1.0 + reach * reach
         cuts = 3.0 * 4.0 ** np.arange(27)
         cuts = np.concatenate([[0.0], cuts[cuts < np.max(reach, initial=0.0)], [ENDLESS]])
-        tail = np.minimum(np.stack([cuts[:-1], cuts[1:]])[:, :, None], reach)  # (2, pieces, m)
-        pieces = [(0.0, (self.low, self.high), 0.0 * tail[:, :1])] * (self.low < self.high)
+        # side of the range, its ends there, lower and upper end of the piece in widths away from it
+        pieces = [(0.0, (self.low, self.high), (0.0, 0.0))] * (self.low < self.high)
+        tail = list(itertools.pairwise(cuts.tolist()))
         if math.isfinite(self.low):
-            pieces.append((-1.0, (self.low, self.low), tail[::-1]))
+            pieces += [(-1.0, (self.low, self.low), (far, near)) for near, far in tail]
         if math.isfinite(self.high):
-            pieces.append((1.0, (self.high, self.high), tail))
-        z = np.concatenate([part for _, _, part in pieces], axis=1)  # (2, k, m)
-        counts = [part.shape[1] for _, _, part in pieces]
-        sides = np.repeat([side for side, _, _ in pieces], counts)
-        anchor = np.repeat([ends for _, ends, _ in pieces], counts, axis=0).T[:, :, None]
-        inwards = sides[:, None] * np.array([1.0, -1.0])[:, None, None] / self.width
-        table = np.broadcast_arrays(z, reach, inwards, sides[:, None])
-        empty = (z[0] == z[1]) & (sides != 0.0)[:, None]
+            pieces += [(1.0, (self.high, self.high), part) for part in tail]
+        sides, anchor, ends = (np.array(part).T for part in zip(*pieces, strict=True))
+        z = np.minimum(ends[:, :, None], reach)  # (2, k, m)
+        inwards = sides * [[1.0], [-1.0]] / self.width
+        turns = np.stack([inwards.ravel(), np.tile(sides, 2)])
+        start = np.min(ends, axis=0)[:, None]
+        log_top = np.log(PEAK - best) - np.log1p(start * start)
         return Pieces(
-            np.clip(anchor, -ENDLESS * self.width, ENDLESS * self.width),
+            np.clip(anchor, -ENDLESS * self.width, ENDLESS * self.width)[:, :, None],
             (self.width * sides)[:, None] * z,
-            np.where(empty, -np.inf, np.log(PEAK - best) - np.log1p(np.square(np.min(z, axis=0)))),
-            partial(_plateau_sums, np.stack([part.ravel() for part in table])),
+            np.where((start < reach) | (sides == 0.0)[:, None], log_top, -np.inf),
+            partial(_plateau_sums, z.ravel(), reach, turns),
             int(np.sum(sides == 0.0)),
-            (z == reach) * (2.0 * PEAK * reach / whole / whole),
+            np.where(z == reach, 2.0 * PEAK * reach / whole / whole, 0.0),
             unit=self.width,
             least=0.0,
         )
@@ -141,17 +142,25 @@ class Plateau:
 
 
 def _plateau_sums(
-    table: Array, rule: GaussLegendre, density: Array, at: Indices, offset: Array, length: Array
+    z: Array,
+    reach: Array,
+    turns: Array,
+    rule: GaussLegendre,
+    density: Array,
+    at: Indices,
+    offset: Array,
+    length: Array,
 ) -> Array:
     """Return the sums of an improvement; see :class:`Pieces`.
 
     Both ``Z**2 - z**2`` and ``1 + z**2`` are parabolas in ``u``; ``g' = -2 z fall**2`` and
     ``g'' = (6 - 8 fall) fall**2`` in peaks, with ``fall = 1 / (1 + z**2)``.
     """
-    base, last, inwards, side = table[:, at]
+    piece, point = np.divmod(at, len(reach))
+    base, last, (inwards, side) = z.take(at), reach.take(point), turns.take(piece, axis=1)
     offset, length = inwards * offset, inwards * length
     z = base + offset
-    fall = rule.parabola @ np.stack([1.0 + z * z, 2.0 * z * length, length * length])
+    fall = rule.parabola @ np.array([1.0 + z * z, 2.0 * z * length, length * length])
     np.reciprocal(fall, out=fall)
     density = density * fall
     first = rule.moments @ density
