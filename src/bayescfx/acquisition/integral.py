@@ -227,7 +227,7 @@ def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
             f, there = fallen.ravel().take(largest).take(point), fallen.ravel().take(pair)
             ahead -= (there - f) * (there + f)
         weight = np.exp(np.minimum(ahead, 80.0))
-    h = Hull(*(part.take(order) for part in h))
+    h = Hull(*np.array(h).take(order, axis=1))
     kinds, ratio = np.bincount(kind, minlength=4), ratio.take(point)
     return _Pairs(point, end, upper, kinds, higher, deviations, weight, ratio, h, reference)
 

@@ -109,7 +109,7 @@ def log_probability_in_with_gradient(
     if zero.any():
         out[:, zero] = 0.0
         out[0, zero & ~contains(intervals, mean)] = -np.inf
-    return LogIntegral(*(part.reshape(shape) for part in out))
+    return LogIntegral(*out.reshape(3, *shape))
 
 
 def _log_mass(low: float, high: float, mean: Array, std: Array) -> Array:

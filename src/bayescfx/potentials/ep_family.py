@@ -89,16 +89,12 @@ class _EP:
     __slots__ = ()
     origin: float
     width: float
+    peak = PEAK  # the largest value
 
     @property
     def signs(self) -> tuple[int, ...]:
         """The sides of the origin that count, lower one first."""
         return (-1, 1)
-
-    @property
-    def peak(self) -> float:
-        """The largest value, ``1/e``."""
-        return PEAK
 
     def value(self, y: ArrayLike) -> Array:
         """Return the potential of each output."""

@@ -45,6 +45,7 @@ class Plateau:
     low: float
     high: float
     width: float
+    peak = PEAK  # the largest value, taken on the whole range
 
     def __post_init__(self) -> None:
         if math.isnan(self.low) or math.isnan(self.high) or not self.low <= self.high:
@@ -57,11 +58,6 @@ class Plateau:
             raise TargetError(f"Plateau: `width` must be positive; got {self.width!r}.")
         for key in ("low", "high", "width"):
             object.__setattr__(self, key, float(getattr(self, key)))
-
-    @property
-    def peak(self) -> float:
-        """The largest value, ``1/e``, taken on the whole range."""
-        return PEAK
 
     def value(self, y: ArrayLike) -> Array:
         """Return the potential of each output."""

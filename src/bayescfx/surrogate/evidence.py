@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import scipy
@@ -152,7 +153,7 @@ class LogPosterior:
         n, self.features = X.shape
         self.active: Indices = np.flatnonzero(np.any(X[0] != X, axis=0))
         self.priors, self.noise, self.output_scale = priors, noise, output_scale
-        self.z, self._kernel, self._deadline = z, kernel, deadline
+        self.z, self._kernel, self._deadline, self.has_steps = z, kernel, deadline, steps
         self._i, self._j = np.tril_indices(n, -1)
         self._lower = self._j * n + self._i  # place of each pair in a matrix stored by columns
         self._matrix = np.zeros((n, n))
@@ -196,11 +197,6 @@ class LogPosterior:
         scale = self.output_scale
         scale = math.exp(p.output_scale.log_mode) if scale is None else scale
         return Hyperparameters(lengthscales, noise, scale, 0.5 if self.has_steps else 0.0)
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the kernel has steps."""
-        return self._apart is not None
 
     def _tail(self, theta: Array) -> tuple[float, float, float]:
         """Return noise, output scale and share of steps."""
@@ -342,4 +338,4 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
 
 def _best_climb(posterior: LogPosterior, starts: Array) -> tuple[float, Array]:
     ends = [_climb(posterior, theta, ROUGH) for theta in starts]
-    return max(ends, key=lambda end: end[0], default=(-math.inf, np.empty(0)))
+    return max(ends, key=itemgetter(0), default=(-math.inf, np.empty(0)))

@@ -71,24 +71,21 @@ class Embedding:
         """Return the embedding that knows the centre and the levels of the rows `X`."""
         unordered = np.array(sorted(categorical), dtype=np.intp)
         numeric = np.setdiff1d(np.arange(X.shape[1], dtype=np.intp), unordered)
-        levels = tuple(np.unique(X[:, j]) for j in unordered)
-        sizes = np.array([len(v) for v in levels], dtype=np.intp)
+        levels = tuple(map(np.unique, X.T[unordered]))
+        sizes = np.array(list(map(len, levels)), dtype=np.intp)
         feature = np.concatenate([numeric, np.repeat(unordered, sizes)])
         low, high = X[:, numeric].min(axis=0), X[:, numeric].max(axis=0)
         return cls(numeric, unordered, 0.5 * low + 0.5 * high, levels, feature)
 
-    def transform(self, X: Array) -> Array:
-        """Return the embedded rows, of shape (n, D), not yet divided by lengthscales."""
-        if not len(self.unordered):
-            return X - self.centre
-        blocks = [X[:, self.numeric] - self.centre]
-        for j, levels in zip(self.unordered, self.levels, strict=True):
-            blocks.append((X[:, j, None] == levels) * np.sqrt(0.5))
-        return np.concatenate(blocks, axis=1)
-
     def scaled(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
         """Return embedded rows over lengthscales, of shape (n, D), and their squared norms."""
-        A = self.transform(X)
+        if len(self.unordered):
+            blocks = [X[:, self.numeric] - self.centre]
+            for j, levels in zip(self.unordered, self.levels, strict=True):
+                blocks.append((X[:, j, None] == levels) * np.sqrt(0.5))
+            A = np.concatenate(blocks, axis=1)
+        else:
+            A = X - self.centre
         A /= lengthscales[self.feature]
         return A, self.norms(A, lengthscales)
 

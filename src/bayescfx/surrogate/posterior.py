@@ -156,9 +156,9 @@ class Posterior:
         dvar *= -2.0
         return c @ self.alpha, self._variance(V), dmean, dvar
 
-    def _jump_slopes(self, X: Array, *weights: Array) -> list[Array]:
+    def _jump_slopes(self, X: Array, *weights: Array) -> Array:
         """Return -sum_i weights_i sign(x_j - X_ij)/(l_j √d) for each row and feature."""
-        slopes = [np.zeros(X.shape) for _ in weights]
+        slopes = np.zeros((len(weights), *X.shape))
         for j in self.embedding.numeric:
             side = np.sign(self.X[:, j] - X[:, j, None])
             side /= self.h.lengthscales[j] * np.sqrt(X.shape[1])

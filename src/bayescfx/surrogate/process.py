@@ -88,7 +88,7 @@ class GaussianProcess:
         if alike is not None and not 0.0 < alike < np.inf:
             raise SettingsError(f"`alike` must be None or a number > 0; got {alike!r}.")
         self.kernel: str = kernel
-        self.categorical = tuple(int(j) for j in categorical)
+        self.categorical = tuple(map(int, categorical))
         self.mean: MeanName = mean
         self.noise = noise
         self.output_scale = output_scale
@@ -336,8 +336,8 @@ class GaussianProcess:
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
         """Return rows and outputs as checked arrays of their own."""
-        rows = _rows(X, columns).copy()
-        outputs = np.array(y, dtype=np.float64)
+        rows, outputs = _rows(X, columns).copy(), np.array(y, dtype=np.float64)
+        d = rows.shape[1]
         if not len(rows):
             raise SettingsError("`X` must have at least one row; got none.")
         if outputs.shape != (len(rows),):
@@ -348,10 +348,9 @@ class GaussianProcess:
         if not np.isfinite(outputs).all():
             row = int(np.flatnonzero(~np.isfinite(outputs))[0])
             raise SettingsError(f"`y` must be finite; got {outputs[row]} in row {row}.")
-        if any(not 0 <= j < rows.shape[1] for j in self.categorical):
+        if self.categorical and not 0 <= min(self.categorical) <= max(self.categorical) < d:
             raise SettingsError(
-                f"`categorical` must hold columns of `X`, 0 to {rows.shape[1] - 1}; "
-                f"got {self.categorical}."
+                f"`categorical` must hold columns of `X`, 0 to {d - 1}; got {self.categorical}."
             )
         return rows, outputs
 
