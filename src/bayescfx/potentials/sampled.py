@@ -78,3 +78,22 @@ class Sampled:
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
         return self.superlevel(self.peak - checked_epsilon(epsilon) * abs(self.peak))
+
+
+def window(potential: Potential, outputs: Array) -> tuple[float, float]:
+    """Return where to examine a potential: around outputs, widened until its peak lies inside."""
+    low, high = float(np.min(outputs)), float(np.max(outputs))
+    room = 0.5 * (high - low) or 0.5 * max(abs(low), 1.0)
+    ends = around = low - room, high + room
+    for _ in range(12):
+        value = np.asarray(potential.value(np.linspace(*ends, 513)), dtype=float)
+        if not np.all(np.isfinite(value)):
+            break
+        # a rise towards an end counts from a millionth of all variation on
+        top = float(np.max(value[1:-1])) + 1e-6 * float(np.ptp(value))
+        rising = value[0] > top, value[-1] > top
+        if not any(rising):
+            return ends
+        span = ends[1] - ends[0]
+        ends = ends[0] - span * rising[0], ends[1] + span * rising[1]
+    return around  # it rises for ever: as far as has been seen

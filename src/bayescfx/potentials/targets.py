@@ -8,6 +8,7 @@ A target says how the output should change; once f(query) is known it turns into
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
@@ -19,43 +20,39 @@ from bayescfx.errors import TargetError, suggest
 from bayescfx.potentials.ep_family import AEP, SEP
 from bayescfx.potentials.plateau import Plateau
 from bayescfx.potentials.potential import Intervals, LevelPotential, Potential, check_potential
-from bayescfx.potentials.sampled import Sampled
+from bayescfx.potentials.sampled import Sampled, window
 
 FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
-
-
-# how each kind of target is said, if need be by what was given
-_WORDS = {
-    "reach": "{}",
-    "between": "between {} and {}",
-    "at_least": "at least {}",
-    "at_most": "at most {}",
-    "increase": "+{}",
-    "decrease": "-{}",
-    "change": "±{}",
-    "at_least by": "at least {} more",
-    "at_least percent": "at least {} more",
-    "at_most by": "at least {} less",
-    "at_most percent": "at least {} less",
+# kinds of shifts: the other direction, and how they are said
+SHIFTS = {
+    "increase": ("decrease", "+{}"),
+    "decrease": ("increase", "-{}"),
+    "change": ("", "±{}"),
+    "at_least": ("at_most", "at least {} more"),
+    "at_most": ("at_least", "at least {} less"),
 }
 
 
-class Target:
+class Target(ABC):
     """What is wanted of the output: a potential and a target set, once f(query) is known."""
 
     __slots__ = ()
 
+    @abstractmethod
     def potential(self, output: float) -> LevelPotential:
         """Return the potential of this target for a query with the given output."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wanted(self, output: float) -> Intervals:
         """Return the outputs asked for, as intervals (a single value has equal ends)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the target as plain JSON types: its kind, then its numbers."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the target in words."""
 
     @property
     def exact(self) -> bool:
@@ -65,21 +62,19 @@ class Target:
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
         share, output = _checked_tolerance(tolerance), _number("output", "target", output)
+        wanted = self.wanted(output)
         if self.exact:
-            return self.wanted(output)
-        slacks = [(value, share * abs(value - output)) for value, _ in self.wanted(output)]
-        return tuple((value - slack, value + slack) for value, slack in slacks)
+            return wanted
+        reached = []
+        for value, _ in wanted:
+            slack = share * abs(value - output)
+            reached.append((value - slack, value + slack))
+        return tuple(reached)
 
     def epsilon(self, tolerance: float) -> float:
         """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
         epsilon = tolerance_epsilon(tolerance)
         return 0.0 if self.exact else epsilon
-
-    def describe(self) -> str:
-        """Return the target in words."""
-        (_, kind), *given = self.to_dict().items()
-        words = _WORDS.get(f"{kind} {given[0][0]}", _WORDS[kind])
-        return words.format(*(f"{x:.6g}" + " %" * (name == "percent") for name, x in given))
 
     def __str__(self) -> str:
         return self.describe()
@@ -105,14 +100,13 @@ def _checked_tolerance(tolerance: float) -> float:
     return float(tolerance)
 
 
-def _number(name: str, owner: str, value: object, *, infinite: bool = False) -> float:
+def _number(name: str, owner: str, value: object) -> float:
     """Return a finite float, or explain."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TargetError(f"{owner}: `{name}` must be a number; got {value!r}.")
-    number = float(value)
-    if math.isnan(number) or (math.isinf(number) and not infinite):
+    if not math.isfinite(value):
         raise TargetError(f"{owner}: `{name}` must be a finite number; got {value!r}.")
-    return number
+    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +129,13 @@ class Reach(Target):
         return AEP(output, abs(self.value - output), 1 if self.value > output else -1)
 
     def wanted(self, output: float) -> Intervals:
-        """Return the value as an interval."""
         return ((self.value, self.value),)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the target as plain JSON types."""
         return {"kind": "reach", "value": self.value}
+
+    def describe(self) -> str:
+        return f"{self.value:.6g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +146,14 @@ class Range(Target):
     high: float
 
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            number = _number(name, "between", getattr(self, name), infinite=True)
-            object.__setattr__(self, name, number)
         if self.low > self.high:
             raise TargetError(
                 f"between: `low` must not exceed `high`; got {self.low:g} and {self.high:g}. "
                 "Swap them."
             )
-        if math.isinf(self.low) and math.isinf(self.high):
-            raise TargetError("between: `low` or `high` must be finite; got both infinite.")
 
     @property
     def exact(self) -> bool:
-        """True: a range asked for is a range."""
         return True
 
     def potential(self, output: float) -> LevelPotential:
@@ -181,16 +170,18 @@ class Range(Target):
         return Plateau(self.low, self.high, gap / 3.0)
 
     def wanted(self, output: float) -> Intervals:
-        """Return the range."""
         return ((self.low, self.high),)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the target as plain JSON types."""
         if math.isinf(self.high):
             return {"kind": "at_least", "value": self.low}
         if math.isinf(self.low):
             return {"kind": "at_most", "value": self.high}
         return {"kind": "between", "low": self.low, "high": self.high}
+
+    def describe(self) -> str:
+        kind, *ends = self.to_dict().values()
+        return f"{kind.replace('_', ' ')} {' and '.join(f'{end:.6g}' for end in ends)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +196,6 @@ class Shift(Target):
     percent: float | None = None
 
     def __post_init__(self) -> None:
-        other = {"increase": "decrease", "at_least": "at_most", "change": ""}
-        other |= {"decrease": "increase", "at_most": "at_least"}
-        if self.kind not in other:
-            names = ", ".join(map(repr, other))
-            raise TargetError(f"`kind` must be one of {names}; got {self.kind!r}.")
         if (self.by is None) == (self.percent is None):
             got = "neither" if self.by is None else "both"
             raise TargetError(
@@ -219,21 +205,20 @@ class Shift(Target):
         name = "by" if self.percent is None else "percent"
         amount = _number(name, self.kind, getattr(self, name))
         if amount <= 0.0:
-            way = other[self.kind] if amount < 0.0 else ""
+            way = SHIFTS[self.kind][0] if amount < 0.0 else ""
             advice = f" For the other direction use {way}." if way else ""
             raise TargetError(f"{self.kind}: `{name}` must be positive; got {amount:g}.{advice}")
         object.__setattr__(self, name, amount)
 
     @property
     def exact(self) -> bool:
-        """Whether a range is asked for."""
         return self.kind in ("at_least", "at_most")
 
     def potential(self, output: float) -> LevelPotential:
         """Return the AEP of the direction, the SEP for either, or the plateau of a range."""
-        wanted, width = self.wanted(output), self._amount(output)
         if self.exact:
-            return Range(*wanted[0]).potential(output)
+            return Range(*self.wanted(output)[0]).potential(output)
+        width = self._amount(output)
         if self.kind == "change":
             return SEP(output, width)
         return AEP(output, width, 1 if self.kind == "increase" else -1)
@@ -251,9 +236,12 @@ class Shift(Target):
         }[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the target as plain JSON types."""
         name, amount = ("by", self.by) if self.percent is None else ("percent", self.percent)
         return {"kind": self.kind, name: amount}
+
+    def describe(self) -> str:
+        amount = f"{self.by:.6g}" if self.percent is None else f"{self.percent:.6g} %"
+        return SHIFTS[self.kind][1].format(amount)
 
     def _amount(self, output: float) -> float:
         """Return the wanted change in output units."""
@@ -278,7 +266,6 @@ class Shaped(Target):
 
     @property
     def exact(self) -> bool:
-        """Whether the potential is that of a range."""
         return isinstance(self.shape, Plateau)
 
     def potential(self, output: float) -> LevelPotential:
@@ -300,7 +287,6 @@ class Shaped(Target):
         return known
 
     def wanted(self, output: float) -> Intervals:
-        """Return where the potential is at its peak."""
         return self.potential(output).target_set(0.0)
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
@@ -308,7 +294,6 @@ class Shaped(Target):
         return self.potential(output).target_set(self.epsilon(tolerance))
 
     def describe(self) -> str:
-        """Return the target in words."""
         return f"the potential {self.shape!r}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -335,7 +320,6 @@ def reach(value: float) -> Reach:
     Returns
     -------
     Reach
-        The target.
 
     Examples
     --------
@@ -356,7 +340,6 @@ def increase(*, by: float | None = None, percent: float | None = None) -> Shift:
     Returns
     -------
     Shift
-        The target.
 
     Examples
     --------
@@ -377,7 +360,6 @@ def decrease(*, by: float | None = None, percent: float | None = None) -> Shift:
     Returns
     -------
     Shift
-        The target.
 
     Examples
     --------
@@ -398,7 +380,6 @@ def change(*, by: float | None = None, percent: float | None = None) -> Shift:
     Returns
     -------
     Shift
-        The target.
 
     Examples
     --------
@@ -419,7 +400,6 @@ def between(low: float, high: float) -> Range:
     Returns
     -------
     Range
-        The target.
 
     Examples
     --------
@@ -444,15 +424,13 @@ def at_least(
     Returns
     -------
     Range or Shift
-        The target.
 
     Examples
     --------
     >>> str(at_least(150)), at_least(percent=20).wanted(150.0)
     ('at least 150', ((180.0, inf),))
     """
-    end = _only_end("at_least", value, by, percent)
-    return Shift("at_least", by, percent) if end is None else Range(end, math.inf)
+    return _one_sided("at_least", value, by, percent)
 
 
 def at_most(
@@ -470,28 +448,32 @@ def at_most(
     Returns
     -------
     Range or Shift
-        The target.
 
     Examples
     --------
     >>> str(at_most(by=20)), at_most(by=20).wanted(150.0)
     ('at least 20 less', ((-inf, 130.0),))
     """
-    end = _only_end("at_most", value, by, percent)
-    return Shift("at_most", by, percent) if end is None else Range(-math.inf, end)
+    return _one_sided("at_most", value, by, percent)
 
 
-def _only_end(
-    kind: str, value: float | None, by: float | None, percent: float | None
-) -> float | None:
-    """Return the end of a one-sided range, or None if it is relative to f(query)."""
+def _one_sided(
+    kind: Literal["at_least", "at_most"],
+    value: float | None,
+    by: float | None,
+    percent: float | None,
+) -> Range | Shift:
+    """Return a range with one end, absolute or relative to f(query)."""
     numbers = {"value": value, "by": by, "percent": percent}
     given = [f"`{name}`" for name, number in numbers.items() if number is not None]
     if len(given) != 1:
         raise TargetError(
             f"{kind}: give one of `value`, `by` and `percent`; got {' and '.join(given) or 'none'}."
         )
-    return None if value is None else _number("value", kind, value)
+    if value is None:
+        return Shift(kind, by, percent)
+    end = _number("value", kind, value)
+    return Range(end, math.inf) if kind == "at_least" else Range(-math.inf, end)
 
 
 def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
@@ -513,34 +495,13 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
         return Shaped(obj)
     seen = np.asarray(outputs, dtype=float)
     check_potential(obj, seen)
-    low, high = float(np.min(seen)), float(np.max(seen))
-    room = 0.5 * (high - low) or 0.5 * max(abs(low), 1.0)
-    return Shaped(obj, *_window(obj, low - room, high + room))
-
-
-def _window(potential: Potential, low: float, high: float) -> tuple[float, float]:
-    """Widen a range of outputs until a potential's peak lies inside, if it has one."""
-    ends = low, high
-    for _ in range(12):
-        value = np.asarray(potential.value(np.linspace(*ends, 513)), dtype=float)
-        if not np.all(np.isfinite(value)):
-            break
-        # a rise towards an end counts from a millionth of all variation on
-        top = float(np.max(value[1:-1])) + 1e-6 * float(np.ptp(value))
-        rising = value[0] > top, value[-1] > top
-        if not any(rising):
-            return ends
-        span = ends[1] - ends[0]
-        ends = ends[0] - span * rising[0], ends[1] + span * rising[1]
-    return low, high  # it rises for ever: as far as has been seen
+    return Shaped(obj, *window(obj, seen))
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:
     """Return the target that :meth:`Target.to_dict` wrote."""
-    makers: dict[str, Callable[..., Target]] = {
-        function.__name__: function
-        for function in (reach, increase, decrease, change, between, at_least, at_most)
-    }
+    words = (reach, increase, decrease, change, between, at_least, at_most)
+    makers: dict[str, Callable[..., Target]] = {make.__name__: make for make in words}
     makers["potential"] = _shaped
     rest = dict(data)
     kind = rest.pop("kind", None)
