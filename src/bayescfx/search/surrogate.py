@@ -38,6 +38,7 @@ class SurrogateSettings:
     points: int = 200
 
     def __post_init__(self) -> None:
+        GaussianProcess(kernel=self.kernel, mean=self.mean)  # type: ignore[arg-type]  # raises if wrong
         given: object = self.points
         if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 2:
             raise SettingsError(

@@ -71,12 +71,16 @@ class GaussianProcess:
         dimensions: int | None = None,
         alike: float | None = None,
     ) -> None:
-        if kernel not in KERNELS:
+        if kernel not in tuple(KERNELS):
             names = ", ".join(map(repr, KERNELS))
             hint = suggest(kernel, KERNELS)
-            raise SettingsError(f"`kernel` must be one of {names}; got {kernel!r}.{hint}")
+            raise SettingsError(
+                f"`kernel` must be one of {names}; got {kernel!r}.{hint}", parameter="kernel"
+            )
         if mean not in ("standard", "zero"):
-            raise SettingsError(f"`mean` must be 'standard' or 'zero'; got {mean!r}.")
+            raise SettingsError(
+                f"`mean` must be 'standard' or 'zero'; got {mean!r}.", parameter="mean"
+            )
         if noise is not None and not 0.0 <= noise < np.inf:
             raise SettingsError(f"`noise` must be None or a number >= 0; got {noise!r}.")
         if output_scale is not None and not 0.0 < output_scale < np.inf:
