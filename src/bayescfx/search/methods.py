@@ -5,9 +5,11 @@ from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.naive import NaiveBayes
 from bayescfx.search.question import Search
+from bayescfx.search.sweep import Sweep
 
 METHODS: dict[str, type[Search]] = {
     "bayes-cfx": BayesCFX,
+    "sweep": Sweep,
     "bayes": NaiveBayes,
     "random": RandomSearch,
     "lbfgsb": LBFGSB,

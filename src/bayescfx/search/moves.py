@@ -1,0 +1,275 @@
+"""Changes of one thing at a time, and what several of them together are expected to do.
+
+A *move* takes a row, the base, and changes one block of features; moves of a block that go the same
+way, farther and farther, are a *ray*. The guess for two moves is the sum of what each does alone,
+plus an interaction that is learnt from its own errors: a Gaussian process on each pair of blocks
+whose kernel is the Brownian sheet ``min(s, s') min(t, t')`` over places on two rays. It is exactly
+zero where either move is none, it is at home with steps, and it says how sure it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.potentials import Intervals
+from bayescfx.search.question import PREMIUM, clear_changes
+from bayescfx.space.region import Region
+from bayescfx.space.repair import repair
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Rows that differ from a base in one block of features each."""
+
+    base: Array  # (d,)
+    X: Array  # (m, d)
+    block: Indices  # (m,) which of the region's blocks moves
+    ray: Indices  # (m,)
+    place: Array  # (m,) how far out on its ray, 0 to 1
+
+    def take(self, which: Indices | Mask) -> Moves:
+        """Return some of the moves."""
+        return Moves(
+            self.base, self.X[which], self.block[which], self.ray[which], self.place[which]
+        )
+
+
+# ── moves of one block ──
+
+
+def single_moves(region: Region, base: Array, count: int) -> Moves:
+    """Return allowed moves of every block from a base ``(d,)``, about `count` each."""
+    codes: list[Array] = []
+    block: list[int] = []
+    columns: list[list[int]] = []
+    for b, features in enumerate(region.moving):
+        resting = bool((base[features] == region.query[features]).all())
+        if len(features) > 1 and resting:
+            rays = [(features, ray) for ray in _joint_rays(region, features, count)]
+        else:
+            rays = [([j], ray[:, None]) for j in features for ray in _rays(region, base, j, count)]
+            if len(features) > 1:  # back as a whole
+                rays.append((features, region.query[None, features]))
+        for at, ray in rays:
+            columns.append(at)
+            codes.append(ray)
+            block.append(b)
+    sizes = np.array([len(ray) for ray in codes], dtype=np.intp)
+    X = np.repeat(base[None], sizes.sum(), axis=0)
+    ends = np.cumsum(sizes)
+    for at, ray, end in zip(columns, codes, ends, strict=True):
+        X[end - len(ray) : end, at] = ray
+    place = (np.arange(len(X)) - np.repeat(ends - sizes, sizes) + 1.0) / np.repeat(sizes, sizes)
+    whose, ray_of = np.repeat(np.array(block, dtype=np.intp), sizes), np.repeat(ends, sizes)
+    if region.rules:
+        X, allowed = repair(region, X)
+        moved = allowed & ((X != base) & ~np.isnan(base)).any(axis=1)
+        return Moves(base, X, whose, ray_of, place).take(moved)
+    return Moves(base, X, whose, ray_of, place)
+
+
+def _joint_rays(region: Region, features: list[int], count: int) -> list[Array]:
+    """Return rays ``(k, features)`` of features that move together: all up, and all down."""
+    found = []
+    for side in zip(*(_sides(region, region.query, j, count) for j in features), strict=True):
+        shortest, longest = min(map(len, side)), max(map(len, side))
+        if shortest:
+            at = np.arange(1, longest + 1)
+            picked = [codes[np.ceil(at * len(codes) / longest).astype(int) - 1] for codes in side]
+            found.append(np.stack(picked, axis=1))
+    return found
+
+
+def _rays(region: Region, base: Array, j: int, count: int) -> list[Array]:
+    """Return codes of feature `j` on either side of the base, or every other level by itself."""
+    if not region.categorical[j]:
+        return [codes for codes in _sides(region, base, j, count) if len(codes)]
+    choices = region.choices[j]
+    assert choices is not None  # levels are always listed
+    if len(choices) > 2 * count:  # the query's, and those that are frequent in the data
+        number = (region.data[:, [j]] == choices).sum(axis=0)
+        number[choices == region.query[j]] = len(region.data) + 1
+        choices = choices[np.sort(np.argsort(-number, kind="stable")[: 2 * count])]
+    return [np.array([code]) for code in choices if code != base[j]]
+
+
+def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Array]:
+    """Return codes of feature `j` above and below the base, nearest first."""
+    choices, own, query, scale = region.choices[j], base[j], region.query[j], region.scale[j]
+    low, high, most = region.low[j], region.high[j], count // 2
+    if region.cyclic[j]:
+        assert choices is not None  # circles are always listed
+        turn = np.mod(choices - own, region.period[j])
+        order = np.argsort(turn, kind="stable")
+        half = int(np.searchsorted(turn[order], region.period[j] / 2, side="right"))
+        above, below = choices[order[1:half]], choices[order[half:]][::-1]
+    else:
+        if choices is not None and len(choices) <= count:
+            pool = choices
+        elif base is region.query:  # values of the data: models were made to tell them apart
+            pool = region.data[:: max(1, len(region.data) // 1000), j]
+            if len(pool) < 2 * count:
+                pool = np.append(pool, np.linspace(low, high, 2 * count))
+        else:  # around the base, and on the way back to the query
+            near = scale * np.array([0.03, 0.1, 0.3, 1.0])
+            way = np.array([0.04, 0.1, 0.2, 0.35, 0.5, 0.7]) * (query - own)
+            pool = np.concatenate([own - near, own + near, own + way, [query]])
+        pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
+        pool = np.unique(region.axes[j].snap(pool))
+        above, below = pool[pool > own], pool[pool < own][::-1]
+    return _thinned(above, most), _thinned(below, most)
+
+
+def _thinned(codes: Array, count: int) -> Array:
+    """Return at most `count` of the codes ``(n,)``: many of the first, few farther out, the last."""
+    if len(codes) <= count:
+        return codes
+    at = np.ceil(len(codes) * (np.arange(1, count + 1) / count) ** 2)
+    return codes[np.unique(at.astype(np.intp)) - 1]
+
+
+# ── several moves together ──
+
+
+class Pairs:
+    """Moves whose outputs are known, two at a time: what they cost, and what they may do."""
+
+    def __init__(self, region: Region, moves: Moves, value: float, gain: Array) -> None:
+        self.region, self.moves = region, moves
+        self.value, self.gain = value, gain  # output of the base, what moves add; surrogate's scale
+        base, X = moves.base, moves.X
+        self._touched = (X != base) & ~region.recomputed & ~np.isnan(base)  # (m, d)
+        touched = self._touched.astype(np.float32)
+        clash = touched @ touched.T
+        if region.max_changes is not None:
+            changes = region.changes(np.vstack([base, X])).sum(axis=1)
+            more = changes[1:] - changes[0]
+            clash += np.add.outer(more, more) > region.max_changes - changes[0]
+        self.i, self.j = np.nonzero(np.triu(clash == 0.0))  # (p,) which moves
+        powers, extras = _prices(region, np.vstack([base, X]))
+        self.price = powers[1:] - powers[0], extras[1:] - extras[0]  # of single moves, (m,) each
+        self._own = powers[0], extras[0]
+        (power, extra), i, j = self.price, self.i, self.j
+        self.cost = self.total(power[i] + power[j], extra[i] + extra[j])  # (p,)
+        self.open = np.ones(len(i), dtype=bool)  # (p,) not tried yet
+        self.lane = moves.ray[i] * (len(X) + 1) + moves.ray[j]  # (p,) which two rays
+        self._excess, self._variance = np.zeros(len(i)), moves.place[i] * moves.place[j]
+        self._error = np.full(len(i), np.nan)  # (p,) of the sum, where it is known
+        self._least = 1e-9 * (1.0 + abs(value))  # no guess is surer than this
+        # Until errors are known: a third of what moves do.
+        self._scale = float(np.var(gain)) / 9.0 if len(gain) else 0.0
+
+    def total(self, power: Array, extra: Array) -> Array:
+        """Return the effort of rows that add so much to the base's, ``(k,)`` each."""
+        root = 1.0 / max(self.region.cost.norm, 1.0)
+        return np.asarray(np.maximum(self._own[0] + power, 0.0) ** root + self._own[1] + extra)
+
+    def rows(self, pairs: Indices) -> Array:
+        """Return the rows ``(k, d)`` of some pairs."""
+        first, second = self.i[pairs], self.j[pairs]
+        return np.where(self._touched[second], self.moves.X[second], self.moves.X[first])
+
+    def guess(self, pairs: Indices) -> tuple[Array, Array]:
+        """Return mean and deviation ``(k,)`` of what some pairs are expected to come to."""
+        mean = self.value + self.gain[self.i[pairs]] + self.gain[self.j[pairs]]
+        spread = self._scale * np.maximum(self._variance[pairs], 1e-4)
+        return mean + self._excess[pairs], np.sqrt(spread) + self._least
+
+    @property
+    def deviation(self) -> float:
+        """How far the sum of moves errs where both go far."""
+        return float(np.sqrt(self._scale)) + self._least
+
+    def learn(self, pairs: Indices, outputs: Array, below: float) -> None:
+        """Compare outputs ``(k,)`` on the surrogate's scale with the sums of single moves.
+
+        Only what is then expected of pairs that cost less than `below` is worked out.
+        """
+        known = np.isfinite(outputs)
+        pairs, block, place = pairs[known], self.moves.block, self.moves.place
+        i, j = self.i[pairs], self.j[pairs]
+        self._error[pairs] = outputs[known] - self.value - self.gain[i] - self.gain[j]
+        tried = np.flatnonzero(np.isfinite(self._error))
+        share = np.maximum(place[self.i[tried]] * place[self.j[tried]], 1e-3)
+        self._scale = float(np.mean(self._error[tried] ** 2 / share)) if len(tried) else self._scale
+        useful = np.flatnonzero(self.open & (self.cost < below))
+        of_two = block * (int(block.max(initial=0)) + 1)
+        names, errors = of_two[self.i[useful]] + block[self.j[useful]], of_two[i] + block[j]
+        order = np.argsort(names, kind="stable")
+        useful, names = useful[order], names[order]
+        of_tried = of_two[self.i[tried]] + block[self.j[tried]]
+        for name in np.unique(errors).tolist():
+            first, last = np.searchsorted(names, [name, name + 1])
+            self._interpolate(useful[first:last], tried[of_tried == name][-40:])
+
+    def _interpolate(self, pairs: Indices, seen: Indices) -> None:
+        """Fit the interaction of two blocks, at all their pairs ``(k,)``, to errors seen."""
+        (i, j), (a, b) = (self.i[pairs], self.j[pairs]), (self.i[seen], self.j[seen])
+        ray, place = self.moves.ray, self.moves.place
+
+        def kernel(first: Indices, second: Indices) -> Array:
+            near = np.minimum(place[first][:, None], place[second])
+            return np.where(ray[first][:, None] == ray[second], near, 0.0)
+
+        K = kernel(a, a) * kernel(b, b)
+        K[np.diag_indices(len(K))] += 0.01
+        across = kernel(i, a) * kernel(j, b)
+        weights = np.linalg.solve(K, np.column_stack([self._error[seen], across.T]))
+        self._excess[pairs] = across @ weights[:, 0]
+        drop = np.einsum("kn,nk->k", across, weights[:, 1:])
+        self._variance[pairs] = np.maximum(place[i] * place[j] - drop, 0.0)
+
+    def combinations(self, side: int, n: int = 24) -> tuple[Array, Array, Array]:
+        """Return `n` rows of many moves at once, the best ones if effects just add up.
+
+        What a unit of output towards `side` (1 or -1) is worth grows from row to row, and each
+        block makes the move that gains most less its cost, if any does. Also their guesses on the
+        surrogate's scale, and their efforts.
+        """
+        moves, (power, extra) = self.moves, self.price
+        gain, price = side * self.gain, power + extra
+        fair = gain * price > 0.0
+        if not fair.any():
+            return moves.X[:0], self.gain[:0], price[:0]
+        worth = np.quantile(price[fair] / gain[fair], np.linspace(0.0, 1.0, n))
+        net = np.multiply.outer(worth, gain) - price  # (n, m)
+        starts = np.flatnonzero(np.diff(moves.block, prepend=-1))
+        best = np.stack(
+            [a + net[:, a:b].argmax(axis=1) for a, b in pairwise([*starts, len(price)])], axis=1
+        )  # (n, blocks)
+        value = np.take_along_axis(net, best, axis=1)
+        made = value > 0.0
+        if self.region.max_changes is not None:
+            left = self.region.max_changes - int(self.region.changes(moves.base[None]).sum())
+            rank = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1)
+            made &= (rank < left) | (extra[best] < 0.0)
+        rows = np.repeat(moves.base[None], n, axis=0)
+        for k, move in enumerate(best.T):
+            rows = np.where(self._touched[move] & made[:, [k]], moves.X[move], rows)
+        gained, powers, extras = ((part[best] * made).sum(axis=1) for part in (self.gain, *self.price))
+        return rows, self.value + gained, self.total(powers, extras)
+
+
+def _prices(region: Region, X: Array) -> tuple[Array, Array]:
+    """Return the effort of rows ``(n, d)`` as sums over features: powers, and what changes count."""
+    norm = region.cost.norm
+    powers = region.changes(X) * region.weight if norm == 0 else region.units(X) ** norm
+    extras = np.zeros(len(X))
+    if region.cost.weight != 0.0:
+        extras = PREMIUM * (clear_changes(region, X) @ region.weight)
+    return powers.sum(axis=1), extras
+
+
+def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
+    """Return roughly how likely outputs are accepted; tails are so heavy that few are zero."""
+    found = np.zeros(len(mean))
+    for low, high in accepted:
+        a, b = (low - mean) / std, (high - mean) / std
+        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
+        found += expit(1.7 * b) - expit(1.7 * a)
+    return found

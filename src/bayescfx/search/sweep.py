@@ -1,0 +1,305 @@
+"""Sweep: the search for models that are cheap to ask, without a surrogate.
+
+Around a row, the query to begin with, every feature is changed alone over its values; then two at a
+time, those pairs that are expected to reach the target at the lowest cost, or that show where the
+expectation errs; and several at once, as if effects added up. The same again around the best rows
+found, in finer steps. At last each change of the answers is shortened. Every row that was evaluated
+may be an answer. That is about ten model calls of a hundred or two rows each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, row_keys
+from bayescfx.search.baselines import check_whole
+from bayescfx.search.moves import Pairs, chance, single_moves
+from bayescfx.search.objectives import Record
+from bayescfx.search.question import Question, Rounds, best_first, misses
+from bayescfx.search.starting import fresh_rows, usual_rows
+from bayescfx.space.repair import project
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Change features alone, in pairs, several at once, and shorten: many rows, few model calls.
+
+    Parameters
+    ----------
+    values : int, default 32
+        How many values of each feature are tried alone, if the budget allows; of an unordered one
+        twice as many levels.
+    batch : int, default 200
+        How many pairs go into one model call.
+
+    Examples
+    --------
+    >>> Sweep(batch=500).values
+    32
+    """
+
+    values: int = 32
+    batch: int = 200
+
+    def __post_init__(self) -> None:
+        check_whole("values", self.values, 2)
+        check_whole("batch", self.batch, 1)
+
+    def rounds(self, question: Question) -> Rounds:
+        """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
+        run = _Run(self, question)
+        if (everything := question.region.enumerate(min(500, question.account.left))) is not None:
+            yield from run.ask(everything)
+            return "exhausted"
+        yield from run.sweep()
+        rows = fresh_rows(question)  # nothing reaches the target: what is left is left to chance
+        while not run.reached and (batch := list(islice(rows, self.batch))):
+            yield from run.ask(np.array(batch))
+            yield from run.sweep()
+        if not run.reached:
+            return "exhausted"
+        return "converged" if question.weight == 0.0 else "nothing nearer expected"
+
+    def first(self, question: Question) -> Generator[Array, Array, None]:
+        """Yield rows as `rounds` does, but leave a quarter of the budget if none hits."""
+        yield from _Run(self, question).sweep()
+
+
+class _Run:
+    """The rows that one search has seen."""
+
+    def __init__(self, settings: Sweep, question: Question) -> None:
+        self.settings, self.question, self.region = settings, question, question.region
+        X, y = question.X, question.y
+        kept = best_first(question, X, y)[:400] if len(y) > 400 else np.arange(len(y))
+        query = row_keys(self.region.query[None])[0]
+        self.X, self.y = X[kept], y[kept]
+        own = [i for i, key in enumerate(row_keys(self.X)) if key == query]
+        if not own and question.region.contains(self.region.query[None])[0]:
+            self.X, self.y = np.vstack([self.X, self.region.query]), np.append(self.y, question.output)
+            own = [len(self.y) - 1]
+        self.own = own  # where the query is, if it is allowed
+        self._around: set[bytes] = set()  # rows that were looked around
+        self._stocked = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether any row reaches the target."""
+        return bool(self.question.accepted(self.y).any())
+
+    @property
+    def spare(self) -> int:
+        """How many rows may be spent before answers are shortened, or another search takes over."""
+        account = self.question.account
+        return account.left - account.budget // (10 if self.reached else 4)
+
+    def ask(self, X: Array) -> Generator[Array, Array, Array]:
+        """Evaluate those of the rows ``(k, d)`` that are allowed; the others' outputs are nan."""
+        X = self.region.complete(X)
+        allowed = self.region.contains(X)
+        y = np.full(len(X), np.nan)
+        if allowed.any():
+            y[allowed] = yield X[allowed]
+        known = np.isfinite(y)
+        self.X, self.y = np.vstack([self.X, X[known]]), np.append(self.y, y[known])
+        return y
+
+    def sweep(self) -> Generator[Array, Array, None]:
+        """Look around the query and the best rows while that helps, then shorten answers."""
+        question, values = self.question, self.settings.values
+        yield from self.around(self.own, values, rounds=2)
+        before, vain = self.standing(), 0
+        while vain < 1 and self.spare > 0 and not self.satisfied:
+            if not (self.reached or self._stocked):
+                self._stocked = True
+                yield from self.ask(self.stock(min(128, self.spare // 4)))
+            yield from self.around(self.bases(max(3, question.n)), values // 2, rounds=1)
+            now = self.standing()
+            better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
+            before, vain = now, 0 if better else vain + 1
+        yield from self.shorten()
+
+    def record(self) -> Record | None:
+        """Return the costs to beat, if any row reaches the target."""
+        hits = self.question.accepted(self.y)
+        return Record(self.region, self.X[hits], self.question.n) if hits.any() else None
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether nearer rows are not worth anything, and there are enough answers."""
+        record = self.record() if self.question.weight == 0.0 else None
+        return record is not None and len(record.leaders) >= self.question.n
+
+    def standing(self) -> tuple[int, float]:
+        """Return how many answers there are, and what they cost in all or how near others come."""
+        record = self.record()
+        if record is None:
+            outputs = self.question.to_surrogate(self.y)
+            return 0, -float(misses(self.question.surrogate_acceptance, outputs).min(initial=1e300))
+        return len(record.leaders), -float(record.cost[record.leaders].sum())
+
+    def stock(self, n: int) -> Array:
+        """Return rows from elsewhere: where a way to the target may begin."""
+        region = self.region
+        return np.vstack([project(region, region.query[None]), usual_rows(region, n, self.question.rng)])
+
+    def bases(self, n: int) -> list[int]:
+        """Return positions of the best rows with different changes that were not looked around."""
+        order = best_first(self.question, self.X, self.y)[:128]
+        if self.reached:
+            order = order[self.question.accepted(self.y[order])]
+        changed = self.region.changes(self.X[order])
+        first = [int(i) for i in np.sort(np.unique(changed, axis=0, return_index=True)[1])]
+        keys = row_keys(self.X[order])
+        return [
+            int(order[i]) for i in first if changed[i].any() and keys[i] not in self._around
+        ][:n]
+
+    def around(self, bases: Sequence[int], values: int, rounds: int) -> Generator[Array, Array, None]:
+        """Change single features of some rows, then pairs of them in so many rounds."""
+        question, region = self.question, self.region
+        if not bases or self.spare <= 0:
+            return
+        each = self.spare // (len(bases) * max(len(region.moving), 1))
+        values = max(2, min(values, int(0.35 * each), 400 // max(len(region.moving), 1)))
+        moves = []
+        for at in bases:
+            self._around.add(row_keys(self.X[[at]])[0])
+            base = region.query if at in self.own else self.X[at]
+            moves.append(single_moves(region, base, values))
+        y = yield from self.ask(np.vstack([part.X for part in moves]))
+        outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
+        tables = []
+        for at, part, found in zip(bases, moves, outputs, strict=True):
+            known = np.isfinite(found)
+            value = float(question.to_surrogate(self.y[[at]])[0])
+            gain = question.to_surrogate(found[known]) - value
+            tables.append(Pairs(region, part.take(known), value, gain))
+        for left in reversed(range(rounds)):
+            most = min(self.settings.batch, self.spare) // len(bases)
+            if most <= 0:
+                return
+            record = self.record()
+            chosen = [self.choose(pairs, most, record, screen=left > 0) for pairs in tables]
+            rows = [pairs.rows(some) for pairs, some in zip(tables, chosen, strict=True)]
+            more = [] if left < rounds - 1 else [self.several(pairs, record) for pairs in tables]
+            y = yield from self.ask(np.vstack([*rows, *more]))
+            if left:
+                record = self.record()
+                below = np.inf if record is None or question.n > 1 else record.cost.min()
+                for pairs, some in zip(tables, chosen, strict=True):
+                    found, y = y[: len(some)], y[len(some) :]
+                    learnt = np.full(len(found), np.nan)
+                    known = np.isfinite(found)
+                    learnt[known] = question.to_surrogate(found[known])
+                    pairs.learn(some, learnt, below)
+
+    def worth(self, mean: Array, std: Array, cost: Array, bar: Array | float | None) -> Array:
+        """Return what rows are worth: how likely they hit, times what they save if they do."""
+        likely = chance(self.question.surrogate_acceptance, mean, std)
+        if bar is None:
+            return np.asarray(likely / np.maximum(cost, 1e-9))
+        return np.asarray(likely * np.maximum(bar - cost, 0.0))
+
+    def choose(self, pairs: Pairs, k: int, record: Record | None, *, screen: bool) -> Indices:
+        """Return at most `k` pairs worth a look: the most promising, or of each two rays one."""
+        bar = self.bar(pairs, record)
+        some = np.flatnonzero(pairs.open if bar is None else pairs.open & (pairs.cost < bar))
+        if not len(some):
+            return some
+        least = bar if bar is None or isinstance(bar, float) else bar[some]
+        worth = self.worth(*pairs.guess(some), pairs.cost[some], least)
+        lane, cost = pairs.lane[some], pairs.cost[some]
+        if screen:
+            # One of each two rays, well on the way to the costs that matter.
+            typical = float(np.median(cost)) if bar is None else 0.7 * float(np.mean(bar))
+            order = np.lexsort((np.abs(cost - typical), lane))
+            starts = np.flatnonzero(np.diff(lane[order], prepend=-1))
+            best = np.maximum.reduceat(worth[order], starts)
+            top = some[order[starts[np.argsort(-best, kind="stable")[:k]]]]
+        else:
+            if len(worth) > 6 * k:
+                kept = np.argpartition(-worth, 6 * k)[: 6 * k]
+                some, worth, lane = some[kept], worth[kept], lane[kept]
+            # Neighbours tell the same: the k-th of two rays counts by the square root less.
+            order = np.lexsort((-worth, lane))
+            starts = np.flatnonzero(np.diff(lane[order], prepend=-1))
+            sizes = np.diff(starts, append=len(order))
+            rank = np.arange(len(order)) - np.repeat(starts, sizes)
+            top = some[order[np.argsort(-worth[order] / np.sqrt(1.0 + rank), kind="stable")]]
+            if not self.region.rules:
+                top = top[:k]
+            else:
+                top = top[: 4 * k]
+                pairs.open[top] = False
+                top = top[self.region.contains(self.region.complete(pairs.rows(top)))][:k]
+        pairs.open[top] = False
+        return top
+
+    def bar(self, pairs: Pairs, record: Record | None) -> Array | float | None:
+        """Return the cost that each pair has to beat, one for all if one answer is wanted."""
+        if record is None:
+            return None
+        if self.question.n == 1:
+            return float(record.cost[record.leaders[0]])
+        block = pairs.moves.block
+        both = block[pairs.i] * (len(self.region.moving) + 1) + block[pairs.j]
+        _, first, inverse = np.unique(both, return_index=True, return_inverse=True)
+        return record.beat(pairs.rows(first))[inverse]
+
+    def several(self, pairs: Pairs, record: Record | None) -> Array:
+        """Return rows with many moves at once, the most promising ones."""
+        question = self.question
+        value = float(question.to_surrogate(np.array([question.output]))[0])
+        sides = {1 if high > value else -1 for _, high in question.surrogate_acceptance}
+        found = []
+        for side in sorted(sides):
+            rows, mean, cost = pairs.combinations(side)
+            if len(rows):
+                std = np.full(len(rows), pairs.deviation)
+                bar = None if record is None else float(record.cost[record.leaders[-1]])
+                worth = self.worth(mean, std, cost, bar)
+                found.append(rows[np.argsort(-worth, kind="stable")[:12]])
+        return np.unique(np.vstack(found), axis=0) if found else self.X[:0]
+
+    def shorten(self) -> Generator[Array, Array, None]:
+        """Take back or shorten each change of each answer, by eighths of what is not known to miss."""
+        question, region = self.question, self.region
+        tried: set[bytes] = set()
+        for _ in range(3):
+            record = self.record()
+            if record is None or self.question.account.left <= 0:
+                return
+            rows = [self.X[:0]]
+            for x in record.X[record.leaders]:
+                if x.tobytes() not in tried:
+                    tried.add(x.tobytes())
+                    rows += [self._shorter(x, block) for block in region.moving]
+            X = np.vstack(rows)
+            if not len(X):
+                return
+            X = region.snap(X)
+            yield from self.ask(X[region.changes(X).any(axis=1)])
+
+    def _shorter(self, x: Array, block: list[int]) -> Array:
+        """Return the row ``(d,)`` with the change of a block taken back or shortened."""
+        region, query = self.region, self.region.query
+        moved = [j for j in block if x[j] != query[j]]
+        if not moved:
+            return self.X[:0]
+        shares = np.zeros(1)
+        if not (region.categorical | region.cyclic)[moved].any():
+            others = np.delete(np.arange(len(x)), moved)
+            same = (self.X[:, others] == x[others]) | np.isnan(x[others])
+            line = np.flatnonzero(same.all(axis=1))
+            share = ((self.X[line][:, moved] - query[moved]) / (x - query)[moved]).min(axis=1)
+            missed = share[~self.question.accepted(self.y[line])]
+            longest = missed[(missed >= 0.0) & (missed < 1.0)].max(initial=0.0)
+            shares = longest + (1.0 - longest) * np.arange(8) / 8.0
+        rows = np.repeat(x[None], len(shares), axis=0)
+        rows[:, moved] = query[moved] + shares[:, None] * (x - query)[moved]
+        return rows
