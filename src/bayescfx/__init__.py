@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
     from bayescfx.search.naive import NaiveBayes as NaiveBayes
     from bayescfx.search.surrogate import SurrogateSettings as SurrogateSettings
+    from bayescfx.search.sweep import Sweep as Sweep
     from bayescfx.search.turns import Step as Step
     from bayescfx.space.space import Space as Space
     from bayescfx.surrogate.process import GaussianProcess as GaussianProcess
@@ -103,6 +104,7 @@ _HOMES = {
         "search.gradient": "ProjectedGradient",
         "search.naive": "NaiveBayes",
         "search.surrogate": "SurrogateSettings",
+        "search.sweep": "Sweep",
         "search.turns": "Step",
         "space.space": "Space",
         "surrogate.process": "GaussianProcess",

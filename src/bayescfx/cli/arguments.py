@@ -93,12 +93,13 @@ of two)
     "question and search": _options(f"""
         --target            text    T          {SYNTAX}
         -n=1                whole   N          how many answers (default: 1)
-        --budget=100        whole   -          rows sent to the model, at most (default: 100)
+        --budget            whole   -          rows sent to the model, at most (default: 2000 for \
+a file that runs here, else 100)
         --timeout           number  S          seconds, at most
         --seed=0            whole   -          same seed, same answer (default: 0)
         --tolerance=0.05    number  -          share of the change that may be missed
-        --method=bayes-cfx  text    -          bayes-cfx, bayes, random, lbfgsb, gradient \
-(default: bayes-cfx)
+        --method=auto       text    -          auto, sweep, bayes-cfx, bayes, random, lbfgsb, \
+gradient (default: auto)
         --on-fault=raise    fault   -          rows for which the model fails
         --evaluations       path    FILE       keep what the model said, and use it next time
     """),

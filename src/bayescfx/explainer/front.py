@@ -26,8 +26,8 @@ def explain(
     space: Space,
     target: object,
     *,
-    method: str | Search = "bayes-cfx",
-    budget: int = 100,
+    method: str | Search = "auto",
+    budget: int | None = None,
     n: int = 1,
     tolerance: float = 0.05,
     timeout: float | None = None,
@@ -51,11 +51,15 @@ def explain(
     target : Target, float or potential
         The wish: ``decrease(percent=20)``, ``at_least(150)``, a number, or an object with
         ``value`` and ``slope``.
-    method : str or Search, default "bayes-cfx"
-        ``"bayes-cfx"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``, ``"gradient"``, or a configured
-        one such as ``BayesCFX(batch=16)``.
-    budget : int, default 100
-        The most single rows sent to the model, the query's included.
+    method : str or Search, default "auto"
+        ``"auto"``: a sweep without a surrogate where the budget affords 20 rows per feature that
+        may move, else Bayes-CFX, which also takes over when the sweep has not reached the target.
+        By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,
+        ``"gradient"``; or a configured one such as ``BayesCFX(batch=16)``.
+    budget : int, optional
+        The most single rows sent to the model, the query's included. By default 100; with
+        ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process (scikit-learn,
+        LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
     n : int, default 1
         How many different answers are wanted; fewer are returned rather than duplicates.
     tolerance : float, default 0.05
@@ -111,8 +115,8 @@ def explain_many(
     space: Space,
     target: object,
     *,
-    method: str | Search = "bayes-cfx",
-    budget: int = 100,
+    method: str | Search = "auto",
+    budget: int | None = None,
     n: int = 1,
     tolerance: float = 0.05,
     timeout: float | None = None,

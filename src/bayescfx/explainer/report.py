@@ -65,6 +65,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         scores = question.score(account.evaluator.known.outputs[account.paid])
         trace = np.maximum.accumulate(scores)
     method, seed = settings.method, settings.rng
+    method = method if isinstance(method, str) else type(method).__name__
     return Explanation(
         query=query,
         output=output,
@@ -83,7 +84,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         tolerance=settings.tolerance,
         probability_reachable=None if verdict is None else verdict.probability,
         binding=() if verdict is None else verdict.binding,
-        method=method if isinstance(method, str) else type(method).__name__,
+        method=", ".join(question.ran) if question and question.ran else method,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
     )
 

@@ -160,7 +160,7 @@ def _pose(
     rngs: Sequence[np.random.Generator],
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
-    accounts = [Account(evaluator, region, settings.budget) for region in regions]
+    accounts = [Account(evaluator, region, settings.rows(evaluator.model)) for region in regions]
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
     scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
     outputs = [float(score.y[0]) for score in scores]

@@ -12,8 +12,11 @@ from bayescfx.deadline import Deadline
 from bayescfx.errors import SettingsError, SpaceError, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
+from bayescfx.model.model import Model
+from bayescfx.search.auto import Auto
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Search
+from bayescfx.search.sweep import Sweep
 from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
 
@@ -26,7 +29,7 @@ class CallSettings:
 
     space: Space
     method: str | Search
-    budget: int
+    budget: int | None
     n: int
     tolerance: float
     timeout: float | None
@@ -50,6 +53,8 @@ class CallSettings:
             )
         for name in ("budget", "n", "n_jobs"):
             value = getattr(given, name)
+            if name == "budget" and value is None:
+                continue
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             self._check(name, whole and value >= 1, "a whole number of at least 1")
         share, seconds, store, hear = (
@@ -69,7 +74,7 @@ class CallSettings:
         self._check("on_step", hear is None or callable(hear), "None or a function of a Step")
         self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
         vars(self).update(
-            budget=int(self.budget),
+            budget=None if self.budget is None else int(self.budget),
             n=int(self.n),
             n_jobs=int(self.n_jobs),
             tolerance=float(self.tolerance),
@@ -84,6 +89,12 @@ class CallSettings:
             raise SettingsError(
                 f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
             )
+
+    def rows(self, model: Model) -> int:
+        """Return how many rows each question may send to the model."""
+        if self.budget is not None:
+            return self.budget
+        return 2000 if model.local and isinstance(self.search, Auto | Sweep) else 100
 
     def generators(self, n: int) -> list[np.random.Generator]:
         """Return one child generator per query: answers don't depend on how they are grouped."""

@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import as_fitted
-from bayescfx.model.model import Model, kind_of, name_of, plain, predict_of
+from bayescfx.model.model import Model, is_local, kind_of, name_of, plain, predict_of
 
 
 def probability(clf: object, label: object = None) -> Model:
@@ -44,7 +44,7 @@ def probability(clf: object, label: object = None) -> Model:
     >>> half(np.zeros((2, 1))), half.link
     (array([0.5, 0.5]), 'logit')
     """
-    name = name_of(clf)
+    name, local = name_of(clf), is_local(clf)
     clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
         if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
@@ -62,7 +62,8 @@ def probability(clf: object, label: object = None) -> Model:
     classes = _classes(clf)
     column = _column(classes, label)
     name = f"P({classes[column]!r}) by {name}"
-    return Model(partial(_ask_column, clf, column, len(classes)), link="logit", name=name)
+    predict = partial(_ask_column, clf, column, len(classes))
+    return Model(predict, link="logit", name=name, local=local)
 
 
 def as_classifier(model: object) -> object:

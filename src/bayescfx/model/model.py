@@ -35,6 +35,7 @@ class Model:
     predict: Predict  # rows to numbers: (n,), (n, 1), a list or a Series
     link: Link | None = None  # the scale on which a surrogate sees the outputs; None: their own
     name: str | None = None  # what the model is, so that evaluations in a file are not mixed up
+    local: bool = False  # whether it is an estimator in this process: a thousand rows cost little
     names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
 
     def __call__(self, rows: Rows) -> Array:
@@ -121,7 +122,7 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(predict_of(model), name=name_of(model), names=names)
+    return Model(predict_of(model), name=name_of(model), local=is_local(model), names=names)
 
 
 def predict_of(model: object) -> Predict:
@@ -164,6 +165,14 @@ def name_of(model: object) -> str | None:
     """Return the class of an estimator; functions have no name that would tell two models apart."""
     owner = getattr(model, "__self__", model)
     return type(owner).__qualname__ if hasattr(owner, "predict") else None
+
+
+def is_local(model: object) -> bool:
+    """Return whether a model, or the owner of a method, is an estimator of a known library."""
+    owner = getattr(model, "__self__", model)
+    library = type(owner).__module__.partition(".")[0]
+    known = ("sklearn", "lightgbm", "xgboost", "catboost")
+    return library in known or adapter_of(owner) is not None
 
 
 def kind_of(value: object) -> str:

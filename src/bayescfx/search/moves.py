@@ -68,7 +68,7 @@ def single_moves(region: Region, base: Array, count: int) -> Moves:
     whose, ray_of = np.repeat(np.array(block, dtype=np.intp), sizes), np.repeat(ends, sizes)
     if region.rules:
         X, allowed = repair(region, X)
-        moved = allowed & ((X != base) & ~np.isnan(base)).any(axis=1)
+        moved = allowed & ((base != X) & ~np.isnan(base)).any(axis=1)
         return Moves(base, X, whose, ray_of, place).take(moved)
     return Moves(base, X, whose, ray_of, place)
 
@@ -126,7 +126,7 @@ def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Arra
 
 
 def _thinned(codes: Array, count: int) -> Array:
-    """Return at most `count` of the codes ``(n,)``: many of the first, few farther out, the last."""
+    """Return at most `count` of the codes ``(n,)``: many close by, few farther out."""
     if len(codes) <= count:
         return codes
     at = np.ceil(len(codes) * (np.arange(1, count + 1) / count) ** 2)
@@ -143,7 +143,7 @@ class Pairs:
         self.region, self.moves = region, moves
         self.value, self.gain = value, gain  # output of the base, what moves add; surrogate's scale
         base, X = moves.base, moves.X
-        self._touched = (X != base) & ~region.recomputed & ~np.isnan(base)  # (m, d)
+        self._touched = (base != X) & ~region.recomputed & ~np.isnan(base)  # (m, d)
         touched = self._touched.astype(np.float32)
         clash = touched @ touched.T
         if region.max_changes is not None:
@@ -224,6 +224,26 @@ class Pairs:
         drop = np.einsum("kn,nk->k", across, weights[:, 1:])
         self._variance[pairs] = np.maximum(place[i] * place[j] - drop, 0.0)
 
+    def crossings(self, accepted: Intervals, most: int = 48) -> Array:
+        """Return rows between two neighbours on a ray whose outputs lie on either side of a target.
+
+        Where a smooth model would hit its middle, and on either side of that; cheapest first.
+        """
+        moves, value = self.moves, self.value + self.gain
+        behind = np.concatenate([[-1], moves.ray[:-1]]) == moves.ray  # else the base comes before
+        before = np.where(behind, np.concatenate([[self.value], value[:-1]]), self.value)
+        start = np.where(behind[:, None], np.vstack([moves.base, moves.X[:-1]]), moves.base)
+        rows, costs = [moves.X[:0]], [value[:0]]
+        for low, high in accepted:
+            across = (np.minimum(before, value) < low) & (np.maximum(before, value) > high)
+            at = np.flatnonzero(across)
+            share = (0.5 * (low + high) - before[at]) / (value[at] - before[at])
+            for f in (share, 0.5 * share, 0.5 + 0.5 * share):
+                rows.append(start[at] + f[:, None] * (moves.X[at] - start[at]))
+                costs.append(self.total(*self.price)[at])
+        order = np.argsort(np.concatenate(costs), kind="stable")[:most]
+        return self.region.on_grid(np.vstack(rows)[order])
+
     def combinations(self, side: int, n: int = 24) -> tuple[Array, Array, Array]:
         """Return `n` rows of many moves at once, the best ones if effects just add up.
 
@@ -251,12 +271,14 @@ class Pairs:
         rows = np.repeat(moves.base[None], n, axis=0)
         for k, move in enumerate(best.T):
             rows = np.where(self._touched[move] & made[:, [k]], moves.X[move], rows)
-        gained, powers, extras = ((part[best] * made).sum(axis=1) for part in (self.gain, *self.price))
+        gained, powers, extras = (
+            (part[best] * made).sum(axis=1) for part in (self.gain, *self.price)
+        )
         return rows, self.value + gained, self.total(powers, extras)
 
 
 def _prices(region: Region, X: Array) -> tuple[Array, Array]:
-    """Return the effort of rows ``(n, d)`` as sums over features: powers, and what changes count."""
+    """Return the effort of rows ``(n, d)`` as sums over features: powers, premiums."""
     norm = region.cost.norm
     powers = region.changes(X) * region.weight if norm == 0 else region.units(X) ** norm
     extras = np.zeros(len(X))

@@ -37,6 +37,7 @@ class Question:
     deadline: Deadline = NEVER  # reaches into fitting and proposing
     n: int = 1  # how many answers are wanted
     tolerance: float = 0.05  # how much of the wanted change may be missed
+    ran: list[str] = field(default_factory=list)  # which methods ran, where the method chooses
     region: Region = field(init=False)  # where the search may look
     potential: LevelPotential = field(init=False)
     acceptance: Intervals = field(init=False)  # outputs that count as reached

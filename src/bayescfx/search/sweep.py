@@ -19,7 +19,7 @@ from bayescfx.arrays import Array, Indices, row_keys
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves
 from bayescfx.search.objectives import Record
-from bayescfx.search.question import Question, Rounds, best_first, misses
+from bayescfx.search.question import Ending, Question, Rounds, best_first, misses
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
 
@@ -51,22 +51,28 @@ class Sweep:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        run = _Run(self, question)
-        if (everything := question.region.enumerate(min(500, question.account.left))) is not None:
-            yield from run.ask(everything)
-            return "exhausted"
-        yield from run.sweep()
-        rows = fresh_rows(question)  # nothing reaches the target: what is left is left to chance
-        while not run.reached and (batch := list(islice(rows, self.batch))):
-            yield from run.ask(np.array(batch))
-            yield from run.sweep()
-        if not run.reached:
-            return "exhausted"
-        return "converged" if question.weight == 0.0 else "nothing nearer expected"
+        ending = yield from self.first(question)
+        rows = fresh_rows(question)  # where nothing was reached, the rest is left to chance
+        while ending is None:
+            batch = list(islice(rows, self.batch))
+            if not batch:
+                return "exhausted"
+            yield np.array(batch)
+            if question.reached:
+                ending = yield from self.first(question)
+        return ending
 
-    def first(self, question: Question) -> Generator[Array, Array, None]:
-        """Yield rows as `rounds` does, but leave a quarter of the budget if none hits."""
-        yield from _Run(self, question).sweep()
+    def first(self, question: Question) -> Generator[Array, Array, Ending | None]:
+        """Yield rows as `rounds` does; return None, with budget left, if nothing was reached."""
+        everything = question.region.enumerate(min(500, question.account.left))
+        if everything is not None:
+            yield everything
+            return "exhausted"
+        run = _Run(self, question)
+        yield from run.sweep()
+        if not run.reached:
+            return None
+        return "converged" if run.satisfied else "nothing nearer expected"
 
 
 class _Run:
@@ -80,7 +86,10 @@ class _Run:
         self.X, self.y = X[kept], y[kept]
         own = [i for i, key in enumerate(row_keys(self.X)) if key == query]
         if not own and question.region.contains(self.region.query[None])[0]:
-            self.X, self.y = np.vstack([self.X, self.region.query]), np.append(self.y, question.output)
+            self.X, self.y = (
+                np.vstack([self.X, self.region.query]),
+                np.append(self.y, question.output),
+            )
             own = [len(self.y) - 1]
         self.own = own  # where the query is, if it is allowed
         self._around: set[bytes] = set()  # rows that were looked around
@@ -145,7 +154,9 @@ class _Run:
     def stock(self, n: int) -> Array:
         """Return rows from elsewhere: where a way to the target may begin."""
         region = self.region
-        return np.vstack([project(region, region.query[None]), usual_rows(region, n, self.question.rng)])
+        return np.vstack(
+            [project(region, region.query[None]), usual_rows(region, n, self.question.rng)]
+        )
 
     def bases(self, n: int) -> list[int]:
         """Return positions of the best rows with different changes that were not looked around."""
@@ -155,11 +166,13 @@ class _Run:
         changed = self.region.changes(self.X[order])
         first = [int(i) for i in np.sort(np.unique(changed, axis=0, return_index=True)[1])]
         keys = row_keys(self.X[order])
-        return [
-            int(order[i]) for i in first if changed[i].any() and keys[i] not in self._around
-        ][:n]
+        return [int(order[i]) for i in first if changed[i].any() and keys[i] not in self._around][
+            :n
+        ]
 
-    def around(self, bases: Sequence[int], values: int, rounds: int) -> Generator[Array, Array, None]:
+    def around(
+        self, bases: Sequence[int], values: int, rounds: int
+    ) -> Generator[Array, Array, None]:
         """Change single features of some rows, then pairs of them in so many rounds."""
         question, region = self.question, self.region
         if not bases or self.spare <= 0:
@@ -252,23 +265,21 @@ class _Run:
         return record.beat(pairs.rows(first))[inverse]
 
     def several(self, pairs: Pairs, record: Record | None) -> Array:
-        """Return rows with many moves at once, the most promising ones."""
+        """Return rows with many moves at once, and others where outputs cross the target."""
         question = self.question
-        value = float(question.to_surrogate(np.array([question.output]))[0])
-        sides = {1 if high > value else -1 for _, high in question.surrogate_acceptance}
-        found = []
-        for side in sorted(sides):
+        accepted = question.surrogate_acceptance
+        own = float(question.to_surrogate(np.array([question.output]))[0])
+        found = [pairs.crossings(accepted, 48 if record is None else 12)]
+        for side in sorted({1 if high > own else -1 for _, high in accepted}):
             rows, mean, cost = pairs.combinations(side)
-            if len(rows):
-                std = np.full(len(rows), pairs.deviation)
-                bar = None if record is None else float(record.cost[record.leaders[-1]])
-                worth = self.worth(mean, std, cost, bar)
-                found.append(rows[np.argsort(-worth, kind="stable")[:12]])
-        return np.unique(np.vstack(found), axis=0) if found else self.X[:0]
+            bar = None if record is None else float(record.cost[record.leaders[-1]])
+            worth = self.worth(mean, np.full(len(rows), pairs.deviation), cost, bar)
+            found.append(rows[np.argsort(-worth, kind="stable")[:12]])
+        return np.unique(np.vstack(found), axis=0)
 
     def shorten(self) -> Generator[Array, Array, None]:
-        """Take back or shorten each change of each answer, by eighths of what is not known to miss."""
-        question, region = self.question, self.region
+        """Take back or shorten each change of the answers, by eighths of what may do."""
+        region = self.region
         tried: set[bytes] = set()
         for _ in range(3):
             record = self.record()
