@@ -139,8 +139,11 @@ def _thinned(codes: Array, count: int) -> Array:
 class Pairs:
     """Moves whose outputs are known, two at a time: what they cost, and what they may do."""
 
-    def __init__(self, region: Region, moves: Moves, value: float, gain: Array) -> None:
+    def __init__(
+        self, region: Region, moves: Moves, origin: float, value: float, gain: Array
+    ) -> None:
         self.region, self.moves = region, moves
+        self._origin = origin  # output of the query
         self.value, self.gain = value, gain  # output of the base, what moves add; surrogate's scale
         base, X = moves.base, moves.X
         self._touched = (base != X) & ~region.recomputed & ~np.isnan(base)  # (m, d)
@@ -244,37 +247,49 @@ class Pairs:
         order = np.argsort(np.concatenate(costs), kind="stable")[:most]
         return self.region.on_grid(np.vstack(rows)[order])
 
-    def combinations(self, side: int, n: int = 24) -> tuple[Array, Array, Array]:
-        """Return `n` rows of many moves at once, the best ones if effects just add up.
+    def combinations(self, aim: float) -> tuple[Array, Array]:
+        """Return rows of many moves at once, those that come to `aim` if effects just add up.
 
-        What a unit of output towards `side` (1 or -1) is worth grows from row to row, and each
-        block makes the move that gains most less its cost, if any does. Also their guesses on the
-        surrogate's scale, and their efforts.
+        What a unit of output towards `aim`, on the surrogate's scale, is worth grows from row to
+        row, and each block makes the move that gains most less its cost, if any does. Where guesses
+        cross `aim` the steps are made finer, and at last the way between two rows is taken in part.
+        Also the guesses.
         """
-        moves, (power, extra) = self.moves, self.price
-        gain, price = side * self.gain, power + extra
+        gain, price = np.sign(aim - self._origin) * self.gain, self.price[0] + self.price[1]
         fair = gain * price > 0.0
         if not fair.any():
-            return moves.X[:0], self.gain[:0], price[:0]
-        worth = np.quantile(price[fair] / gain[fair], np.linspace(0.0, 1.0, n))
+            return self.moves.X[:0], self.gain[:0]
+        worth = np.quantile(price[fair] / gain[fair], np.linspace(0.0, 1.0, 24))
+        rows, mean = self._bought(worth, gain, price)
+        crossed = np.flatnonzero((mean[:-1] < aim) != (mean[1:] < aim))
+        if len(crossed):
+            k = crossed[0]
+            finer, finer_mean = self._bought(np.linspace(worth[k], worth[k + 1], 24), gain, price)
+            crossed = np.flatnonzero((finer_mean[:-1] < aim) != (finer_mean[1:] < aim))
+            i, j = crossed, crossed + 1
+            share = (aim - finer_mean[i]) / (finer_mean[j] - finer_mean[i])
+            part = self.region.on_grid(finer[i] + share[:, None] * (finer[j] - finer[i]))
+            rows = np.vstack([part, finer, rows])
+            mean = np.concatenate([np.full(len(part), aim), finer_mean, mean])
+        return rows, mean
+
+    def _bought(self, worth: Array, gain: Array, price: Array) -> tuple[Array, Array]:
+        """Return the rows ``(n, d)`` that pay if a unit of gain is `worth` ``(n,)``; guesses."""
+        moves, region = self.moves, self.region
         net = np.multiply.outer(worth, gain) - price  # (n, m)
         starts = np.flatnonzero(np.diff(moves.block, prepend=-1))
-        best = np.stack(
-            [a + net[:, a:b].argmax(axis=1) for a, b in pairwise([*starts, len(price)])], axis=1
-        )  # (n, blocks)
+        ends = pairwise([*starts.tolist(), len(price)])
+        best = np.stack([a + net[:, a:b].argmax(axis=1) for a, b in ends], axis=1)  # (n, blocks)
         value = np.take_along_axis(net, best, axis=1)
         made = value > 0.0
-        if self.region.max_changes is not None:
-            left = self.region.max_changes - int(self.region.changes(moves.base[None]).sum())
+        if region.max_changes is not None:
+            left = region.max_changes - int(region.changes(moves.base[None]).sum())
             rank = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1)
-            made &= (rank < left) | (extra[best] < 0.0)
-        rows = np.repeat(moves.base[None], n, axis=0)
+            made &= (rank < left) | (self.price[1][best] < 0.0)
+        rows = np.repeat(moves.base[None], len(worth), axis=0)
         for k, move in enumerate(best.T):
             rows = np.where(self._touched[move] & made[:, [k]], moves.X[move], rows)
-        gained, powers, extras = (
-            (part[best] * made).sum(axis=1) for part in (self.gain, *self.price)
-        )
-        return rows, self.value + gained, self.total(powers, extras)
+        return rows, self.value + (self.gain[best] * made).sum(axis=1)
 
 
 def _prices(region: Region, X: Array) -> tuple[Array, Array]:

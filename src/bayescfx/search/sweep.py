@@ -19,7 +19,7 @@ from bayescfx.arrays import Array, Indices, row_keys
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves
 from bayescfx.search.objectives import Record
-from bayescfx.search.question import Ending, Question, Rounds, best_first, misses
+from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
 
@@ -92,6 +92,7 @@ class _Run:
             )
             own = [len(self.y) - 1]
         self.own = own  # where the query is, if it is allowed
+        self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self._around: set[bytes] = set()  # rows that were looked around
         self._stocked = False
 
@@ -191,7 +192,7 @@ class _Run:
             known = np.isfinite(found)
             value = float(question.to_surrogate(self.y[[at]])[0])
             gain = question.to_surrogate(found[known]) - value
-            tables.append(Pairs(region, part.take(known), value, gain))
+            tables.append(Pairs(region, part.take(known), self.origin, value, gain))
         for left in reversed(range(rounds)):
             most = min(self.settings.batch, self.spare) // len(bases)
             if most <= 0:
@@ -266,13 +267,17 @@ class _Run:
 
     def several(self, pairs: Pairs, record: Record | None) -> Array:
         """Return rows with many moves at once, and others where outputs cross the target."""
-        question = self.question
-        accepted = question.surrogate_acceptance
-        own = float(question.to_surrogate(np.array([question.output]))[0])
+        accepted = self.question.surrogate_acceptance
+        bar = None if record is None else float(record.cost[record.leaders[-1]])
         found = [pairs.crossings(accepted, 48 if record is None else 12)]
-        for side in sorted({1 if high > own else -1 for _, high in accepted}):
-            rows, mean, cost = pairs.combinations(side)
-            bar = None if record is None else float(record.cost[record.leaders[-1]])
+        for low, high in accepted:
+            # The middle; where there is none, a little more than is asked for.
+            end = high if self.origin > high else low
+            aim = 0.5 * (low + high)
+            if not np.isfinite(aim):
+                aim = end + 0.02 * (end - self.origin)
+            rows, mean = pairs.combinations(aim)
+            cost = effort(self.region, self.region.complete(rows))
             worth = self.worth(mean, np.full(len(rows), pairs.deviation), cost, bar)
             found.append(rows[np.argsort(-worth, kind="stable")[:12]])
         return np.unique(np.vstack(found), axis=0)
