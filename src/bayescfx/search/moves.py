@@ -100,8 +100,8 @@ def _rays(region: Region, base: Array, j: int, count: int) -> list[Array]:
 
 def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Array]:
     """Return codes of feature `j` above and below the base, nearest first."""
-    choices, own, query, scale = region.choices[j], base[j], region.query[j], region.scale[j]
-    low, high, most = region.low[j], region.high[j], count // 2
+    choices, own, low, high = region.choices[j], base[j], region.low[j], region.high[j]
+    most = count
     if region.cyclic[j]:
         assert choices is not None  # circles are always listed
         turn = np.mod(choices - own, region.period[j])
@@ -115,11 +115,12 @@ def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Arra
             pool = region.data[:: max(1, len(region.data) // 1000), j]
             if len(pool) < 2 * count:
                 pool = np.append(pool, np.linspace(low, high, 2 * count))
+            pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
+            most = count // 2
         else:  # around the base, and on the way back to the query
-            near = scale * np.array([0.03, 0.1, 0.3, 1.0])
-            way = np.array([0.04, 0.1, 0.2, 0.35, 0.5, 0.7]) * (query - own)
-            pool = np.concatenate([own - near, own + near, own + way, [query]])
-        pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
+            near = region.scale[j] * np.array([0.03, 0.1, 0.3, 1.0])
+            way = np.array([0.04, 0.1, 0.2, 0.35, 0.5, 0.7]) * (region.query[j] - own)
+            pool = np.concatenate([own - near, own + near, own + way, region.query[[j]]])
         pool = np.unique(region.axes[j].snap(pool))
         above, below = pool[pool > own], pool[pool < own][::-1]
     return _thinned(above, most), _thinned(below, most)
