@@ -38,7 +38,7 @@ from tests.cli.shell import Shell
         (("--budget", "x"), "argument --budget: invalid int value: 'x'. See bayescfx explain --h"),
         (("--tolerance", "2"), "error: --tolerance must be at least 0 and less than 1; got 2.0."),
         (("--timeout", "-1"), "--timeout must be seconds >= 0; got -1.0."),
-        (("--method", "magic"), "error: --method must be one of 'bayes-cfx', 'bayes'"),
+        (("--method", "magic"), "error: --method must be one of 'auto', 'bayes-cfx'"),
         (("--max-changes", "0"), "error: --max-changes must be a whole number >= 1; got 0."),
         (("-n", "0"), "error: -n must be a whole number of at least 1; got 0."),
         (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),

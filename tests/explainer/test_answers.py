@@ -43,6 +43,8 @@ def check(seed: int) -> bool:
     model = Bumpy(case, seed)
     method = "bayes-cfx" if seed % 3 else str(rng.choice(["random", "lbfgsb", "bayes"]))
     budget, n = int(rng.integers(8, 26)), int(rng.integers(1, 5))
+    if seed % 5 == 4:
+        method, budget = "sweep", 10 * budget
     target = cfx.increase(by=float(rng.choice([0.2, 1.0, 50.0])))
     try:
         answer = cfx.explain(
