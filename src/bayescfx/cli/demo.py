@@ -28,7 +28,7 @@ space = (
     .max_changes(2)
 )
 answer = cfx.explain(
-    model, X.iloc[114], space, cfx.decrease(percent=25), budget=60, rng=0
+    model, X.iloc[114], space, cfx.decrease(percent=25), rng=0
 )
 print(answer)
 """
@@ -57,7 +57,7 @@ def demo(options: Namespace, console: Console) -> int:
     )
     asked, target = (model, X.iloc[114], names["space"]), cfx.decrease(percent=25)
     with progress(console) as bar:
-        answer = cfx.explain(*asked, target, budget=60, rng=0, on_step=bar)
+        answer = cfx.explain(*asked, target, rng=0, on_step=bar)
     console.answer(as_text(answer))
     picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
     try:
