@@ -94,6 +94,7 @@ class _Run:
         self.own = own  # where the query is, if it is allowed
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self._around: set[bytes] = set()  # rows that were looked around
+        self._shortened: set[bytes] = set()  # answers whose changes were shortened
         self._stocked = False
 
     @property
@@ -200,8 +201,11 @@ class _Run:
             record = self.record()
             chosen = [self.choose(pairs, most, record, screen=left > 0) for pairs in tables]
             rows = [pairs.rows(some) for pairs, some in zip(tables, chosen, strict=True)]
-            more = [] if left < rounds - 1 else [self.several(pairs, record) for pairs in tables]
-            y = yield from self.ask(np.vstack([*rows, *more]))
+            if left == rounds - 1:
+                rows += [self.several(pairs, record) for pairs in tables]
+            if record is not None:
+                rows.append(self.shorter(record))
+            y = yield from self.ask(np.vstack(rows))
             if left:
                 record = self.record()
                 below = np.inf if record is None or question.n > 1 else record.cost.min()
@@ -284,22 +288,21 @@ class _Run:
 
     def shorten(self) -> Generator[Array, Array, None]:
         """Take back or shorten each change of the answers, by eighths of what may do."""
-        region = self.region
-        tried: set[bytes] = set()
         for _ in range(3):
             record = self.record()
-            if record is None or self.question.account.left <= 0:
+            if record is None or not len(X := self.shorter(record)):
                 return
-            rows = [self.X[:0]]
-            for x in record.X[record.leaders]:
-                if x.tobytes() not in tried:
-                    tried.add(x.tobytes())
-                    rows += [self._shorter(x, block) for block in region.moving]
-            X = np.vstack(rows)
-            if not len(X):
-                return
-            X = region.snap(X)
-            yield from self.ask(X[region.changes(X).any(axis=1)])
+            yield from self.ask(X)
+
+    def shorter(self, record: Record) -> Array:
+        """Return the answers with each of their changes taken back or shortened, each once."""
+        rows = [self.X[:0]]
+        for x in record.X[record.leaders]:
+            if x.tobytes() not in self._shortened:
+                self._shortened.add(x.tobytes())
+                rows += [self._shorter(x, block) for block in self.region.moving]
+        X = self.region.snap(np.vstack(rows))
+        return np.asarray(X[self.region.changes(X).any(axis=1)])
 
     def _shorter(self, x: Array, block: list[int]) -> Array:
         """Return the row ``(d,)`` with the change of a block taken back or shortened."""
