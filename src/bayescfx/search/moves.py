@@ -10,7 +10,6 @@ zero where either move is none, it is at home with steps, and it says how sure i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit
@@ -141,11 +140,17 @@ class Pairs:
     """Moves whose outputs are known, two at a time: what they cost, and what they may do."""
 
     def __init__(
-        self, region: Region, moves: Moves, origin: float, value: float, gain: Array
+        self,
+        region: Region,
+        moves: Moves,
+        origin: float,
+        value: float,
+        gain: Array,
+        below: float = np.inf,
     ) -> None:
         self.region, self.moves = region, moves
-        self._origin = origin  # output of the query
-        self.value, self.gain = value, gain  # output of the base, what moves add; surrogate's scale
+        self.origin, self.value = origin, value  # outputs of query and base, surrogate's scale
+        self.gain = gain  # (m,) what moves add to the base's
         base, X = moves.base, moves.X
         self._touched = (base != X) & ~region.recomputed & ~np.isnan(base)  # (m, d)
         touched = self._touched.astype(np.float32)
@@ -154,12 +159,15 @@ class Pairs:
             changes = region.changes(np.vstack([base, X])).sum(axis=1)
             more = changes[1:] - changes[0]
             clash += np.add.outer(more, more) > region.max_changes - changes[0]
-        self.i, self.j = np.nonzero(np.triu(clash == 0.0))  # (p,) which moves
         powers, extras = _prices(region, np.vstack([base, X]))
-        self.price = powers[1:] - powers[0], extras[1:] - extras[0]  # of single moves, (m,) each
         self._own = powers[0], extras[0]
-        (power, extra), i, j = self.price, self.i, self.j
-        self.cost = self.total(power[i] + power[j], extra[i] + extra[j])  # (p,)
+        power, extra = self.price = powers[1:] - powers[0], extras[1:] - extras[0]  # (m,) each
+        i, j = np.nonzero(np.triu(clash == 0.0))
+        cost = self.total(power[i] + power[j], extra[i] + extra[j])
+        if np.isfinite(below):
+            cheap = np.flatnonzero(cost < below)
+            i, j, cost = i[cheap], j[cheap], cost[cheap]
+        self.i, self.j, self.cost = i, j, cost  # (p,) of pairs that cost less than `below`
         self.open = np.ones(len(i), dtype=bool)  # (p,) not tried yet
         self.lane = moves.ray[i] * (len(X) + 1) + moves.ray[j]  # (p,) which two rays
         self._excess, self._variance = np.zeros(len(i)), moves.place[i] * moves.place[j]
@@ -256,7 +264,7 @@ class Pairs:
         cross `aim` the steps are made finer, and at last the way between two rows is taken in part.
         Also the guesses.
         """
-        gain, price = np.sign(aim - self._origin) * self.gain, self.price[0] + self.price[1]
+        gain, price = np.sign(aim - self.origin) * self.gain, self.price[0] + self.price[1]
         fair = gain * price > 0.0
         if not fair.any():
             return self.moves.X[:0], self.gain[:0]
@@ -277,11 +285,13 @@ class Pairs:
     def _bought(self, worth: Array, gain: Array, price: Array) -> tuple[Array, Array]:
         """Return the rows ``(n, d)`` that pay if a unit of gain is `worth` ``(n,)``; guesses."""
         moves, region = self.moves, self.region
-        net = np.multiply.outer(worth, gain) - price  # (n, m)
         starts = np.flatnonzero(np.diff(moves.block, prepend=-1))
-        ends = pairwise([*starts.tolist(), len(price)])
-        best = np.stack([a + net[:, a:b].argmax(axis=1) for a, b in ends], axis=1)  # (n, blocks)
-        value = np.take_along_axis(net, best, axis=1)
+        sizes = np.diff(starts, append=len(price))
+        at = starts[:, None] + np.minimum(np.arange(sizes.max()), sizes[:, None] - 1)
+        net = np.multiply.outer(worth, gain[at]) - price[at]  # (n, blocks, moves of a block)
+        choice = net.argmax(axis=2)
+        best = np.take_along_axis(at, choice.T, axis=1).T  # (n, blocks)
+        value = np.take_along_axis(net, choice[:, :, None], axis=2)[:, :, 0]
         made = value > 0.0
         if region.max_changes is not None:
             left = region.max_changes - int(region.changes(moves.base[None]).sum())

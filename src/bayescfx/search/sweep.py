@@ -188,12 +188,15 @@ class _Run:
             moves.append(single_moves(region, base, values))
         y = yield from self.ask(np.vstack([part.X for part in moves]))
         outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
+        record = self.record()
+        one = record is not None and question.n == 1
+        below = record.cost.min() if record is not None and one else np.inf
         tables = []
         for at, part, found in zip(bases, moves, outputs, strict=True):
             known = np.isfinite(found)
             value = float(question.to_surrogate(self.y[[at]])[0])
             gain = question.to_surrogate(found[known]) - value
-            tables.append(Pairs(region, part.take(known), self.origin, value, gain))
+            tables.append(Pairs(region, part.take(known), self.origin, value, gain, below))
         for left in reversed(range(rounds)):
             most = min(self.settings.batch, self.spare) // len(bases)
             if most <= 0:
