@@ -30,7 +30,7 @@ def test_every_value_of_a_feature_with_few_is_tried_and_of_others_many_near_the_
     region = cfx.Space.from_data(X).around(X.iloc[3])
     moves = single_moves(region, region.query, 32)
     assert region.contains(moves.X).all()
-    assert ((moves.X != region.query).sum(axis=1) == 1).all()
+    assert ((region.query != moves.X).sum(axis=1) == 1).all()
     tried = [set(moves.X[moves.block == b, b]) for b in range(4)]
     assert tried[1] == set(range(8)) - {region.query[1]}
     assert tried[2] == set(range(4)) - {region.query[2]}
@@ -125,7 +125,7 @@ def test_interactions_are_a_gaussian_process_with_the_brownian_sheet() -> None:
 
 
 def test_other_blocks_learn_nothing_but_the_scale() -> None:
-    _, pairs, gain = some_pairs()
+    _, pairs, _ = some_pairs()
     moves = pairs.moves
     mine = (moves.block[pairs.i] == 0) & (moves.block[pairs.j] == 3)
     before = pairs.guess(np.flatnonzero(~mine))[0]

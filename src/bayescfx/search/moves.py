@@ -170,7 +170,8 @@ class Pairs:
         self.i, self.j, self.cost = i, j, cost  # (p,) of pairs that cost less than `below`
         self.open = np.ones(len(i), dtype=bool)  # (p,) not tried yet
         self.lane = moves.ray[i] * (len(X) + 1) + moves.ray[j]  # (p,) which two rays
-        self._excess, self._variance = np.zeros(len(i)), moves.place[i] * moves.place[j]
+        self._prior = moves.place[i] * moves.place[j]  # (p,) variance of interactions, relative
+        self._excess, self._variance = np.zeros(len(i)), self._prior.copy()
         self._error = np.full(len(i), np.nan)  # (p,) of the sum, where it is known
         self._least = 1e-9 * (1.0 + abs(value))  # no guess is surer than this
         # Until errors are known: a third of what moves do.
@@ -193,6 +194,11 @@ class Pairs:
         return mean + self._excess[pairs], np.sqrt(spread) + self._least
 
     @property
+    def changes(self) -> int:
+        """How many features of the base differ from the query."""
+        return int(self.region.changes(self.moves.base[None]).sum())
+
+    @property
     def deviation(self) -> float:
         """How far the sum of moves errs where both go far."""
         return float(np.sqrt(self._scale)) + self._least
@@ -203,38 +209,42 @@ class Pairs:
         Only what is then expected of pairs that cost less than `below` is worked out.
         """
         known = np.isfinite(outputs)
-        pairs, block, place = pairs[known], self.moves.block, self.moves.place
-        i, j = self.i[pairs], self.j[pairs]
-        self._error[pairs] = outputs[known] - self.value - self.gain[i] - self.gain[j]
-        tried = np.flatnonzero(np.isfinite(self._error))
-        share = np.maximum(place[self.i[tried]] * place[self.j[tried]], 1e-3)
-        self._scale = float(np.mean(self._error[tried] ** 2 / share)) if len(tried) else self._scale
-        useful = np.flatnonzero(self.open & (self.cost < below))
-        of_two = block * (int(block.max(initial=0)) + 1)
-        names, errors = of_two[self.i[useful]] + block[self.j[useful]], of_two[i] + block[j]
-        order = np.argsort(names, kind="stable")
-        useful, names = useful[order], names[order]
-        of_tried = of_two[self.i[tried]] + block[self.j[tried]]
-        for name in np.unique(errors).tolist():
-            first, last = np.searchsorted(names, [name, name + 1])
-            self._interpolate(useful[first:last], tried[of_tried == name][-40:])
-
-    def _interpolate(self, pairs: Indices, seen: Indices) -> None:
-        """Fit the interaction of two blocks, at all their pairs ``(k,)``, to errors seen."""
-        (i, j), (a, b) = (self.i[pairs], self.j[pairs]), (self.i[seen], self.j[seen])
-        ray, place = self.moves.ray, self.moves.place
+        pairs, (ray, place) = pairs[known], (self.moves.ray, self.moves.place)
+        self._error[pairs] = outputs[known] - self.value - self.gain[self.i[pairs]]
+        self._error[pairs] -= self.gain[self.j[pairs]]
+        seen = np.flatnonzero(np.isfinite(self._error))
+        if not len(seen):
+            return
+        self._scale = float(np.mean(self._error[seen] ** 2 / np.maximum(self._prior[seen], 1e-3)))
+        # Errors by pair of blocks, the last few of each: (blocks, errors), short lists filled up.
+        names = self.moves.block[self.i] * (self.moves.block.max() + 1) + self.moves.block[self.j]
+        blocks, starts, sizes = np.unique(
+            names[seen := seen[np.argsort(names[seen], kind="stable")]],
+            return_index=True,
+            return_counts=True,
+        )
+        most = min(int(sizes.max()), 24)
+        at = starts[:, None] + np.maximum(sizes[:, None] - most, 0) + np.arange(most)
+        there = np.arange(most) < sizes[:, None]
+        at = seen[np.where(there, at, 0)]
+        useful = np.flatnonzero(self.open & (self.cost < below) & np.isin(names, blocks))
+        which = np.searchsorted(blocks, names[useful])
 
         def kernel(first: Indices, second: Indices) -> Array:
-            near = np.minimum(place[first][:, None], place[second])
-            return np.where(ray[first][:, None] == ray[second], near, 0.0)
+            near = np.minimum(place[first][..., None], place[second][..., None, :])
+            return np.where(ray[first][..., None] == ray[second][..., None, :], near, 0.0)
 
-        K = kernel(a, a) * kernel(b, b)
-        K[np.diag_indices(len(K))] += 0.01
-        across = kernel(i, a) * kernel(j, b)
-        weights = np.linalg.solve(K, np.column_stack([self._error[seen], across.T]))
-        self._excess[pairs] = across @ weights[:, 0]
-        drop = np.einsum("kn,nk->k", across, weights[:, 1:])
-        self._variance[pairs] = np.maximum(place[i] * place[j] - drop, 0.0)
+        a, b = self.i[at], self.j[at]
+        K = kernel(a, a) * kernel(b, b) * (there[:, :, None] & there[:, None, :])
+        K += np.where(there, 0.01, 1.0)[:, :, None] * np.eye(most)
+        inverse = np.linalg.inv(K)
+        weights = np.einsum("bmn,bn->bm", inverse, np.where(there, self._error[at], 0.0))
+        across = kernel(self.i[useful][:, None], a[which])[:, 0]
+        across *= kernel(self.j[useful][:, None], b[which])[:, 0]
+        across *= there[which]
+        self._excess[useful] = (across * weights[which]).sum(axis=1)
+        drop = np.einsum("um,umn,un->u", across, inverse[which], across, optimize=True)
+        self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
 
     def crossings(self, accepted: Intervals, most: int = 48) -> Array:
         """Return rows between two neighbours on a ray whose outputs lie on either side of a target.

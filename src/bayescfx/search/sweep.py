@@ -95,12 +95,13 @@ class _Run:
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self._around: set[bytes] = set()  # rows that were looked around
         self._shortened: set[bytes] = set()  # answers whose changes were shortened
+        self._record: tuple[int, Record | None] = 0, None  # for so many rows
         self._stocked = False
 
     @property
     def reached(self) -> bool:
         """Whether any row reaches the target."""
-        return bool(self.question.accepted(self.y).any())
+        return self.record() is not None
 
     @property
     def spare(self) -> int:
@@ -136,8 +137,11 @@ class _Run:
 
     def record(self) -> Record | None:
         """Return the costs to beat, if any row reaches the target."""
-        hits = self.question.accepted(self.y)
-        return Record(self.region, self.X[hits], self.question.n) if hits.any() else None
+        if self._record[0] != len(self.y):
+            hits = self.question.accepted(self.y)
+            best = Record(self.region, self.X[hits], self.question.n) if hits.any() else None
+            self._record = len(self.y), best
+        return self._record[1]
 
     @property
     def satisfied(self) -> bool:
@@ -205,7 +209,9 @@ class _Run:
             chosen = [self.choose(pairs, most, record, screen=left > 0) for pairs in tables]
             rows = [pairs.rows(some) for pairs, some in zip(tables, chosen, strict=True)]
             if left == rounds - 1:
-                rows += [self.several(pairs, record) for pairs in tables]
+                # Around an answer with few changes pairs do.
+                many = [p for p in tables if record is None or rounds > 1 or p.changes > 2]
+                rows += [self.several(pairs, record) for pairs in many]
             if record is not None:
                 rows.append(self.shorter(record))
             y = yield from self.ask(np.vstack(rows))
