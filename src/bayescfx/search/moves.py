@@ -100,29 +100,28 @@ def _rays(region: Region, base: Array, j: int, count: int) -> list[Array]:
 def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Array]:
     """Return codes of feature `j` above and below the base, nearest first."""
     choices, own, low, high = region.choices[j], base[j], region.low[j], region.high[j]
-    most = count
     if region.cyclic[j]:
         assert choices is not None  # circles are always listed
         turn = np.mod(choices - own, region.period[j])
         order = np.argsort(turn, kind="stable")
         half = int(np.searchsorted(turn[order], region.period[j] / 2, side="right"))
-        above, below = choices[order[1:half]], choices[order[half:]][::-1]
-    else:
-        if choices is not None and len(choices) <= count:
-            pool = choices
-        elif base is region.query:  # values of the data: models were made to tell them apart
-            pool = region.data[:: max(1, len(region.data) // 1000), j]
-            if len(pool) < 2 * count:
-                pool = np.append(pool, np.linspace(low, high, 2 * count))
-            pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
-            most = count // 2
-        else:  # around the base, and on the way back to the query
-            near = region.scale[j] * np.array([0.03, 0.1, 0.3, 1.0])
-            way = np.array([0.04, 0.1, 0.2, 0.35, 0.5, 0.7]) * (region.query[j] - own)
-            pool = np.concatenate([own - near, own + near, own + way, region.query[[j]]])
-        pool = np.unique(region.axes[j].snap(pool))
-        above, below = pool[pool > own], pool[pool < own][::-1]
-    return _thinned(above, most), _thinned(below, most)
+        return _thinned(choices[order[1:half]], count), _thinned(choices[order[half:]][::-1], count)
+    if choices is not None and len(choices) <= count:
+        pool = choices
+    else:  # values of the data: models were made to tell them apart
+        query = region.query[j]
+        pool = region.data[:: max(1, len(region.data) // 1000), j]
+        if len(pool) < 2 * count:
+            pool = np.append(pool, np.linspace(low, high, 2 * count))
+        pool = np.unique(np.concatenate([pool[(pool > low) & (pool < high)], [low, high]]))
+        above, below = pool[pool > query], pool[pool < query][::-1]
+        pool = np.concatenate([_thinned(above, count // 2), _thinned(below, count // 2)])
+        if base is not region.query:  # around the base, and on the way back to the query
+            near = region.scale[j] * np.array([-0.3, -0.1, -0.03, 0.03, 0.1, 0.3])
+            way = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0]) * (query - own)
+            pool = np.concatenate([pool, own + near, own + way, [query]])
+    pool = np.unique(region.axes[j].snap(pool))
+    return pool[pool > own], pool[pool < own][::-1]
 
 
 def _thinned(codes: Array, count: int) -> Array:

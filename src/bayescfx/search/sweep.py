@@ -129,7 +129,7 @@ class _Run:
             if not (self.reached or self._stocked):
                 self._stocked = True
                 yield from self.ask(self.stock(min(128, self.spare // 4)))
-            yield from self.around(self.bases(max(3, question.n)), values // 2, rounds=1)
+            yield from self.around(self.bases(max(2, question.n)), values // 4, rounds=1)
             now = self.standing()
             better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
             before, vain = now, 0 if better else vain + 1
