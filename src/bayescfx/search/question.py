@@ -83,12 +83,12 @@ class Question:
     @property
     def X(self) -> Array:
         """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
-        return self.account.evaluator.known.codes[self.account.inside()]
+        return self.account.X
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.evaluator.known.outputs[self.account.inside()]
+        return self.account.y
 
     @property
     def hits(self) -> Mask:

@@ -68,9 +68,9 @@ class Axis:
             return "look"
         if self.choices is None:
             return "look" if self.step else "clip"
-        if not self.feature.even or self.feature.period:
+        if not self.feature.even or self.feature.period or self.step != 1:
             return "look"
-        every = round((self.high - self.low) / self.step) + 1
+        every = round(self.high - self.low) + 1
         return "round" if len(self.choices) == every else "look"
 
     def snap(self, x: Array) -> Array:

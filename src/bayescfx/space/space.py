@@ -143,7 +143,7 @@ class Space:
 
     def decode(self, codes: Array) -> Rows:
         """Return the user's rows for codes of shape (n, d)."""
-        return self.schema.rows(np.asarray(codes, dtype=np.float64))
+        return self.schema.decode(np.asarray(codes, dtype=np.float64))
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
