@@ -167,6 +167,15 @@ class Region:
             changed &= self._counted
         return changed
 
+    def sides(self, X: Array, at: list[int]) -> Array:
+        """Return where some features move to: up 1, down -1, nowhere 0; nan for rounding dust.
+
+        A move counts from a millionth of the feature's scale on.
+        """
+        delta = X[:, at] - self.query[at]
+        dust = (delta != 0) & (np.abs(delta) < 1e-6 * self.scale[at])
+        return np.where(dust, np.nan, np.sign(delta))
+
     def enumerate(self, limit: int) -> Array | None:
         """Return all allowed rows if there are at most `limit` before rules, else None."""
         if self.size > limit:
