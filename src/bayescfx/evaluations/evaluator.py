@@ -140,18 +140,6 @@ class Evaluator:
         kept = np.array(list(first.values()), dtype=np.intp)
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
 
-    @property
-    def X(self) -> Array:
-        """Codes ``(n, d)`` of all rows with an output: the paper's D_n."""
-        known = self.known
-        return known.codes[~np.isnan(known.outputs)] if known.any_faults else known.codes
-
-    @property
-    def y(self) -> Array:
-        """Outputs ``(n,)`` of the rows of `X`."""
-        known = self.known
-        return known.outputs[~np.isnan(known.outputs)] if known.any_faults else known.outputs
-
     def inside(self, account: Account) -> tuple[Array, Array]:
         """Return codes and outputs of what is known inside the region of an account.
 
@@ -268,6 +256,7 @@ class Account:
         self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
         self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
         self._inside: Mask = np.empty(0, dtype=np.bool_)
+        self._comparable: Mask = np.empty(0, dtype=np.bool_)
 
     @property
     def left(self) -> int:
@@ -289,11 +278,27 @@ class Account:
 
     def inside(self) -> Mask:
         """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""
+        self._look()
+        return self._inside
+
+    def comparable(self) -> Mask:
+        """Return which of ``evaluator.known`` a surrogate may learn from, faults excluded.
+
+        Rows of other questions too, whatever their fixed cells, unless other cells are missing:
+        what the model makes of a missing cell says nothing of its values.
+        """
+        self._look()
+        return self._comparable
+
+    def _look(self) -> None:
+        """Look at what has become known."""
         known, seen = self.evaluator.known, len(self._inside)
         if len(known.outputs) > seen:
-            fresh = self.region.contains(known.codes[seen:]) & ~np.isnan(known.outputs[seen:])
-            self._inside = np.concatenate([self._inside, fresh])
-        return self._inside
+            X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
+            inside = scored & self.region.contains(X)
+            self._inside = np.concatenate([self._inside, inside])
+            alike = scored & self.region.same_missing(X)
+            self._comparable = np.concatenate([self._comparable, alike])
 
     @property
     def X(self) -> Array:

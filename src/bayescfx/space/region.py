@@ -160,6 +160,10 @@ class Region:
             same |= np.isnan(held) & np.isnan(own)
         return np.asarray(same.all(axis=1))
 
+    def same_missing(self, X: Array) -> Mask:
+        """Return which rows miss the cells that the query misses, derived ones not looked at."""
+        return np.asarray(((np.isnan(X) == self._missing) | self.recomputed).all(axis=1))
+
     def changes(self, X: Array) -> Mask:
         """Return which features differ from the query, derived ones not counted; shape (n, d)."""
         changed: Mask = self.query != X

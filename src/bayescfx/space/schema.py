@@ -177,15 +177,15 @@ class Schema:
         codes = np.empty((len(cells[0]), len(self.features)))
         for j, (name, feature) in enumerate(self.features.items()):
             if name in self.groups:
-                members = [np.asarray(cells[self.places[c]]) for c in self.groups[name]]
-                block = np.stack(members, axis=1).astype(np.float64)
-                bad = np.flatnonzero(~one_hot(block))
+                members = [pd.Series(cells[self.places[c]]) for c in self.groups[name]]
+                block = np.stack([m.to_numpy(np.float64, na_value=np.nan) for m in members], axis=1)
+                codes[:, j] = group_codes(block)
+                bad = np.flatnonzero(codes[:, j] == -1)
                 if len(bad):
                     raise QueryError(
                         f"`{what}` must have exactly one 1 in the group {name!r}; got "
                         f"{block[bad[0]].tolist()}."
                     )
-                codes[:, j] = block.argmax(axis=1)
             else:
                 codes[:, j] = feature.encode(cells[self.places[name]])
         return codes
@@ -296,7 +296,9 @@ class Schema:
         """Return the cells of a column for the codes ``(n,)`` of its feature."""
         column = self.columns[c]
         if column.name in self._members:
-            return pd.Series(codes == self._members[column.name]).astype(column.dtype).array
+            cells: Any = pd.Series(codes == self._members[column.name]).astype(column.dtype)
+            missing = np.isnan(codes)
+            return (cells.mask(missing) if missing.any() else cells).array
         return self.features[column.name].decode(codes, column.dtype)
 
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
@@ -324,9 +326,11 @@ def _held(cells: Cells, index: pd.Index[Any]) -> Any:
     return pd.Series(cells, index=index, dtype=object) if cells.dtype == object else cells
 
 
-def one_hot(block: Array) -> Mask:
-    """Return which rows ``(n, k)`` are 0 but for one 1."""
-    return np.asarray((block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1))
+def group_codes(block: Array) -> Array:
+    """Return where the 1 is in rows ``(n, k)``: nan if all are missing, -1 if not exactly one."""
+    whole = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
+    codes = np.where(whole, np.nan_to_num(block).argmax(axis=1), -1.0)
+    return np.where(np.isnan(block).all(axis=1), np.nan, codes)
 
 
 def _list(names: list[Hashable]) -> str:
