@@ -99,7 +99,7 @@ class Ledger:
         if region.derived:
             columns, shifted = self._shifted(X)
             parts = np.split(region.complete(np.vstack([X, tidy, *shifted])), len(shifted) + 2)
-            X, tidy, moved = parts[0], parts[1], np.array(parts[2:])
+            X, tidy, moved = parts[0], parts[1], np.array(parts[2:]).reshape(shifted.shape)
         value, gradient = self.acquisition.gradient(X)
         if region.derived:
             gradient = gradient + self._through_derived(X, columns, moved, gradient)
@@ -108,9 +108,8 @@ class Ledger:
         return np.where(np.isnan(value), -np.inf, value), gradient
 
     def _shifted(self, X: Array) -> tuple[Indices, Array]:
-        """Return the continuous features ``(c,)``, and rows with each moved a little, (c, n, d)."""
-        region = self.region
-        columns = region.free[region.step[region.free] == 0]
+        """Return what a gradient moves, and the rows with each moved a little, shape (c, n, d)."""
+        region, columns = self.region, self.free.sloped
         reach = 1e-6 * (region.high - region.low)[columns]
         shifted = np.repeat(X[None], len(columns), axis=0)
         inward = np.where(X[:, columns] + reach > region.high[columns], -reach, reach).T

@@ -169,7 +169,7 @@ def effort(region: Region, X: Array) -> Array:
 
 
 def clear_changes(region: Region, X: Array) -> Mask:
-    """Return the features ``(n, d)`` that codes change, trivial changes of real ones left out."""
+    """Return the features ``(n, d)`` that codes change, trivial changes of numbers left out."""
     # Less than a hundredth of a feature's scale is no change.
-    tiny = (np.abs(X - region.query) < 0.01 * region.scale) & (region.step == 0.0)
+    tiny = np.abs(X - region.query) < 0.01 * region.scale
     return np.asarray(region.changes(X) & ~tiny)

@@ -45,7 +45,8 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     at = merged.positions[name]
     rows, scale = background[good][:, kept], space.scale[kept]
     rows[:, at], scale[at] = codes[good], 1.0
-    return space.changed(schema=merged, scale=np.asarray(scale), background=rows)
+    graded = space.graded - {*members}
+    return space.changed(schema=merged, scale=np.asarray(scale), background=rows, graded=graded)
 
 
 def _check(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:

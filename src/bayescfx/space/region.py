@@ -44,12 +44,13 @@ class Region:
 
     def __post_init__(self, said: tuple[Rule, ...]) -> None:
         self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
-        numbers, masks, choices = [], [], []
+        numbers, masks, lattices, choices = [], [], [], []
         for name, axis in zip(self.names, self.axes, strict=True):
             (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
             numbers.append((axis.query, low, high, axis.step, feature.period, weight))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
+            lattices.append(feature.lattice or (0.0, 1.0, 1.0))
             choices.append(axis.listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
@@ -64,6 +65,10 @@ class Region:
         self.cyclic: Mask = self.period > 0  # (d,) on a circle
         self.sliding: Mask = free & ~categorical & ~self.cyclic  # (d,) free, and on a line
         self.choices: tuple[Array | None, ...] = tuple(choices)  # allowed codes, if at most 10,000
+        few = (self.step > 0) & (self.high - self.low <= 32 * self.step)
+        self.coarse: Mask = free & (
+            categorical | self.cyclic | few
+        )  # (d,) no nearly continuous grid
 
         at = [places[r.derives] for r in (*self.rules, *said) if r.derives is not None]
         self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
@@ -72,6 +77,8 @@ class Region:
         self._counted = ~self.recomputed & ~self._missing  # what may count as a change
         self._staying = np.flatnonzero(~free & ~self.recomputed)
         self._rounded: Mask | None = rounded[free] if rounded.any() else None
+        lattice = np.array(lattices, dtype=np.float64).T[:, free]  # (3, k), see `Feature.lattice`
+        self._lattice = None if (lattice[1:, rounded[free]] == 1.0).all() else lattice
         self._box = self.low[free], self.high[free]
         self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
         self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
@@ -135,7 +142,12 @@ class Region:
         """Return the nearest allowed codes ``(n, k)`` of the free features."""
         snapped = X.copy()
         if self._rounded is not None:
-            np.rint(X, out=snapped, where=self._rounded)
+            if self._lattice is None:
+                np.rint(X, out=snapped, where=self._rounded)
+            else:
+                first, stride, unit = self._lattice
+                whole = first + np.rint((X * unit - first) / stride) * stride
+                np.divide(whole, unit, out=snapped, where=self._rounded)
         np.clip(snapped, *self._box, out=snapped)
         for i, axis in self._others:
             snapped[:, i] = axis.snap(X[:, i])
