@@ -77,7 +77,7 @@ class Known:
         self._X, self._y = np.empty((64, d)), np.empty(64)
         self.codes, self.outputs = self._X[:0], self._y[:0]
         self.index: dict[bytes, int] = {}
-        self.any_faults = False  # whether some row has no output
+        self.any_missing = False  # whether some cell is missing
 
     def extend(self, X: Array, y: Array, keys: list[bytes]) -> int:
         """Add rows that are new, each once, with their keys; return where the first one is."""
@@ -89,7 +89,7 @@ class Known:
         self._X[start:stop], self._y[start:stop] = X, y
         self.codes, self.outputs = self._X[:stop], self._y[:stop]
         self.index.update(zip(keys, range(start, stop), strict=True))
-        self.any_faults |= bool(np.isnan(y).any())
+        self.any_missing |= bool(np.isnan(X).any())
         return start
 
 
@@ -297,7 +297,7 @@ class Account:
             X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
             inside = scored & self.region.contains(X)
             self._inside = np.concatenate([self._inside, inside])
-            alike = scored & self.region.same_missing(X)
+            alike = scored & self.region.same_missing(X) if known.any_missing else scored
             self._comparable = np.concatenate([self._comparable, alike])
 
     @property

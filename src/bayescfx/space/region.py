@@ -75,10 +75,10 @@ class Region:
         self.recomputed[at] = True
         self._missing = np.isnan(self.query)
         self._counted = ~self.recomputed & ~self._missing  # what may count as a change
-        self._staying = np.flatnonzero(~free & ~self.recomputed)
+        self._moves = free | self.recomputed  # what may differ from the query's
         self._rounded: Mask | None = rounded[free] if rounded.any() else None
-        lattice = np.array(lattices, dtype=np.float64).T[:, free]  # (3, k), see `Feature.lattice`
-        self._lattice = None if (lattice[1:, rounded[free]] == 1.0).all() else lattice
+        self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
+        self._whole = bool((self._lattice[1:, rounded[free]] == 1.0).all())  # grids of 0, 1, 2, …
         self._box = self.low[free], self.high[free]
         self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
         self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
@@ -142,7 +142,7 @@ class Region:
         """Return the nearest allowed codes ``(n, k)`` of the free features."""
         snapped = X.copy()
         if self._rounded is not None:
-            if self._lattice is None:
+            if self._whole:
                 np.rint(X, out=snapped, where=self._rounded)
             else:
                 first, stride, unit = self._lattice
@@ -153,23 +153,39 @@ class Region:
             snapped[:, i] = axis.snap(X[:, i])
         return snapped
 
-    def within(self, X: Array) -> Mask:
-        """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
-        if len(self._staying) and not (inside := self._stays(X)).all():
+    def within(self, X: Array, most: int = 4096) -> Mask:
+        """Return which rows keep limits, grid and the l0 bound; derived features not looked at.
+
+        No more than `most` at a time, which a processor has at hand.
+        """
+        if len(X) > most:
+            return np.concatenate([self.within(X[i : i + most]) for i in range(0, len(X), most)])
+        if not self._moves.all() and not (inside := self._stays(X)).all():
             inside[inside] = self.within(X[inside])  # others are rows of other questions, mostly
             return inside
-        part = self._free(X)
-        inside = np.asarray((self._nearest(part) == part).all(axis=1))
+        part = np.ascontiguousarray(self._free(X).T)  # (k, n)
+        low, high = (ends[:, None] for ends in self._box)
+        kept = (part >= low) & (part <= high)
+        if self._rounded is not None:
+            first, stride, unit = self._lattice[:, :, None]
+            whole = np.rint(part * unit)
+            kept &= (whole / unit == part) | ~self._rounded[:, None]
+            for i in np.flatnonzero(self._rounded & (stride[:, 0] != 1)).tolist():
+                steps = (whole[i] - first[i]) / stride[i]
+                kept[i] &= steps == np.rint(steps)
+        for i, axis in self._others:
+            kept[i] = axis.snap(part[i]) == part[i]
+        inside = np.asarray(kept.all(axis=0))
         if self.max_changes is not None:
             inside &= self.changes(X).sum(axis=1) <= self.max_changes
         return inside
 
     def _stays(self, X: Array) -> Mask:
         """Return which rows leave alone what can't move."""
-        held, own = X[:, self._staying], self.query[self._staying]
-        same = held == own
+        same = self.query == X
         if self._missing.any():
-            same |= np.isnan(held) & np.isnan(own)
+            same |= np.isnan(X) & self._missing
+        same |= self._moves
         return np.asarray(same.all(axis=1))
 
     def same_missing(self, X: Array) -> Mask:
@@ -327,7 +343,7 @@ class Region:
         """
         if not len(X) or not self._stays(X).all():
             return ask(X)
-        at = np.setdiff1d(np.arange(X.shape[1]), self._staying) if at is None else at
+        at = np.flatnonzero(self._moves) if at is None else at
         memory = self._memories.setdefault(who, Memory())
         return memory.recall(X[:, at], lambda new: ask(X[new]))
 
