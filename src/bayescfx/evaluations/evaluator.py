@@ -141,11 +141,7 @@ class Evaluator:
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
 
     def inside(self, account: Account) -> tuple[Array, Array]:
-        """Return codes and outputs of what is known inside the region of an account.
-
-        They are gathered once for the account whose turn it is: for all of them at the same time
-        they might not fit into memory.
-        """
+        """Return codes and outputs known inside an account's region, gathered once per turn."""
         n, last = len(self.known.outputs), self._last
         if last is None or last[0] is not account or last[1] != n:
             chosen = np.flatnonzero(account.inside())
@@ -284,8 +280,7 @@ class Account:
     def comparable(self) -> Mask:
         """Return which of ``evaluator.known`` a surrogate may learn from, faults excluded.
 
-        Rows of other questions too, whatever their fixed cells, unless other cells are missing:
-        what the model makes of a missing cell says nothing of its values.
+        Other questions' too, unless other cells are missing: a gap says nothing of values.
         """
         self._look()
         return self._comparable

@@ -218,9 +218,8 @@ def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
 def shared_step(cells: pd.Series[Any]) -> float | None:
     """Return the step of the decimal grid on which all numbers of a column lie, or None.
 
-    At most three decimals, of at least 20 numbers. Fewer than 1,000 must repeat themselves: what is
-    only printed with three decimals does not. The step is the largest that all share if there are
-    20 different numbers, and else 1, 0.1, 0.01 or 0.001.
+    At most three decimals, of at least 20 numbers, which must repeat themselves if fewer than 1,000.
+    The largest step that 20 different numbers share; of fewer, 1, 0.1, 0.01 or 0.001.
     """
     dtype: Any = cells.dtype
     narrow: Any = getattr(dtype, "numpy_dtype", dtype).type

@@ -66,9 +66,7 @@ class Region:
         self.sliding: Mask = free & ~categorical & ~self.cyclic  # (d,) free, and on a line
         self.choices: tuple[Array | None, ...] = tuple(choices)  # allowed codes, if at most 10,000
         few = (self.step > 0) & (self.high - self.low <= 32 * self.step)
-        self.coarse: Mask = free & (
-            categorical | self.cyclic | few
-        )  # (d,) no nearly continuous grid
+        self.coarse: Mask = free & (~self.sliding | few)  # (d,) not even nearly continuous
 
         at = [places[r.derives] for r in (*self.rules, *said) if r.derives is not None]
         self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
@@ -78,7 +76,6 @@ class Region:
         self._moves = free | self.recomputed  # what may differ from the query's
         self._rounded: Mask | None = rounded[free] if rounded.any() else None
         self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
-        self._whole = bool((self._lattice[1:, rounded[free]] == 1.0).all())  # grids of 0, 1, 2, …
         self._box = self.low[free], self.high[free]
         self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
         self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
@@ -128,42 +125,28 @@ class Region:
 
     def on_grid(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
-        if len(self.free) == X.shape[1]:
-            return self._nearest(X)
-        snapped = np.where(self.recomputed, X, self.query)
-        snapped[:, self.free] = self._nearest(X[:, self.free])
-        return snapped
-
-    def _free(self, X: Array) -> Array:
-        """Return the codes ``(n, k)`` of the free features."""
-        return X if len(self.free) == X.shape[1] else X[:, self.free]
-
-    def _nearest(self, X: Array) -> Array:
-        """Return the nearest allowed codes ``(n, k)`` of the free features."""
-        snapped = X.copy()
+        part = X[:, self.free]
+        snapped = np.clip(part, *self._box)
         if self._rounded is not None:
-            if self._whole:
-                np.rint(X, out=snapped, where=self._rounded)
-            else:
-                first, stride, unit = self._lattice
-                whole = first + np.rint((X * unit - first) / stride) * stride
-                np.divide(whole, unit, out=snapped, where=self._rounded)
-        np.clip(snapped, *self._box, out=snapped)
+            first, stride, unit = self._lattice
+            whole = first + np.rint((snapped * unit - first) / stride) * stride
+            np.divide(whole, unit, out=snapped, where=self._rounded)
         for i, axis in self._others:
-            snapped[:, i] = axis.snap(X[:, i])
-        return snapped
+            snapped[:, i] = axis.snap(part[:, i])
+        if len(self.free) == X.shape[1]:
+            return snapped
+        out = np.where(self.recomputed, X, self.query)
+        out[:, self.free] = snapped
+        return out
 
     def within(self, X: Array, most: int = 4096) -> Mask:
-        """Return which rows keep limits, grid and the l0 bound; derived features not looked at.
-
-        No more than `most` at a time, which a processor has at hand.
-        """
-        if len(X) > most:
+        """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
+        if len(X) > most:  # than a processor has at hand
             return np.concatenate([self.within(X[i : i + most]) for i in range(0, len(X), most)])
         if not self._moves.all() and not (inside := self._stays(X)).all():
             inside[inside] = self.within(X[inside])  # others are rows of other questions, mostly
             return inside
-        part = np.ascontiguousarray(self._free(X).T)  # (k, n)
+        part = X.T[self.free]  # (k, n)
         low, high = (ends[:, None] for ends in self._box)
         kept = (part >= low) & (part <= high)
         if self._rounded is not None:
@@ -200,10 +183,7 @@ class Region:
         return changed
 
     def sides(self, X: Array, at: list[int]) -> Array:
-        """Return where some features move to: up 1, down -1, nowhere 0; nan for rounding dust.
-
-        A move counts from a millionth of the feature's scale on.
-        """
+        """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""
         delta = X[:, at] - self.query[at]
         dust = (delta != 0) & (np.abs(delta) < 1e-6 * self.scale[at])
         return np.where(dust, np.nan, np.sign(delta))
@@ -236,7 +216,7 @@ class Region:
 
     def _units(self, X: Array) -> Array:
         """Return the weighted changes ``(n, k)`` of the free features."""
-        delta: Array = np.abs(self._free(X) - self.query[self.free])
+        delta: Array = np.abs(X[:, self.free] - self.query[self.free])
         if len(self._levels):
             delta[:, self._levels] = delta[:, self._levels] != 0
         if len(self._circles):
@@ -308,10 +288,7 @@ class Region:
         return X
 
     def _derived_codes(self, X: Array) -> Array:
-        """Return the codes ``(n, m)`` of derived columns, of which one may depend on another.
-
-        They are also written to `X`.
-        """
+        """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
         rows, at = self.rows(X), self.recomputed
         *others, last = self.derived
         self._recompute(X, rows, self.derived)

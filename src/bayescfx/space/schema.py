@@ -50,15 +50,14 @@ class Own:
         return _frame(self.cells, len(self.codes))
 
     @cached_property
-    def _many(self) -> pd.DataFrame:
-        """The first query, over and over."""
-        return _taken(self.frame, np.zeros(1024, dtype=np.intp))
+    def _first(self) -> pd.DataFrame:
+        return self.frame.take([0] * 1024).reset_index(drop=True)
 
     def repeated(self, whose: Indices) -> pd.DataFrame:
         """Return a new table of the queries' cells, row by row those of query `whose` ``(n,)``."""
-        if len(self.codes) == 1 and len(whose) <= len(self._many):
-            return self._many.iloc[: len(whose)].copy()
-        return _taken(self.frame, whose)
+        if len(self.codes) == 1 and len(whose) <= len(self._first):
+            return self._first.iloc[: len(whose)].copy()
+        return self.frame.take(whose).reset_index(drop=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,10 +267,8 @@ class Schema:
             for c, column in cells.items():
                 frame.isetitem(c, _held(column, frame.index))
         else:
-            every = range(len(self.columns))
-            frame = _frame(
-                [cells[c] if c in cells else own.cells[c].take(whose) for c in every], len(codes)
-            )
+            rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
+            frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
         return self._table(frame)
 
     def _table(self, block: Rows) -> Rows:
@@ -312,13 +309,6 @@ def _frame(cells: Sequence[Cells], n: int) -> pd.DataFrame:
     """Return columns of `n` cells each as a table; columns are numbered."""
     index = pd.RangeIndex(n)
     return pd.DataFrame({c: _held(column, index) for c, column in enumerate(cells)}, index=index)
-
-
-def _taken(frame: pd.DataFrame, rows: Indices) -> pd.DataFrame:
-    """Return some rows of a table, numbered anew."""
-    found = frame.take(rows)
-    found.index = pd.RangeIndex(len(rows))
-    return found
 
 
 def _held(cells: Cells, index: pd.Index[Any]) -> Any:
