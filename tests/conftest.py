@@ -60,6 +60,19 @@ def cube() -> cfx.Space:
     return cfx.Space.from_data(pd.DataFrame(cloud(), columns=list("abc")))
 
 
+def plain() -> tuple[pd.DataFrame, cfx.Space]:
+    """Return a table of a number, a whole number and a level, and its space."""
+    rngs = [np.random.default_rng(seed) for seed in (1, 2, 3)]
+    frame = pd.DataFrame(
+        {
+            "x": rngs[0].uniform(0, 10, 50),
+            "k": rngs[1].integers(0, 9, 50),
+            "c": rngs[2].choice(list("abc"), 50),
+        }
+    )
+    return frame, cfx.Space.from_data(frame)
+
+
 @cache
 def mixed() -> pd.DataFrame:
     """Return a mixed table: ints, floats, booleans, categories, text, and a column with gaps."""

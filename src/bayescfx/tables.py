@@ -149,6 +149,13 @@ def pick(rows: Rows, chosen: Indices) -> Rows:
     return rows[chosen]
 
 
+def lent(rows: Rows) -> Rows:
+    """Return a copy for somebody who may write to it; pandas 3 copies cells only then."""
+    if isinstance(rows, pd.DataFrame):
+        return rows.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
+    return rows.copy()
+
+
 def as_frame(rows: Rows) -> pd.DataFrame:
     """Return a copy of a table as a DataFrame; an array's columns are ``x0``, ``x1`` and so on."""
     if isinstance(rows, pd.DataFrame):

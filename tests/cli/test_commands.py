@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_may_not(shell: Shell) -
 @pytest.mark.parametrize(
     ("words", "status", "code"),
     [
-        (("--target", "+25%"), "reached", 0),
+        (("--target", "+25%", "--budget", "60"), "reached", 0),
         (("--target", "+25%", "--budget", "3"), "best_guess", 3),
         (("--target", ">= 5000", "--allow", "glucose,sex"), "unreachable", 4),
         (("--target", ">= 10"), "reached", 0),
@@ -140,7 +140,7 @@ def test_an_answer_in_a_file_is_complete(shell: Shell) -> None:
 
 def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
     words = ("--query", "3", "--target", "+25%", "--evaluations", "seen.db", "--json")
-    first = shell.explain(*words).content
+    first = shell.explain(*words, "--budget", "60").content
     second = shell.explain(*words, "--budget", "1").content
     assert first["n_evaluations"] > 1
     assert second["n_evaluations"] <= 1

@@ -17,6 +17,7 @@ from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import background, background_rows, draw, sample
 from bayescfx.space.space import Space
+from tests.conftest import plain
 from tests.oracles.spaces import Case, random_case
 
 
@@ -98,17 +99,6 @@ def test_every_row_of_a_thousand_random_spaces_satisfies_every_rule(block: int) 
 
 
 # ── what the contract names ──
-
-
-def plain() -> tuple[pd.DataFrame, Space]:
-    frame = pd.DataFrame(
-        {
-            "x": rng(1).uniform(0, 10, 50),
-            "k": rng(2).integers(0, 9, 50),
-            "c": rng(3).choice(list("abc"), 50),
-        }
-    )
-    return frame, Space.from_data(frame)
 
 
 def test_a_region_shows_limits_grid_and_choices() -> None:

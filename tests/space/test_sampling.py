@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,21 +13,11 @@ from bayescfx.errors import InfeasibleError
 from bayescfx.features import Categorical, Feature, Integer, Real
 from bayescfx.space.sampling import background, background_rows, sample
 from bayescfx.space.space import Space
+from tests.conftest import plain
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def plain() -> tuple[pd.DataFrame, Space]:
-    frame = pd.DataFrame(
-        {
-            "x": rng(1).uniform(0, 10, 50),
-            "k": rng(2).integers(0, 9, 50),
-            "c": rng(3).choice(list("abc"), 50),
-        }
-    )
-    return frame, Space.from_data(frame)
 
 
 def test_draws_are_uniform_over_a_plain_box() -> None:

@@ -170,12 +170,12 @@ def test_a_space_of_format_1_is_read() -> None:
         "  feature  kind         values                        unit of change  limits",
         "  age      integer      20 … 60                       20              only up",
         "  bmi      real         21.5 … 30                     4.25            at least 18",
-        "  sex      categorical  'f', 'm'                      1               fixed",
         "  grade    ordinal      'lo' < 'mid' < 'hi'           1               only 'lo', 'mid'",
         "  when     moment       2016-01-01 … 2016-02-01 by D  15.5            "
         "between 2016-01-05 … 2016-02-01",
         "  colour   categorical  'red', 'blue'                 1",
         "  hour     integer      0 … 23 cyclic                 8.5             moves -2 … +2",
+        "  sex      categorical  'f', 'm'                      1               fixed",
         "rule: old enough",
         "together: age, when",
         "at most 3 changes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bayescfx.errors import QueryError, SpaceError
-from bayescfx.space.sampling import sample
+from bayescfx.errors import QueryError, SpaceError, SpaceWarning
+from bayescfx.space.sampling import draw, sample
+from bayescfx.space.schema import Own
 from bayescfx.space.space import Space
+from bayescfx.tables import as_frame, cells_of, pick
 from bayescfx.values import same_cell
 
 
@@ -94,6 +97,43 @@ def test_cells_that_did_not_move_are_the_query_s_own() -> None:
             expected = pd.Series([query[name]], dtype=frame[name].dtype).iloc[0]
             assert same_cell(rows[name].iloc[i], expected), name
     assert rows["object"].iloc[1] is own
+
+
+@pytest.mark.parametrize("table", ["mixed", "numbers", "array"])
+@pytest.mark.parametrize("movable", [1, 3, 17])
+def test_rows_of_several_queries_are_each_their_own(table: str, movable: int) -> None:
+    frame: Any = {
+        "mixed": mixed(),
+        "numbers": pd.DataFrame(np.random.default_rng(0).normal(size=(3, 17))),
+        "array": np.random.default_rng(0).normal(size=(3, 17)),
+    }[table]
+    space = Space.from_data(frame)
+    names = space.schema.names[:movable]
+    queries = [frame.iloc[[i]] if table != "array" else frame[i] for i in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaceWarning)  # missing cells stay
+        regions = [space.allow(*names).around(query) for query in queries]
+    X = [draw(region, 8, np.random.default_rng(0)) for region in regions]
+    whose = np.tile(np.arange(3), 8)
+    both = space.schema.rows(
+        np.stack(X, axis=1).reshape(24, -1), Own.of_all([region.own for region in regions]), whose
+    )
+    for i, region in enumerate(regions):
+        alone, part = (as_frame(rows) for rows in (region.rows(X[i]), pick(both, whose == i)))
+        pd.testing.assert_frame_equal(alone, part)
+        cells = zip(cells_of(alone), cells_of(part), strict=True)
+        assert all(same_cell(a, b) for one, two in cells for a, b in zip(one, two, strict=True))
+
+
+def test_what_is_done_to_rows_does_not_show_in_later_ones() -> None:
+    region = Space.from_data(mixed()).allow("whole").around(mixed().iloc[0])
+    before: Any = region.rows(region.query[None])
+    spoilt: Any = region.rows(region.query[None])
+    spoilt.loc[0, "text"] = "b"
+    spoilt["real"] = 7.0
+    spoilt["colour"].array[0] = "g"
+    after: Any = region.rows(region.query[None])
+    pd.testing.assert_frame_equal(after, before)
 
 
 @pytest.mark.parametrize("give", ["series", "frame", "dict", "array"])

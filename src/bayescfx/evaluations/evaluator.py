@@ -20,8 +20,8 @@ from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
-from bayescfx.space.schema import Schema
-from bayescfx.tables import Rows, join, pick
+from bayescfx.space.schema import Own, Schema
+from bayescfx.tables import Rows, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
@@ -59,12 +59,15 @@ class _Batch:
     """Rows that nobody knows yet, with who pays for each."""
 
     X: Array
+    keys: list[bytes]
     rows: Rows
-    owners: list[Account]
+    accounts: list[Account]
+    payer: Indices  # (n,) positions in `accounts`
 
     def take(self, chosen: Indices) -> _Batch:
-        owners = [self.owners[i] for i in chosen]
-        return _Batch(self.X[chosen], pick(self.rows, chosen), owners)
+        keys = [self.keys[i] for i in chosen.tolist()]
+        rows, payer = pick(self.rows, chosen), self.payer[chosen]
+        return _Batch(self.X[chosen], keys, rows, self.accounts, payer)
 
 
 class Known:
@@ -74,19 +77,20 @@ class Known:
         self._X, self._y = np.empty((64, d)), np.empty(64)
         self.codes, self.outputs = self._X[:0], self._y[:0]
         self.index: dict[bytes, int] = {}
-        self.any_faults = False  # whether some row has no output
+        self.any_missing = False  # whether some cell is missing
 
-    def extend(self, X: Array, y: Array) -> range:
-        """Add rows that are new, each once, and return their positions."""
+    def extend(self, X: Array, y: Array, keys: list[bytes]) -> int:
+        """Add rows that are new, each once, with their keys; return where the first one is."""
         start, stop = len(self.outputs), len(self.outputs) + len(y)
-        while stop > len(self._y):
-            self._X = np.concatenate([self._X, np.empty_like(self._X)])
-            self._y = np.concatenate([self._y, np.empty_like(self._y)])
+        if stop > len(self._y):
+            more = max(stop, 2 * start) - start
+            self._X = np.concatenate([self.codes, np.empty((more, self._X.shape[1]))])
+            self._y = np.concatenate([self.outputs, np.empty(more)])
         self._X[start:stop], self._y[start:stop] = X, y
         self.codes, self.outputs = self._X[:stop], self._y[:stop]
-        self.index.update(zip(row_keys(X), range(start, stop), strict=True))
-        self.any_faults |= bool(np.isnan(y).any())
-        return range(start, stop)
+        self.index.update(zip(keys, range(start, stop), strict=True))
+        self.any_missing |= bool(np.isnan(X).any())
+        return start
 
 
 class Evaluator:
@@ -113,6 +117,10 @@ class Evaluator:
         self.on_fault: OnFault = on_fault
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
+        self._schema = schema
+        self._queries: list[Own] = []  # who may ask
+        self._own: Own | None = None  # all of them together
+        self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
         evaluations.claim(tuple(schema.places), model.name)
         rows = evaluations.rows
         if rows is not None:
@@ -130,19 +138,17 @@ class Evaluator:
         for i, key in enumerate(row_keys(codes)):
             first.setdefault(key, i)
         kept = np.array(list(first.values()), dtype=np.intp)
-        self.known.extend(codes[kept], outputs[fits][kept])
+        self.known.extend(codes[kept], outputs[fits][kept], list(first))
 
-    @property
-    def X(self) -> Array:
-        """Codes ``(n, d)`` of all rows with an output: the paper's D_n."""
-        known = self.known
-        return known.codes[~np.isnan(known.outputs)] if known.any_faults else known.codes
-
-    @property
-    def y(self) -> Array:
-        """Outputs ``(n,)`` of the rows of `X`."""
-        known = self.known
-        return known.outputs[~np.isnan(known.outputs)] if known.any_faults else known.outputs
+    def inside(self, account: Account) -> tuple[Array, Array]:
+        """Return codes and outputs known inside an account's region, gathered once per turn."""
+        n, last = len(self.known.outputs), self._last
+        if last is None or last[0] is not account or last[1] != n:
+            chosen = np.flatnonzero(account.inside())
+            X, y = self.known.codes[chosen], self.known.outputs[chosen]
+            X.flags.writeable = y.flags.writeable = False
+            self._last = last = account, n, X, y
+        return last[2], last[3]
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
@@ -165,28 +171,38 @@ class Evaluator:
 
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
-        new: dict[bytes, Account] = {}
-        parts, tables = [], []
-        for account, X, keys in asked:
+        new: dict[bytes, int] = {}  # by key, who pays
+        parts, known = [], self.known.index
+        for k, (account, X, keys) in enumerate(asked):
             chosen: list[int] = []
             left = account.left
             for i, key in enumerate(keys):
                 if len(chosen) == left:
                     break
-                if key not in new and key not in self.known.index:
-                    new[key] = account
+                if key not in known and key not in new:
+                    new[key] = k
                     chosen.append(i)
-            if chosen:
-                parts.append(X[chosen])
-                tables.append(account.region.rows(X[chosen]))
-        if not parts:
+            parts.append(X[chosen])
+        if not new:
             return None
-        return _Batch(np.concatenate(parts), join(tables), list(new.values()))
+        accounts = [account for account, _, _ in asked]
+        payer, X = np.fromiter(new.values(), np.intp, len(new)), np.concatenate(parts)
+        whose = np.array([account.place for account in accounts])[payer]
+        if self._own is None:
+            self._own = Own.of_all(self._queries)
+        return _Batch(X, list(new), self._schema.rows(X, self._own, whose), accounts, payer)
+
+    def join(self, query: Own) -> int:
+        """Let one more query ask, and return its number."""
+        self._queries.append(query)
+        self._own = None
+        return len(self._queries) - 1
 
     def _score(self, batch: _Batch) -> None:
         """Send a batch to the model, keep what it says, and deal with faults."""
-        for owner in batch.owners:
-            owner.spent += 1
+        counts = np.bincount(batch.payer, minlength=len(batch.accounts)).tolist()
+        for account, n in zip(batch.accounts, counts, strict=True):
+            account.spent += n
         try:
             y = self.model.scores(batch.rows)
         except Exception as error:
@@ -209,18 +225,19 @@ class Evaluator:
 
     def _skip(self, batch: _Batch, error: Exception) -> None:
         """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
-        if len(batch.owners) == 1:
+        if len(batch.payer) == 1:
             self.faults.append(f"{type(error).__name__}: {error}")
             self._record(batch, np.array([np.nan]))
             return
-        for i, owner in enumerate(batch.owners):
-            if owner.left > 0 and not self.deadline.passed:
+        for i, k in enumerate(batch.payer.tolist()):
+            if batch.accounts[k].left > 0 and not self.deadline.passed:
                 self._score(batch.take(np.array([i])))
 
     def _record(self, batch: _Batch, y: Array) -> None:
         self.evaluations.append(batch.rows, y)
-        for place, owner in zip(self.known.extend(batch.X, y), batch.owners, strict=True):
-            owner.paid.append(place)
+        start = self.known.extend(batch.X, y, batch.keys)
+        for k in np.unique(batch.payer).tolist():
+            batch.accounts[k].paid += (start + np.flatnonzero(batch.payer == k)).tolist()
 
 
 class Account:
@@ -229,11 +246,13 @@ class Account:
     def __init__(self, evaluator: Evaluator, region: Region, budget: int) -> None:
         self.evaluator = evaluator
         self.region = region
+        self.place = evaluator.join(region.own)  # of its query among all of them
         self.budget = budget
         self.spent = 0  # rows sent to the model so far
         self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
         self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
         self._inside: Mask = np.empty(0, dtype=np.bool_)
+        self._comparable: Mask = np.empty(0, dtype=np.bool_)
 
     @property
     def left(self) -> int:
@@ -255,11 +274,36 @@ class Account:
 
     def inside(self) -> Mask:
         """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""
+        self._look()
+        return self._inside
+
+    def comparable(self) -> Mask:
+        """Return which of ``evaluator.known`` a surrogate may learn from, faults excluded.
+
+        Other questions' too, unless other cells are missing: a gap says nothing of values.
+        """
+        self._look()
+        return self._comparable
+
+    def _look(self) -> None:
+        """Look at what has become known."""
         known, seen = self.evaluator.known, len(self._inside)
         if len(known.outputs) > seen:
-            fresh = self.region.contains(known.codes[seen:]) & ~np.isnan(known.outputs[seen:])
-            self._inside = np.concatenate([self._inside, fresh])
-        return self._inside
+            X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
+            inside = scored & self.region.contains(X)
+            self._inside = np.concatenate([self._inside, inside])
+            alike = scored & self.region.same_missing(X) if known.any_missing else scored
+            self._comparable = np.concatenate([self._comparable, alike])
+
+    @property
+    def X(self) -> Array:
+        """Codes ``(n, d)`` of what is known inside the region; not to be written to."""
+        return self.evaluator.inside(self)[0]
+
+    @property
+    def y(self) -> Array:
+        """Outputs ``(n,)`` of the rows of `X`."""
+        return self.evaluator.inside(self)[1]
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.evaluations.evaluator import Account, Stopped
@@ -137,6 +138,7 @@ def _by_feature(schema: Schema, rows: Rows) -> list[dict[Hashable, Any]]:
     for cells in cells_of(rows):
         row = dict(zip(schema.places, cells, strict=True))
         for name, members in schema.groups.items():
-            row[name] = next((member for member in members if row[member] == 1), None)
+            held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
+            row[name] = next(held, None)  # none where the cells are missing
         found.append(row)
     return found

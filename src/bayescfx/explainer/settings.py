@@ -73,12 +73,15 @@ class CallSettings:
         self._check("evaluations", good, "None or Evaluations", advice)
         self._check("on_step", hear is None or callable(hear), "None or a function of a Step")
         self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
+        search = _search(self.method)
+        smooth = dict.fromkeys(self.space.graded) if getattr(search, "continuous", False) else {}
         vars(self).update(
+            space=self.space.steps(smooth),
             budget=None if self.budget is None else int(self.budget),
             n=int(self.n),
             n_jobs=int(self.n_jobs),
             tolerance=float(self.tolerance),
-            search=_search(self.method),
+            search=search,
             deadline=Deadline.after(self.timeout),
         )
 

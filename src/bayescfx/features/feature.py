@@ -71,6 +71,19 @@ class Feature(ABC):
         step, low = self.code_step, self.code_range[0]
         return step > 0 and not self.floating and step.is_integer() and low.is_integer()
 
+    @property
+    def lattice(self) -> tuple[float, float, float] | None:
+        """Whole numbers (first, stride, unit): grid codes are exactly (first + k stride) / unit."""
+        return (self.code_range[0], self.code_step, 1.0) if self.even else None
+
+    def stepped(self, name: Hashable, step: float | None) -> Feature:
+        """Return the feature with another step, if numbers have one; None for the smallest."""
+        raise SpaceError(f"`steps` needs numbers, but {name!r} is {type(self).__name__}.")
+
+    def graded(self, cells: pd.Series[Any]) -> Feature:
+        """Return the feature with the step that the cells of its column show, if any."""
+        return self
+
     def grid(self, k: Array, anchor: float) -> Array:
         """Return the codes ``anchor + k * step`` exactly as cells of the feature are encoded."""
         return anchor + k * self.code_step
@@ -169,7 +182,7 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
         letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
         found = [kind for kind in Feature.kinds.values() if letter in kind.natural]
         kind = found[-1] if found else Feature.kinds["categorical"]
-        feature = kind.of_column(name, cells)
+        feature = kind.of_column(name, cells).graded(cells)
     elif wish in list(Feature.kinds):
         feature = Feature.kinds[wish].of_column(name, cells)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,6 +80,14 @@ class _Number(Feature):
     def dtype(self) -> Dtype:
         return np.dtype(np.int64 if self.whole else np.float64)
 
+    def stepped(self, name: Hashable, step: float | None) -> Feature:
+        """Grid points are multiples of the step; the lower limit is the next one below."""
+        if step is None:
+            return replace(self, step=1 if self.whole else None)  # type: ignore[type-var]  # kinds are dataclasses
+        found: Feature = replace(self, step=step)  # type: ignore[type-var]
+        low = math.floor(self.low / found.step + 1e-9) * found.step
+        return replace(found, low=round(low, 12))  # type: ignore[type-var]
+
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         dtype = cells.dtype
         if dtype.kind not in "iu":
@@ -128,11 +137,21 @@ class Real(_Number):
     natural = "f"
     whole = False
 
-    @property
+    @cached_property
     def grid_decimals(self) -> int | None:
         """Decimals that write every grid point exactly as a user would; ``None`` if too many."""
         decimals = max(_decimals(self.low), _decimals(self.step or 1.0))
         return decimals if decimals <= 12 else None
+
+    @cached_property
+    def lattice(self) -> tuple[float, float, float] | None:
+        decimals = self.grid_decimals if self.step else None
+        if not self.step or decimals is None or abs(self.low) >= 10.0 ** (15 - decimals):
+            return None
+        return round(self.low * 10**decimals), round(self.step * 10**decimals), 10.0**decimals
+
+    def graded(self, cells: pd.Series[Any]) -> Feature:
+        return replace(self, step=shared_step(cells))
 
     def grid(self, k: Array, anchor: float) -> Array:
         """Return ``anchor + k * step`` with the decimals a user would write."""
@@ -196,6 +215,31 @@ def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
 
 
+def shared_step(cells: pd.Series[Any]) -> float | None:
+    """Return the step of the decimal grid on which all numbers of a column lie, or None.
+
+    At most three decimals, of at least 20 numbers, which must repeat themselves if fewer than 1,000.
+    The largest step that 20 different numbers share; of fewer, 1, 0.1, 0.01 or 0.001.
+    """
+    dtype: Any = cells.dtype
+    narrow: Any = getattr(dtype, "numpy_dtype", dtype).type
+    numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    numbers = numbers[np.isfinite(numbers)]
+    numbers = numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), 100_000)).astype(np.intp)]
+    values, n = np.unique(numbers), len(numbers)
+    if n < 20 or len(values) < 2 or (n < 1_000 and len(values) > 0.95 * n):
+        return None
+    finest = 100 * float(np.spacing(narrow(np.abs(values).max())))  # below it, all are on a grid
+    for unit in (1, 10, 100, 1_000):
+        whole = np.rint(values * unit)
+        if 1 / unit > finest and np.array_equal(
+            (whole / unit).astype(narrow), values.astype(narrow)
+        ):
+            shared = np.gcd.reduce((whole - whole[0]).astype(np.int64)) if len(values) >= 20 else 1
+            return float(shared / unit)
+    return None
+
+
 def _is_finite(value: Any) -> bool:
     try:
         return math.isfinite(value)
@@ -204,7 +248,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def _decimals(value: float) -> int:
-    """Return how many decimals the shortest writing of `value` has."""
-    mantissa, _, exponent = repr(float(value)).partition("e")
+    """Return how many decimals the shortest writing of `value` has, be it single precision."""
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    shortest = str(single if float(single) == value else float(value))
+    mantissa, _, exponent = shortest.partition("e")
     fraction = mantissa.partition(".")[2].rstrip("0")
     return max(0, len(fraction) - int(exponent or 0))

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.space.region import Region
@@ -93,30 +93,34 @@ class Ledger:
         """
         region = self.region
         self.deadline.check()
+        # Coordinates a hair beside the query's value are put back on it.
+        hair = 1e-8 * (1.0 + np.abs(region.query))
+        tidy = np.where(np.abs(X - region.query) <= hair, region.query, X)
         if region.derived:
-            X = region.complete(X)
+            columns, shifted = self._shifted(X)
+            parts = np.split(region.complete(np.vstack([X, tidy, *shifted])), len(shifted) + 2)
+            X, tidy, moved = parts[0], parts[1], np.array(parts[2:]).reshape(shifted.shape)
         value, gradient = self.acquisition.gradient(X)
         if region.derived:
-            gradient = gradient + self._through_derived(X, gradient)
+            gradient = gradient + self._through_derived(X, columns, moved, gradient)
         if region.curved:
-            # Coordinates a hair beside the query's value are put back on it.
-            hair = 1e-8 * (1.0 + np.abs(region.query))
-            kept = region.contains(np.where(np.abs(X - region.query) <= hair, region.query, X))
-            value = np.where(kept, value, -np.inf)
+            value = np.where(region.contains(tidy), value, -np.inf)
         return np.where(np.isnan(value), -np.inf, value), gradient
 
-    def _through_derived(self, X: Array, partial: Array) -> Array:
-        """Return slopes that reach the function through derived columns, by differences."""
-        region, derived = self.region, np.flatnonzero(self.region.recomputed)
-        columns = region.free[region.step[region.free] == 0]
+    def _shifted(self, X: Array) -> tuple[Indices, Array]:
+        """Return what a gradient moves, and the rows with each moved a little, shape (c, n, d)."""
+        region, columns = self.region, self.free.sloped
         reach = 1e-6 * (region.high - region.low)[columns]
-        inward = np.where(X[:, columns] + reach > region.high[columns], -reach, reach).T
         shifted = np.repeat(X[None], len(columns), axis=0)
+        inward = np.where(X[:, columns] + reach > region.high[columns], -reach, reach).T
         shifted[np.arange(len(columns)), :, columns] += inward
-        width = shifted[np.arange(len(columns)), :, columns] - X[:, columns].T
-        moved = region.complete(shifted.reshape(-1, X.shape[1])).reshape(shifted.shape)
+        return columns, shifted
+
+    def _through_derived(self, X: Array, columns: Indices, moved: Array, partial: Array) -> Array:
+        """Return slopes that reach the function through derived columns, by differences."""
+        derived, out = np.flatnonzero(self.region.recomputed), np.zeros_like(X)
+        width = moved[np.arange(len(columns)), :, columns] - X[:, columns].T
         slope = np.nan_to_num((moved[:, :, derived] - X[:, derived]) / width[:, :, None])
-        out = np.zeros_like(X)
         out[:, columns] = (slope * partial[:, derived]).sum(axis=2).T
         return out
 

@@ -149,7 +149,7 @@ class _Run:
         self.steps += 1
         if step == "data" and best > 0.9 and self.steps % 3:
             step = "few"  # near the peak most steps are taken around the best row
-        discrete = (region.step > 0.0) | region.categorical
+        discrete = region.coarse
         gain = Gain(
             surrogate,
             region,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,11 +39,12 @@ class Visit:
 class ProjectedGradient:
     """Follow the gradient of the potential, projected onto the region.
 
-    Only continuous features move; the others keep the value of the start. Steps and residuals are
-    Euclidean in units of the features' scales. Limits and linear rules are projected onto exactly
-    (linear rules need the extra ``gradient``); other rules and the bound on changes are met by the
-    region's own repair, and where that allows no step upwards the ascent ends without a
-    certificate.
+    Only continuous features move; the others keep the value of the start. Numbers whose step was
+    seen in the data count as continuous, so that answers may have more decimals than the data.
+    Steps and residuals are Euclidean in units of the features' scales. Limits and linear rules are
+    projected onto exactly (linear rules need the extra ``gradient``); other rules and the bound on
+    changes are met by the region's own repair, and where that allows no step upwards the ascent
+    ends without a certificate.
 
     The query is a stationary point of every EP potential. Where the potential is flat at a start
     that does not reach the target, the start is therefore first pushed along the gradient of f,
@@ -75,6 +76,8 @@ class ProjectedGradient:
     >>> ProjectedGradient(step=0.1, backtrack=False).tolerance
     0.001
     """
+
+    continuous: ClassVar[bool] = True  # steps that were inferred from data are lifted for it
 
     step: float | None = None
     tolerance: float = 1e-3

@@ -84,12 +84,12 @@ class Question:
     @property
     def X(self) -> Array:
         """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
-        return self.account.evaluator.known.codes[self.account.inside()]
+        return self.account.X
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.evaluator.known.outputs[self.account.inside()]
+        return self.account.y
 
     @property
     def hits(self) -> Mask:
@@ -170,7 +170,7 @@ def effort(region: Region, X: Array) -> Array:
 
 
 def clear_changes(region: Region, X: Array) -> Mask:
-    """Return the features ``(n, d)`` that codes change, trivial changes of real ones left out."""
+    """Return the features ``(n, d)`` that codes change, trivial changes of numbers left out."""
     # Less than a hundredth of a feature's scale is no change.
-    tiny = (np.abs(X - region.query) < 0.01 * region.scale) & (region.step == 0.0)
+    tiny = np.abs(X - region.query) < 0.01 * region.scale
     return np.asarray(region.changes(X) & ~tiny)

@@ -74,7 +74,8 @@ def surrogate_of(
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    X, y = question.account.evaluator.X, question.account.evaluator.y
+    known, usable = question.account.evaluator.known, question.account.comparable()
+    X, y = known.codes[usable], known.outputs[usable]
     if len(X) > settings.points:
         best = np.argsort(-question.score(question.y), kind="stable")[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])

@@ -66,12 +66,17 @@ class Axis:
             return "clip"
         if self.narrow is not None or not self.low <= self.query <= self.high:
             return "look"
-        if self.choices is None:
-            return "look" if self.step else "clip"
-        if not self.feature.even or self.feature.period:
+        if not self.step and self.choices is None:
+            return "clip"
+        lattice = self.feature.lattice
+        if lattice is None or self.feature.period:
             return "look"
-        every = round((self.high - self.low) / self.step) + 1
-        return "round" if len(self.choices) == every else "look"
+        first, stride, unit = lattice
+        ends = np.array([self.low, self.query, self.high])
+        steps = np.rint((ends * unit - first) / stride)
+        on_grid = np.array_equal((first + steps * stride) / unit, ends)
+        every = self.choices is None or len(self.choices) == steps[2] - steps[0] + 1
+        return "round" if on_grid and every else "look"
 
     def snap(self, x: Array) -> Array:
         """Return the nearest allowed code for each of `x`, shape (n,)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature
-from bayescfx.space.schema import one_hot
+from bayescfx.space.schema import group_codes
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space
@@ -38,13 +38,15 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     features = dict(items[j] for j in kept)
     merged = replace(schema, features=features, groups={**schema.groups, name: members})
     block = background[:, places]  # the columns' own codes are 0 and 1, booleans included
-    good = one_hot(block)  # other rows are left out
+    codes = group_codes(block)
+    good = codes != -1  # other rows are left out
     if len(background) and not good.any():
         raise SpaceError(f"no row of the data has exactly one 1 in the group {name!r}.")
     at = merged.positions[name]
     rows, scale = background[good][:, kept], space.scale[kept]
-    rows[:, at], scale[at] = block[good].argmax(axis=1), 1.0
-    return space.changed(schema=merged, scale=np.asarray(scale), background=rows)
+    rows[:, at], scale[at] = codes[good], 1.0
+    graded = space.graded - {*members}
+    return space.changed(schema=merged, scale=np.asarray(scale), background=rows, graded=graded)
 
 
 def _check(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:

@@ -7,21 +7,22 @@ on raw values, and only for rows that pass the cheap checks.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.errors import QueryError, SpaceWarning
+from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
+from bayescfx.space.memory import Memory
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.limits import Limits, limits_of
 from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows
+from bayescfx.tables import Rows, lent
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space
@@ -39,15 +40,17 @@ class Region:
     data: Array  # (m, d) background rows
     cost: Cost  # what moving costs; its weight is not part of `distance`
     rules: tuple[Rule, ...] = ()  # what is to be tested beyond the axes, cheap ones first
+    said: InitVar[tuple[Rule, ...]] = ()  # rules of the space, still to be seen from here
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, said: tuple[Rule, ...]) -> None:
         self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
-        numbers, masks, choices = [], [], []
+        numbers, masks, lattices, choices = [], [], [], []
         for name, axis in zip(self.names, self.axes, strict=True):
             (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
-            numbers.append((axis.query, low, high, axis.step, feature.period, weight, axis.anchor))
+            numbers.append((axis.query, low, high, axis.step, feature.period, weight))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
+            lattices.append(feature.lattice or (0.0, 1.0, 1.0))
             choices.append(axis.listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
@@ -62,29 +65,33 @@ class Region:
         self.cyclic: Mask = self.period > 0  # (d,) on a circle
         self.sliding: Mask = free & ~categorical & ~self.cyclic  # (d,) free, and on a line
         self.choices: tuple[Array | None, ...] = tuple(choices)  # allowed codes, if at most 10,000
+        few = (self.step > 0) & (self.high - self.low <= 32 * self.step)
+        self.coarse: Mask = free & (~self.sliding | few)  # (d,) not even nearly continuous
 
+        at = [places[r.derives] for r in (*self.rules, *said) if r.derives is not None]
+        self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
+        self.recomputed[at] = True
+        self._missing = np.isnan(self.query)
+        self._counted = ~self.recomputed & ~self._missing  # what may count as a change
+        self._moves = free | self.recomputed  # what may differ from the query's
+        self._rounded: Mask | None = rounded[free] if rounded.any() else None
+        self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
+        self._box = self.low[free], self.high[free]
+        self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
+        self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
+        self._circles = np.flatnonzero(self.cyclic[free])
+        self._others = [(i, self.axes[j]) for i, j in enumerate(self.free) if other[j]]
+        self._memories: dict[object, Memory] = {}
+
+        if said:
+            seen = [rule.seen_from(self) for rule in said]
+            self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
         self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
         whole = [block for block in self.blocks if free[block].all()]
         joined = {j for block in self.blocks for j in block}
         alone: list[int] = [j for j in self.free.tolist() if j not in joined]
         self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
         self.derived = [(places[r.derives], r) for r in self.rules if r.derives is not None]
-        self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
-        self.recomputed[[j for j, _ in self.derived]] = True
-
-        self._missing = np.isnan(self.query)
-        self._counted = ~self.recomputed & ~self._missing  # what may count as a change
-        self._inverse = np.where(categorical, self.weight, self.weight / self.scale) * free
-        self._filled = np.nan_to_num(self.query)
-        # one clip serves all, derived ones are let through; some are rounded first, some looked up
-        self._bounds = (
-            np.where(self.recomputed, -np.inf, self.low),
-            np.where(self.recomputed, np.inf, self.high),
-        )
-        steps = (rounded, columns[6], np.where(rounded, self.step, 1.0))
-        self._steps: tuple[Mask, Array, Array] | None = steps if rounded.any() else None
-        self._others: list[int] = np.flatnonzero(other).tolist()
-
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
@@ -118,26 +125,55 @@ class Region:
 
     def on_grid(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
-        snapped = X
-        if self._steps is not None:
-            rounded, anchor, step = self._steps
-            snapped = np.where(rounded, anchor + np.rint((X - anchor) / step) * step, X)
-        snapped = np.clip(snapped, *self._bounds)
-        for j in self._others:
-            snapped[:, j] = self.axes[j].snap(X[:, j])
-        return snapped
+        part = X[:, self.free]
+        snapped = np.clip(part, *self._box)
+        if self._rounded is not None:
+            first, stride, unit = self._lattice
+            whole = first + np.rint((snapped * unit - first) / stride) * stride
+            np.divide(whole, unit, out=snapped, where=self._rounded)
+        for i, axis in self._others:
+            snapped[:, i] = axis.snap(part[:, i])
+        if len(self.free) == X.shape[1]:
+            return snapped
+        out = np.where(self.recomputed, X, self.query)
+        out[:, self.free] = snapped
+        return out
 
-    def within(self, X: Array) -> Mask:
+    def within(self, X: Array, most: int = 4096) -> Mask:
         """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
-        same = self.on_grid(X) == X
-        if self._missing.any():
-            same |= self._missing & np.isnan(X)
-        if self.derived:
-            same |= self.recomputed
-        inside: Mask = same.all(axis=1)
+        if len(X) > most:  # than a processor has at hand
+            return np.concatenate([self.within(X[i : i + most]) for i in range(0, len(X), most)])
+        if not self._moves.all() and not (inside := self._stays(X)).all():
+            inside[inside] = self.within(X[inside])  # others are rows of other questions, mostly
+            return inside
+        part = X.T[self.free]  # (k, n)
+        low, high = (ends[:, None] for ends in self._box)
+        kept = (part >= low) & (part <= high)
+        if self._rounded is not None:
+            first, stride, unit = self._lattice[:, :, None]
+            whole = np.rint(part * unit)
+            kept &= (whole / unit == part) | ~self._rounded[:, None]
+            for i in np.flatnonzero(self._rounded & (stride[:, 0] != 1)).tolist():
+                steps = (whole[i] - first[i]) / stride[i]
+                kept[i] &= steps == np.rint(steps)
+        for i, axis in self._others:
+            kept[i] = axis.snap(part[i]) == part[i]
+        inside = np.asarray(kept.all(axis=0))
         if self.max_changes is not None:
             inside &= self.changes(X).sum(axis=1) <= self.max_changes
         return inside
+
+    def _stays(self, X: Array) -> Mask:
+        """Return which rows leave alone what can't move."""
+        same = self.query == X
+        if self._missing.any():
+            same |= np.isnan(X) & self._missing
+        same |= self._moves
+        return np.asarray(same.all(axis=1))
+
+    def same_missing(self, X: Array) -> Mask:
+        """Return which rows miss the cells that the query misses, derived ones not looked at."""
+        return np.asarray(((np.isnan(X) == self._missing) | self.recomputed).all(axis=1))
 
     def changes(self, X: Array) -> Mask:
         """Return which features differ from the query, derived ones not counted; shape (n, d)."""
@@ -145,6 +181,12 @@ class Region:
         if not self._counted.all():
             changed &= self._counted
         return changed
+
+    def sides(self, X: Array, at: list[int]) -> Array:
+        """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""
+        delta = X[:, at] - self.query[at]
+        dust = (delta != 0) & (np.abs(delta) < 1e-6 * self.scale[at])
+        return np.where(dust, np.nan, np.sign(delta))
 
     def enumerate(self, limit: int) -> Array | None:
         """Return all allowed rows if there are at most `limit` before rules, else None."""
@@ -168,20 +210,25 @@ class Region:
 
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
-        delta: Array = np.abs(X - self._filled)
-        if self._missing.any():
-            delta[:, self._missing] = 0.0
-        if self.categorical.any():
-            delta[:, self.categorical] = delta[:, self.categorical] != 0
-        if self.cyclic.any():
-            turn = delta[:, self.cyclic]
-            delta[:, self.cyclic] = np.minimum(turn, self.period[self.cyclic] - turn)
+        units = np.zeros(X.shape)
+        units[:, self.free] = self._units(X)
+        return units
+
+    def _units(self, X: Array) -> Array:
+        """Return the weighted changes ``(n, k)`` of the free features."""
+        delta: Array = np.abs(X[:, self.free] - self.query[self.free])
+        if len(self._levels):
+            delta[:, self._levels] = delta[:, self._levels] != 0
+        if len(self._circles):
+            turn = delta[:, self._circles]
+            period = self.period[self.free[self._circles]]
+            delta[:, self._circles] = np.minimum(turn, period - turn)
         delta *= self._inverse
         return delta
 
     def distance(self, X: Array) -> Array:
         """Return the cost of moving from the query to each row, its weight not included."""
-        units, norm = self.units(X), self.cost.norm
+        units, norm = self._units(X), self.cost.norm
         if norm == 1:
             return np.asarray(units.sum(axis=1))
         if norm == 0:
@@ -195,12 +242,13 @@ class Region:
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
         norm = self.cost.norm
-        delta = np.where(self._missing, 0.0, X - self._filled)
+        delta = X - self.query
         if self.cyclic.any():
             backwards = self.cyclic & (np.abs(delta) > self.period / 2)
             delta = np.where(backwards, -delta, delta)
-        slope = np.sign(delta)
-        slope *= np.where(self.categorical, 0.0, self._inverse)
+        slope = np.zeros(X.shape)
+        slope[:, self.free] = np.sign(delta[:, self.free]) * self._inverse
+        slope[:, self.categorical] = 0.0
         if norm == 1:
             return slope
         if norm == 0:
@@ -236,9 +284,45 @@ class Region:
         if not self.derived or not len(X):
             return X
         X = X.copy()
-        for j, rule in self.derived:
-            X[:, j] = rule.column(self, X)
+        X[:, self.recomputed] = self.remembered("derived", X, self._derived_codes, self.free)
         return X
+
+    def _derived_codes(self, X: Array) -> Array:
+        """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
+        rows, at = self.rows(X), self.recomputed
+        *others, last = self.derived
+        self._recompute(X, rows, self.derived)
+        for _ in self.derived:
+            before = X[:, at]
+            self._recompute(X, rows, others)  # in case one depends on another that was said later
+            if np.array_equal(X[:, at], before, equal_nan=True):
+                return before
+            self._recompute(X, rows, [last])
+        names = ", ".join(rule.words.label for _, rule in self.derived)
+        raise SpaceError(
+            f"{names} depend on each other in a circle, or give other values when asked again. "
+            "Derive each from other columns."
+        )
+
+    def _recompute(self, X: Array, rows: Rows, derived: Sequence[tuple[int, Rule]]) -> None:
+        """Recompute some columns of codes ``(n, d)`` and of the user's rows for them, in place."""
+        for j, rule in derived:
+            X[:, j] = rule.column(self, lent(rows))
+            self.schema.write(rows, j, X[:, j], self.own)
+
+    def remembered(
+        self, who: object, X: Array, ask: Callable[[Array], Any], at: Indices | None = None
+    ) -> Any:
+        """Return what a function says of rows, one value or line each; it is asked once about each.
+
+        `who` asks: a rule, or a name. Rows are the same if the features `at` are, by default all
+        that may change, derived ones included; rows that change others are not remembered.
+        """
+        if not len(X) or not self._stays(X).all():
+            return ask(X)
+        at = np.flatnonzero(self._moves) if at is None else at
+        memory = self._memories.setdefault(who, Memory())
+        return memory.recall(X[:, at], lambda new: ask(X[new]))
 
     def snap(self, X: Array) -> Array:
         """Return the nearest allowed code per feature, derived columns recomputed."""
@@ -280,14 +364,14 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
         warnings.warn(text, SpaceWarning, stacklevel=2)
     if schema is not None:
         codes = schema.encode_cells(cells, what="query")
-    own = Own(codes[0], cells)
+    own = Own(codes, cells)
     said = limits_of(space)
     for rule in space.rules:
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
     missing = [
         repr(name)
-        for name, code in zip(grown.names, own.codes, strict=True)
+        for name, code in zip(grown.names, codes[0], strict=True)
         if np.isnan(code) and not (name in said and said[name].fixed)
     ]
     if missing:
@@ -310,17 +394,20 @@ def _region(
             if limits.levels is None:
                 limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
         column = None if name in grown.groups else grown.columns[grown.places[name]]
-        code, inferred = float(own.codes[j]), name in space.inferred
+        code, inferred = float(own.codes[0, j]), name in space.inferred
         axes.append(limits.axis(feature, code, column, inferred=inferred))
     bounds = [rule.most_changes for rule in space.rules if rule.most_changes is not None]
     most = min(bounds, default=None)
     rules = sorted(space.rules, key=lambda rule: rule.rank)
     for rule in rules:
         rule.narrow(axes, grown.positions, most)
-    region = Region(
-        tuple(axes), space.scale, most, shared, own, space.background, space.price, tuple(rules)
+    return Region(
+        axes=tuple(axes),
+        scale=space.scale,
+        max_changes=most,
+        schema=shared,
+        own=own,
+        data=space.background,
+        cost=space.price,
+        said=tuple(rules),
     )
-    if not rules:
-        return region
-    seen = [rule.seen_from(region) for rule in rules]
-    return replace(region, rules=tuple(rule for rule in seen if rule is not None))

@@ -40,11 +40,17 @@ def project(region: Region, X: Array) -> Array:
 def trim(region: Region, X: Array) -> Array:
     """Return rows on the grid that keep the l0 bound and move features together as they must.
 
-    The largest changes are kept, whole blocks at a time; a block that is torn goes back.
+    The largest changes are kept, whole blocks at a time; a block that is torn goes back, but one
+    that is only held back by rounding dust makes the smallest moves that count.
     """
     X, query, bound = region.on_grid(X), region.query, region.max_changes
     for at in region.blocks:
-        side = np.sign(X[:, at] - query[at])
+        side = region.sides(X, at)
+        if (dust := np.isnan(side)).any():
+            least = 2e-6 * np.sign(X[:, at] - query[at]) * region.scale[at]
+            X[:, at] = np.where(dust, query[at] + least, X[:, at])
+            X = region.on_grid(X)
+            side = region.sides(X, at)
         X[:, at] = np.where((side == side[:, :1]).all(axis=1, keepdims=True), X[:, at], query[at])
     if bound is not None:
         over = np.flatnonzero(region.changes(X).sum(axis=1) > bound)

@@ -26,13 +26,15 @@ FORMAT = 2
 
 
 def describe(space: Space, most: int = 60) -> str:
-    """Return a table of at most so many features, and a list of rules."""
-    lines = [("feature", "kind", "values", "unit of change", "limits")]
+    """Return a table of at most so many features, those that may move first, and the rules."""
+    lines, still = [("feature", "kind", "values", "unit of change", "limits")], list[Any]()
     for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
-        said = ", ".join(filter(None, (rule.told(name, feature) for rule in space.rules)))
+        said = [words for rule in space.rules if (words := rule.told(name, feature))]
         # three digits, with an exponent only where a person would write one
         unit = f"{float(f'{scale:.3g}'):g}"
-        lines.append((str(name), feature.kind, feature.words, unit, said))
+        line = (str(name), feature.kind, feature.words, unit, ", ".join(said))
+        (still if {"fixed", "derived"} & {*said} else lines).append(line)
+    lines += still
     shown, hidden = lines[: most + 1], len(lines) - 1 - most
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     text = [f"Space of {len(space.features)} features"]
@@ -67,6 +69,7 @@ def to_dict(space: Space) -> dict[str, Plain]:
             "per_feature": [[to_plain(n), float(v)] for n, v in price.per_feature.items()],
         },
         "inferred": [to_plain(name) for name in schema.names if name in space.inferred],
+        "graded": [to_plain(name) for name in schema.names if name in space.graded],
         "unrestored": [*space.unrestored, *lost],
     }
 
@@ -96,6 +99,7 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
         "rules": tuple(Rule.kinds[rule["rule"]].from_plain(rule, features) for rule in known),
         "price": Cost(cost["weight"], cost["norm"], factors),
         "inferred": frozenset(from_plain(name) for name in plain["inferred"]),
+        "graded": frozenset(from_plain(name) for name in plain.get("graded", ())),
         "unrestored": (*plain["unrestored"], *unknown),
     }
 

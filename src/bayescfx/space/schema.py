@@ -7,7 +7,7 @@ model takes: a DataFrame with exactly the columns, order, dtypes and categories 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
 from bayescfx.tables import Cells, Column, Rows
@@ -23,15 +23,41 @@ from bayescfx.tables import Cells, Column, Rows
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """The query's own cells: what decoding writes wherever a code equals the query's."""
+    """The cells of one query, or of several: what is written where a code equals the query's."""
 
-    codes: Array  # (d,)
-    cells: tuple[Cells, ...]  # one array of length 1 per column
+    codes: Array  # (queries, d)
+    cells: tuple[Cells, ...]  # one array of as many cells per column
+
+    @classmethod
+    def of_all(cls, queries: Sequence[Own]) -> Own:
+        """Return the cells of several queries."""
+        if len(queries) == 1:
+            return queries[0]
+        cells = []
+        for column in zip(*(own.cells for own in queries), strict=True):
+            numpy = isinstance(column[0], np.ndarray)
+            cells.append((np.concatenate if numpy else column[0]._concat_same_type)(column))
+        return cls(np.concatenate([own.codes for own in queries]), tuple(cells))
 
     @cached_property
     def block(self) -> np.ndarray[Any, Any]:
-        """The cells of a table of one dtype, shape (1, columns)."""
+        """The cells of a table of one dtype, shape (queries, columns)."""
         return np.stack(self.cells, axis=1)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The cells as a table; columns are numbered."""
+        return _frame(self.cells, len(self.codes))
+
+    @cached_property
+    def _first(self) -> pd.DataFrame:
+        return self.frame.take([0] * 1024).reset_index(drop=True)
+
+    def repeated(self, whose: Indices) -> pd.DataFrame:
+        """Return a new table of the queries' cells, row by row those of query `whose` ``(n,)``."""
+        if len(self.codes) == 1 and len(whose) <= len(self._first):
+            return self._first.iloc[: len(whose)].copy()
+        return self.frame.take(whose).reset_index(drop=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +83,16 @@ class Schema:
         return pd.Index(list(self.places), tupleize_cols=False)
 
     @cached_property
-    def _members(self) -> dict[Hashable, tuple[int, int]]:
-        """Per column of a one-hot group: position of the feature, and of the column in it."""
-        return {
-            column: (self.positions[name], place)
-            for name, columns in self.groups.items()
-            for place, column in enumerate(columns)
-        }
+    def _members(self) -> dict[Hashable, int]:
+        """Per column of a one-hot group: its place in the group."""
+        groups = self.groups.values()
+        return {column: place for columns in groups for place, column in enumerate(columns)}
+
+    @cached_property
+    def _features(self) -> list[int]:
+        """Per column: the position of its feature."""
+        group = {column: name for name, columns in self.groups.items() for column in columns}
+        return [self.positions[group.get(name, name)] for name in self.places]
 
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
@@ -147,15 +176,15 @@ class Schema:
         codes = np.empty((len(cells[0]), len(self.features)))
         for j, (name, feature) in enumerate(self.features.items()):
             if name in self.groups:
-                members = [np.asarray(cells[self.places[c]]) for c in self.groups[name]]
-                block = np.stack(members, axis=1).astype(np.float64)
-                bad = np.flatnonzero(~one_hot(block))
+                members = [pd.Series(cells[self.places[c]]) for c in self.groups[name]]
+                block = np.stack([m.to_numpy(np.float64, na_value=np.nan) for m in members], axis=1)
+                codes[:, j] = group_codes(block)
+                bad = np.flatnonzero(codes[:, j] == -1)
                 if len(bad):
                     raise QueryError(
                         f"`{what}` must have exactly one 1 in the group {name!r}; got "
                         f"{block[bad[0]].tolist()}."
                     )
-                codes[:, j] = block.argmax(axis=1)
             else:
                 codes[:, j] = feature.encode(cells[self.places[name]])
         return codes
@@ -204,58 +233,94 @@ class Schema:
 
     # ── codes to rows ──
 
-    def rows(self, codes: Array, own: Own | None = None) -> Rows:
+    def decode(self, codes: Array) -> Rows:
+        """Return the user's rows for `codes` ``(n, d)``, as the features write them."""
+        if self.plain is not None:
+            return self._table(codes.astype(self.plain))
+        cells = [self._decoded(c, codes[:, j]) for c, j in enumerate(self._features)]
+        return self._table(_frame(cells, len(codes)))
+
+    def rows(self, codes: Array, own: Own, whose: Indices | None = None) -> Rows:
         """Return the user's rows for `codes` ``(n, d)``.
 
-        The query's own cells are written, type and bits, wherever a code equals the query's.
+        The query's own cells are written, type and bits, wherever a code equals the query's; of
+        several queries `whose` ``(n,)`` says which one counts. Only columns that move are decoded.
         """
+        whose = np.zeros(len(codes), dtype=np.intp) if whose is None else whose
+        single = len(own.codes) == 1
+        mine = own.codes if single else own.codes[whose]
+        same, missing = codes == mine, np.isnan(mine)
+        if missing.any():
+            same |= missing & np.isnan(codes)
         if self.plain is not None:
             block: np.ndarray[Any, Any] = codes.astype(self.plain)
-            if own is not None and self.plain.kind == "f":
-                same = (codes == own.codes) | np.isnan(codes)
-                block = np.where(same, own.block, block)
-            if self.array is not None:
-                return block
-            return pd.DataFrame(block, columns=self._index, copy=False)
-        index = pd.RangeIndex(len(codes))
-        cells: dict[int, Any] = {}
-        for c, column in enumerate(self.columns):
-            cells[c] = self._column(c, codes, own)
-            if column.dtype == np.dtype(object):  # or pandas would infer text
-                cells[c] = pd.Series(cells[c], index=index, dtype=object)
-        frame = pd.DataFrame(cells, index=index, copy=False)
-        frame.columns = self._index
-        return frame if self.array is None else frame.to_numpy(self.array)
+            if self.plain.kind == "f":
+                np.copyto(block, own.block if single else own.block[whose], where=same)
+            return self._table(block)
+        moved, cells = ~same.all(axis=0), dict[int, Cells]()
+        for c, j in enumerate(self._features):
+            if moved[j]:
+                cells[c] = self._decoded(c, codes[:, j])
+                self._keep(c, cells[c], same[:, j], own, whose)
+        if 2 * len(cells) < len(self.columns):
+            frame = own.repeated(whose)
+            for c, column in cells.items():
+                frame.isetitem(c, _held(column, frame.index))
+        else:
+            rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
+            frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
+        return self._table(frame)
 
-    def _column(self, c: int, codes: Array, own: Own | None) -> Cells:
+    def _table(self, block: Rows) -> Rows:
+        """Return an array or a table with numbered columns as what the model takes."""
+        if self.array is not None:
+            return np.asarray(block, dtype=self.array)
+        frame = pd.DataFrame(block, copy=False)
+        frame.columns = self._index
+        return frame
+
+    def write(self, rows: Rows, j: int, codes: Array, own: Own) -> None:
+        """Write the codes ``(n,)`` of one feature into rows of a query, in place."""
+        c, mine = self.places[self.names[j]], own.codes[0, j]
+        cells, same = self._decoded(c, codes), (codes == mine) | (np.isnan(codes) & np.isnan(mine))
+        self._keep(c, cells, same, own, np.zeros(len(codes), dtype=np.intp))
+        if isinstance(rows, pd.DataFrame):
+            rows.isetitem(c, _held(cells, rows.index))
+        else:
+            rows[:, c] = cells
+
+    def _decoded(self, c: int, codes: Array) -> Cells:
+        """Return the cells of a column for the codes ``(n,)`` of its feature."""
         column = self.columns[c]
         if column.name in self._members:
-            j, place = self._members[column.name]
-            return pd.Series(codes[:, j] == place).astype(column.dtype).array
-        j = self.positions[column.name]
-        found, feature = codes[:, j], self.features[column.name]
-        if own is None:
-            return feature.decode(found, column.dtype)
-        same, cell = found == own.codes[j], own.cells[c]
-        if np.isnan(own.codes[j]):
-            same = np.isnan(found)
-        if same.all():
-            return cell.repeat(len(codes))
-        cells = feature.decode(found, column.dtype)
-        # objects, floats and times may differ in type or bits from what is decoded
-        if not same.any() or (column.dtype != object and column.kind not in "fmM"):
-            return cells
-        if isinstance(cells, np.ndarray) and cells.dtype != object:
-            return np.where(same, cell, cells)
-        cells = cells.copy()
-        # an object cell may be a tuple, which must not be spread over the cells
-        cells[same] = cell if isinstance(cells, np.ndarray) else cell[0]
-        return cells
+            cells: Any = pd.Series(codes == self._members[column.name]).astype(column.dtype)
+            missing = np.isnan(codes)
+            return (cells.mask(missing) if missing.any() else cells).array
+        return self.features[column.name].decode(codes, column.dtype)
+
+    def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
+        """Write the queries' own cells, in place, where objects, floats and times may differ."""
+        column = self.columns[c]
+        if column.name not in self._members and (column.dtype == object or column.kind in "fmM"):
+            cells[same] = own.cells[c][whose[same]]
 
 
-def one_hot(block: Array) -> Mask:
-    """Return which rows ``(n, k)`` are 0 but for one 1."""
-    return np.asarray((block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1))
+def _frame(cells: Sequence[Cells], n: int) -> pd.DataFrame:
+    """Return columns of `n` cells each as a table; columns are numbered."""
+    index = pd.RangeIndex(n)
+    return pd.DataFrame({c: _held(column, index) for c, column in enumerate(cells)}, index=index)
+
+
+def _held(cells: Cells, index: pd.Index[Any]) -> Any:
+    """Return cells as a table holds them: of objects pandas would otherwise make text."""
+    return pd.Series(cells, index=index, dtype=object) if cells.dtype == object else cells
+
+
+def group_codes(block: Array) -> Array:
+    """Return where the 1 is in rows ``(n, k)``: nan if all are missing, -1 if not exactly one."""
+    whole = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
+    codes = np.where(whole, np.nan_to_num(block).argmax(axis=1), -1.0)
+    return np.where(np.isnan(block).all(axis=1), np.nan, codes)
 
 
 def _list(names: list[Hashable]) -> str:

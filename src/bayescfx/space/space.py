@@ -17,6 +17,7 @@ from bayescfx.features import Feature
 from bayescfx.space import cost as costs
 from bayescfx.space import groups, inference, saved
 from bayescfx.space import region as regions
+from bayescfx.space import steps as gradings
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules import derived, limits, near
@@ -51,6 +52,7 @@ class Space:
     price: Cost  # what moving costs
     rules: tuple[Rule, ...] = ()  # what was said, in order
     inferred: frozenset[Hashable] = frozenset()  # features whose range came from data
+    graded: frozenset[Hashable] = frozenset()  # features whose step did
     unrestored: tuple[str, ...] = ()  # rules that were lost on the way through a file
 
     def __init__(self, features: Mapping[Any, Feature]) -> None:
@@ -60,14 +62,17 @@ class Space:
 
     @classmethod
     def from_data(cls, X: object, kinds: Mapping[Any, str | Feature] | None = None) -> Space:
-        """Return the space of the data: names, kinds, ranges, levels, dtypes and scales.
+        """Return the space of the data: names, kinds, ranges, levels, dtypes, steps and scales.
+
+        Numbers that all lie on a decimal grid, such as 0.1, move on it: the answers have as many
+        decimals as the data. ``print(space)`` shows the steps, `steps` changes them.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
         kinds : dict of column to kind, optional
             ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"`` or a feature,
-            where the inferred kind is not what is meant.
+            where the inferred kind is not what is meant; ``"real"`` has no step.
 
         Examples
         --------
@@ -86,6 +91,7 @@ class Space:
             background=inference.background(frame, schema),
             price=Cost(),
             inferred=frozenset(schema.names) - given,
+            graded=gradings.graded(schema.features, kinds),
         )
 
     @classmethod
@@ -114,6 +120,7 @@ class Space:
     near_data = near.near_data
     cost = costs.cost
     group = groups.group
+    steps = gradings.steps
 
     # ── for verbs ──
 
@@ -143,7 +150,7 @@ class Space:
 
     def decode(self, codes: Array) -> Rows:
         """Return the user's rows for codes of shape (n, d)."""
-        return self.schema.rows(np.asarray(codes, dtype=np.float64))
+        return self.schema.decode(np.asarray(codes, dtype=np.float64))
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.errors import SpaceError
-from bayescfx.space.sampling import sample
+from bayescfx.space.sampling import draw, sample
 from bayescfx.space.space import Space
 
 
@@ -72,3 +72,49 @@ def test_a_derived_column_that_does_not_fit_is_an_error() -> None:
     short = space.derive("c", lambda d: "x")
     with pytest.raises(SpaceError, match=r"derive\('c'\) must return one value per row"):
         sample(short.around(frame.iloc[0]), 10, rng())
+
+
+def test_a_function_is_asked_once_about_each_row() -> None:
+    frame, _ = body()
+    asked: list[pd.DataFrame] = []
+
+    def bmi(rows: pd.DataFrame) -> Any:
+        asked.append(rows.copy())
+        rows["weight"] = 0.0  # which nobody else may notice
+        return asked[-1]["weight"] / asked[-1]["height"] ** 2
+
+    def light(rows: pd.DataFrame) -> Any:
+        tested.append(rows.copy())
+        return rows["bmi"] < 30
+
+    tested: list[pd.DataFrame] = []
+    space = Space.from_data(frame).derive("bmi", bmi).require(light)
+    region = space.around(frame.iloc[0])
+    asked.clear()
+    X = region.complete(draw(region, 50, rng()))
+    assert [len(rows) for rows in asked] == [50]
+    inside = region.contains(np.vstack([X, X[::-1]]))
+    assert inside.tolist() == [*inside[:50], *inside[:50][::-1]]
+    assert same(inside[:50], X[:, 2] < 30)
+    assert region.contains(X[10:20]).tolist() == inside[10:20].tolist()
+    assert [len(rows) for rows in asked] == [50]
+    assert [len(rows) for rows in tested] == [50]
+    assert not pd.concat(asked).duplicated().any()
+
+
+def test_derived_columns_may_come_in_any_order() -> None:
+    frame, _ = body()
+    space = Space.from_data(frame).derive("band", lambda d: d["bmi"] // 5)
+    region = space.derive("bmi", lambda d: d["weight"] / d["height"] ** 2).around(frame.iloc[0])
+    X = sample(region, 30, rng())
+    ordered = body()[1].around(frame.iloc[0])
+    assert same(X, ordered.complete(X))
+    assert ordered.contains(X).all()
+
+
+def test_derived_columns_that_never_settle_are_an_error() -> None:
+    frame, _ = body()
+    space = Space.from_data(frame).derive("band", lambda d: d["bmi"] + d["weight"])
+    region = space.derive("bmi", lambda d: d["band"] + 1).around(frame.iloc[0])
+    with pytest.raises(SpaceError, match=r"derive\('band'\), derive\('bmi'\) depend on each other"):
+        sample(region, 5, rng())

@@ -135,3 +135,15 @@ def test_rows_stay_near_the_data_of_a_one_hot_group() -> None:
     X = sample(region, 50, rng())
     # what is blue lies above one half, or next to it
     assert (np.where(X[:, 0] == 1, 1, -1) * (X[:, 1] - 0.5) > -0.25).all()
+
+
+def test_a_derived_cell_that_is_missing_is_compared_as_one() -> None:
+    frame = pd.DataFrame({"a": rng(0).uniform(size=60), "b": rng(1).uniform(size=60)})
+    frame["b"] = frame["a"].where(frame["a"] < 0.8)
+    whole = frame.dropna()
+    for data in (frame, whole):
+        space = Space.from_data(frame).derive("b", lambda d: d["a"].where(d["a"] < 0.8))
+        region = space.near_data(data, neighbours=1).around(whole.iloc[0])
+        X = region.complete(np.array([[0.5, 0.5], [0.85, 0.5]]))
+        assert np.isnan(X[1, 1])
+        assert region.contains(X).tolist() == [True, data is frame]

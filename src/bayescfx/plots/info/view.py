@@ -153,11 +153,11 @@ def same_codes(a: Array, b: Array) -> Mask:
 
 
 def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
-    """Return codes and outputs of the rows that fit the space."""
+    """Return codes and outputs of the rows that fit the space and miss what the query misses."""
     known, schema = answer.evaluations, region.schema
     if known.rows is None or known.columns != tuple(schema.places):
         return np.empty((0, len(region.query))), np.empty(0)
     X, fits = fitting_codes(schema, known.rows)
     y = known.outputs[fits]
-    scored = ~np.isnan(y)
+    scored = ~np.isnan(y) & region.same_missing(X)
     return X[scored], y[scored]

@@ -13,6 +13,7 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.rules.require import called
+from bayescfx.tables import Rows
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -38,25 +39,27 @@ class Derived(Rule):
         return "derived" if name == self.derives else ""
 
     def seen_from(self, region: Region) -> Derived:
-        return replace(self, base=float(self._codes(region, region.query[None])[0]))
+        base = self._codes(region, region.rows(region.query[None]))
+        return replace(self, base=float(base[0]))
 
     def holds(self, region: Region, X: Array) -> Mask:
-        fresh, held = self.column(region, X), X[:, region.schema.positions[self.derives]]
+        at = region.schema.positions[self.derives]
+        fresh, held = region.complete(X)[:, at], X[:, at]
         return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
 
-    def column(self, region: Region, X: Array) -> Array:
-        codes = self._codes(region, X)
+    def column(self, region: Region, rows: Rows) -> Array:
+        codes = self._codes(region, rows)
         # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
         same = (codes == self.base) | (np.isnan(codes) & np.isnan(self.base))
         return np.where(same, region.query[region.schema.positions[self.derives]], codes)
 
-    def _codes(self, region: Region, X: Array) -> Array:
-        rows, what = region.rows(X), self.words.label
+    def _codes(self, region: Region, rows: Rows) -> Array:
+        what, n = self.words.label, len(rows)
         found = np.asarray(called(self.function, rows, what))
-        if found.shape != (len(rows),):
+        if found.shape != (n,):
             raise SpaceError(
                 f"the function of {what} must return one value per row; got shape {found.shape} "
-                f"for {len(rows)} rows."
+                f"for {n} rows."
             )
         return region.schema.encode_column(self.derives, found)
 

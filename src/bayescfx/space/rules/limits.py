@@ -115,20 +115,28 @@ class Limits(Rule):
 
     def _on_grid(self, axis: Axis, low: float, high: float) -> Axis:
         feature, anchor = axis.feature, axis.anchor
-        # a slack of 1e-9 steps keeps grid points that rounding moved past a limit
-        first = int(np.ceil((low - anchor) / axis.step - 1e-9))
-        last = int(np.floor((high - anchor) / axis.step + 1e-9))
+        # keeps grid points that rounding moved past a limit, by more in single precision
+        slack = 1e-9 if axis.narrow is None else 1e-2
+        first = int(np.ceil((low - anchor) / axis.step - slack))
+        last = int(np.floor((high - anchor) / axis.step + slack))
         if last < first:
             return axis
-        ends = np.clip(feature.grid(np.array([first, last], np.float64), anchor), low, high)
+        narrow = axis.narrow or np.float64
+
+        def grid_at(k: Array) -> Array:
+            return np.asarray(feature.grid(k, anchor).astype(narrow).astype(np.float64))
+
+        ends = np.clip(grid_at(np.array([first, last], np.float64)), low, high)
         axis = replace(axis, low=float(ends[0]), high=float(ends[1]))
         if last - first >= MOST_CHOICES and not feature.levelled:
             return replace(axis, choices=None)
-        grid = feature.grid(np.arange(first, last + 1, dtype=np.float64), anchor)
-        if axis.narrow is not None:
-            grid = grid.astype(axis.narrow).astype(np.float64)
+        grid = grid_at(np.arange(first, last + 1, dtype=np.float64))
+        grid = grid if axis.narrow is None else np.unique(grid)
         grid = grid[self._allowed(grid, (low, high))]
-        return replace(axis, choices=np.unique(np.append(grid, axis.query)))
+        at = int(np.searchsorted(grid, axis.query))
+        if at == len(grid) or grid[at] != axis.query:
+            grid = np.insert(grid, at, axis.query)
+        return replace(axis, choices=grid)
 
     def _on_circle(self, feature: Feature, query: float) -> Array:
         """Return the allowed codes on a circle: relative limits wrap around."""

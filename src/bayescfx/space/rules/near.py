@@ -143,12 +143,15 @@ class NearData(Rule):
         inside = np.zeros(len(X), dtype=np.bool_)
         if len(self.data) < k:
             return inside
-        if self._trees is None:
+        # trees know nothing of missing cells, which a derived column may have in some rows
+        whole = np.isfinite(X[:, self.moving]).all(axis=1) & (self._trees is not None)
+        if not whole.all():
             at, metric = self.moving, self.metric.only(self.moving)
-            return np.asarray(metric.kth(X[:, at], self.data[:, at], k, self.offset) <= limit)
-        points = self._embed(X, np.zeros(len(X)))
-        for tree in self._trees:
-            left = np.flatnonzero(~inside)
+            far = metric.kth(X[np.ix_(~whole, at)], self.data[:, at], k, self.offset)
+            inside[~whole] = far <= limit
+        points = self._embed(X, np.zeros(len(X))) if whole.any() else X
+        for tree in self._trees or ():
+            left = np.flatnonzero(whole & ~inside)
             found, _ = tree.query(points[left], k=[k], p=1, distance_upper_bound=limit * (1 + 1e-9))
             inside[left] = found[:, 0] <= limit
         return inside

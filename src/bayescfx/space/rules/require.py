@@ -99,7 +99,8 @@ class FunctionRule(Rule):
     written = False
 
     def holds(self, region: Region, X: Array) -> Mask:
-        return self.allows(region.rows(X))
+        found: Mask = region.remembered(self, X, lambda new: self.allows(region.rows(new)))
+        return found
 
     def allows(self, rows: Any) -> Mask:
         """Return which raw rows the function allows; it must return one boolean per row."""

@@ -44,14 +44,22 @@ class Together(Rule):
             for j in at:
                 axes[j] = replace(axes[j], movable=False)
 
+    def seen_from(self, region: Region) -> Together | None:
+        """Return the rule where its features may move; else the axes keep it."""
+        at = [region.schema.positions[name] for name in self.block]
+        return self if np.isin(at, region.free).all() else None
+
     def holds(self, region: Region, X: Array) -> Mask:
         at = [region.schema.positions[name] for name in self.block]
-        direction = np.sign(X[:, at] - region.query[at])
-        return np.asarray((direction == direction[:, :1]).all(axis=1))
+        sides = region.sides(X, at)
+        return np.asarray((sides == sides[:, :1]).all(axis=1))
 
 
 def together(space: Space, *names: Hashable) -> Space:
-    """Return the space in which these features all rise, all fall, or all stay."""
+    """Return the space in which these features all rise, all fall, or all stay.
+
+    A move counts from a millionth of the feature's unit of change on.
+    """
     found = dict.fromkeys(map(space.name, names))
     if len(found) < 2:
         raise SpaceError(f"`together` needs at least two features; got {names!r}.")

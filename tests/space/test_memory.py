@@ -1,0 +1,30 @@
+"""What functions said of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayescfx.space.memory import Memory
+
+
+def test_each_row_is_asked_for_once_and_few_are_kept() -> None:
+    memory, asked = Memory(most=5), []
+
+    def recall(*values: float) -> list[float]:
+        X = np.array(values)[:, None]
+
+        def ask(new: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+            asked.append(X[new, 0].tolist())
+            return 2 * X[new, 0]
+
+        found: list[float] = memory.recall(X, ask).tolist()
+        return found
+
+    assert recall(1, 2, 1) == [2, 4, 2]
+    assert recall(3, 2, 3, 1, 4, 5, 6) == [6, 4, 6, 2, 8, 10, 12]
+    assert asked == [[1, 2], [3, 4, 5, 6]]
+    assert recall(6, 7, 6) == [12, 14, 12]  # more than five are known: what is not at hand goes
+    assert recall(6, 7) == [12, 14]
+    assert asked[2:] == [[7]]
+    assert recall(1) == [2]
+    assert asked[3:] == [[1]]
