@@ -172,7 +172,7 @@ def test_several_answers_change_different_features_and_nothing_in_vain(n: int) -
     ((low, high),) = answer.accepted
     for c in answer.counterfactuals:
         for name, (before, _) in c.changes.items():
-            back = pd.DataFrame([{**c.row, name: before}])
+            back = pd.DataFrame([{**pd.Series(c.row), name: before}])
             assert len(c.changes) == 1 or not low <= model(back)[0] <= high
 
 

@@ -47,10 +47,12 @@ class Coordinates:
         self._rows, self._frame = np.arange(len(line)), (region.data, line, low, high)
         # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
         # before, unless a fixed feature varies more than it did.
-        if before is not None and all(map(np.array_equal, self._frame[1:], before._frame[1:])):
-            if region.data is before._frame[0]:
-                self._table, self._rises = before._table, before._rises
-                return
+        self._table: Array
+        self._rises: Array
+        same = before is not None and region.data is before._frame[0]
+        if before and same and all(map(np.array_equal, self._frame[1:], before._frame[1:])):
+            self._table, self._rises = before._table, before._rises
+            return
         self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])

@@ -179,7 +179,8 @@ class Pairs:
     def total(self, power: Array, extra: Array) -> Array:
         """Return the effort of rows that add so much to the base's, ``(k,)`` each."""
         root = 1.0 / max(self.region.cost.norm, 1.0)
-        return np.asarray(np.maximum(self._own[0] + power, 0.0) ** root + self._own[1] + extra)
+        distance = np.maximum(self._own[0] + power, 0.0) ** root
+        return np.asarray(distance + (self._own[1] + extra) * np.minimum(distance, 1.0))
 
     def rows(self, pairs: Indices) -> Array:
         """Return the rows ``(k, d)`` of some pairs."""

@@ -20,6 +20,7 @@ from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses
+from bayescfx.search.shorten import shorten
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
 
@@ -134,6 +135,8 @@ class _Run:
             better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
             before, vain = now, 0 if better else vain + 1
         yield from self.shorten()
+        if question.n > 1 and self.reached:
+            yield from shorten(question, question.account.left, batch=self.settings.batch)
 
     def record(self) -> Record | None:
         """Return the costs to beat, if any row reaches the target."""
