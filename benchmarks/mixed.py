@@ -59,7 +59,7 @@ class Frame:
 
     def stack(self, *rows: pd.Series[Any]) -> pd.DataFrame:
         """Return rows as the model takes them."""
-        cells = {name: [row[name] for row in rows] for name in self.X}
+        cells = {name: [row[name] for row in rows] for name in self.names}
         return pd.DataFrame(cells).astype(self.X.dtypes.to_dict())
 
     def codes(self, frame: pd.DataFrame) -> Array:
@@ -102,7 +102,7 @@ class Frame:
         for name, period in self.rules.period.items():
             j = self.names.index(name)
             change[j] = min(change[j], period - change[j])
-        return np.where(self.ordered, change / self.scale, change != 0)
+        return np.asarray(np.where(self.ordered, change / self.scale, change != 0))
 
     def distance(self, query: pd.Series[Any], row: pd.Series[Any]) -> float:
         """Return the sum of the changes in units of their scale."""
@@ -166,10 +166,10 @@ def _adult() -> Frame:
     X["education"] = X["education"].astype(levels)
     texts = [name for name in X if X[name].dtype.kind not in "i" and name != "education"]
     X = X.astype(dict.fromkeys(texts, "category"))
-    kept = ("marital-status", "relationship", "race", "sex", "native-country")
-    kept += ("capital-gain", "capital-loss")  # or nearly every answer is to have more of them
-    rules = Rules(fixed=kept, up=("age", "education"), within={"hours-per-week": (1, 60)})
-    return Frame("adult", X, (raw["income"] == ">50K").to_numpy(np.float64), rules)
+    kept = ["marital-status", "relationship", "race", "sex", "native-country"]
+    kept += ["capital-gain", "capital-loss"]  # or nearly every answer is to have more of them
+    rules = Rules(fixed=tuple(kept), up=("age", "education"), within={"hours-per-week": (1, 60)})
+    return Frame("adult", X, np.asarray(raw["income"] == ">50K", dtype=np.float64), rules)
 
 
 def _taxi() -> Frame:
@@ -238,4 +238,4 @@ def fit(data: str, model: str) -> FrameModel:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 30 epochs are what is wanted
         estimator.fit(rows.X, rows.y)
-    return FrameModel(estimator, rows.X.dtypes.to_dict())
+    return FrameModel(estimator, {str(name): t for name, t in rows.X.dtypes.items()})

@@ -16,29 +16,38 @@ def distinct(question: Question, n: int) -> Indices:
     or else the query itself. Different sets of changed features come first, then other rows that
     differ clearly; fewer rather than duplicates.
     """
-    X, region = question.X, question.region
-    order = best_first(question, X, question.y)
-    moved, hits = region.changes(X)[order].any(axis=1), question.hits[order]
-    if hits.any():
-        order = order[hits & moved] if (hits & moved).any() else order[hits]
-    elif not moved.all():
+    region, known = question.region, question.account.evaluator.known
+    inside = np.flatnonzero(question.account.inside())
+    y = known.outputs[inside]
+    hit = question.accepted(y)
+    reached = bool(hit.any())
+    # Of the rows of many questions only those that may be chosen are looked at closely.
+    some = np.flatnonzero(hit) if reached else np.arange(len(y))
+    X = known.codes[inside[some]]
+    order = best_first(question, X, y[some])[:2000]
+    some, X = some[order], X[order]
+    moved = region.changes(X).any(axis=1)
+    if reached and moved.any():
+        some, X = some[moved], X[moved]
+    elif not reached and not moved.all():
         # What does not come nearer to the target than the query does is no guess worth making.
-        order = order[: max(1, int(np.argmin(moved)))]
+        nearer = max(1, int(np.argmin(moved)))
+        some, X = some[:nearer], X[:nearer]
     changed = clear_changes(region, X)
     chosen: list[int] = []
     seen: set[bytes] = set()
     for new_sets_only in (True, False):
-        for i in order:
+        for i in range(len(X)):
             if len(chosen) == n:
                 break
             support = changed[i].tobytes()
             if (new_sets_only and support in seen) or not apart(region, X[[i]], X[chosen]).all():
                 continue
-            if hits[0] and needless(region, X[question.hits], X[i]):
+            if reached and needless(region, X, X[i]):
                 continue
             seen.add(support)
-            chosen.append(_sparser(question, int(i), chosen))
-    return np.array(chosen, dtype=np.intp)
+            chosen.append(_sparser(region, X, i, chosen) if reached else i)
+    return np.asarray(some[chosen])
 
 
 def needless(region: Region, hits: Array, x: Array) -> bool:
@@ -49,18 +58,14 @@ def needless(region: Region, hits: Array, x: Array) -> bool:
     return bool((left & (count < own.sum()) & (count > 0)).any())
 
 
-def _sparser(question: Question, i: int, chosen: list[int]) -> int:
-    """Return `i`, or a row that does as well without the trifles that `i` changes."""
-    X, region, hits = question.X, question.region, question.hits
-    if not hits[i]:
-        return i
+def _sparser(region: Region, X: Array, i: int, chosen: list[int]) -> int:
+    """Return `i`, or a row of those that hit that does as well without the trifles `i` changes."""
     changed, cost = region.changes(X), region.distance(X)
-    fewer = hits & (changed <= changed[i]).all(axis=1) & changed.any(axis=1)
     # Leaving out a change may cost a fiftieth more.
-    fewer &= (cost <= 1.02 * cost[i]) & ~apart(region, X, X[[i]])[:, 0]
-    fewer &= apart(region, X, X[chosen]).all(axis=1)
-    found = np.flatnonzero(fewer)
-    return int(found[np.lexsort((cost[found], changed[found].sum(axis=1)))[0]])
+    fewer = np.flatnonzero((changed <= changed[i]).all(axis=1) & (cost <= 1.02 * cost[i]))
+    fewer = fewer[changed[fewer].any(axis=1) & ~apart(region, X[fewer], X[[i]])[:, 0]]
+    fewer = fewer[apart(region, X[fewer], X[chosen]).all(axis=1)]
+    return int(fewer[np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))[0]])
 
 
 def apart(region: Region, X: Array, others: Array) -> Mask:
