@@ -96,7 +96,7 @@ def test_a_new_command_is_a_function_and_a_line(
 
 def test_help_names_every_search_and_every_kind_of_file(shell: Shell) -> None:
     told = " ".join(shell("explain", "--help").out.split())
-    assert f"{', '.join(METHODS)} (default: bayes-cfx)" in told
+    assert f"{', '.join(METHODS)} (default: auto)" in told
     assert f"a file ({', '.join(LOADERS)}), http" in told
 
 

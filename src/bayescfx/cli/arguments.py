@@ -98,7 +98,7 @@ a file that runs here, else 100)
         --timeout           number  S          seconds, at most
         --seed=0            whole   -          same seed, same answer (default: 0)
         --tolerance=0.05    number  -          share of the change that may be missed
-        --method=auto       text    -          auto, sweep, bayes-cfx, bayes, random, lbfgsb, \
+        --method=auto       text    -          auto, bayes-cfx, sweep, bayes, random, lbfgsb, \
 gradient (default: auto)
         --on-fault=raise    fault   -          rows for which the model fails
         --evaluations       path    FILE       keep what the model said, and use it next time

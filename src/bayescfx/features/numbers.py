@@ -218,7 +218,7 @@ def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
 def shared_step(cells: pd.Series[Any]) -> float | None:
     """Return the step of the decimal grid on which all numbers of a column lie, or None.
 
-    At most three decimals, of at least 20 numbers, which must recur if fewer than 1,000.
+    At most three decimals, of at least 20 numbers, which repeat themselves if fewer than 1,000.
     The largest step that 20 different numbers share; of fewer, 1, 0.1, 0.01 or 0.001.
     """
     dtype: Any = cells.dtype

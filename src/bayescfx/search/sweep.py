@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, row_keys
+from bayescfx.errors import InfeasibleError
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves
 from bayescfx.search.objectives import Record
@@ -23,6 +24,7 @@ from bayescfx.search.question import Ending, Question, Rounds, best_first, effor
 from bayescfx.search.shorten import shorten
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
+from bayescfx.space.sampling import nothing_found
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Sweep:
         """Yield rows as `rounds` does; return None, with budget left, if nothing was reached."""
         everything = question.region.enumerate(min(500, question.account.left))
         if everything is not None:
+            if not question.region.changes(everything).any():
+                raise InfeasibleError(nothing_found(question.region, question.rng))
             yield everything
             return "exhausted"
         run = _Run(self, question)

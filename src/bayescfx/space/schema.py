@@ -275,9 +275,10 @@ class Schema:
         """Return an array or a table with numbered columns as what the model takes."""
         if self.array is not None:
             return np.asarray(block, dtype=self.array)
-        frame = pd.DataFrame(block, copy=False)
-        frame.columns = self._index
-        return frame
+        if not isinstance(block, pd.DataFrame):
+            block = pd.DataFrame(block, copy=False)
+        block.columns = self._index
+        return block
 
     def write(self, rows: Rows, j: int, codes: Array, own: Own) -> None:
         """Write the codes ``(n,)`` of one feature into rows of a query, in place."""
