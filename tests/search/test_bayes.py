@@ -19,13 +19,7 @@ from bayescfx.potentials import increase
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.question import Question
 from bayescfx.search.selection import apart, distinct
-from bayescfx.search.starting import (
-    few_rows,
-    first_rows,
-    towards_query,
-    towards_target,
-    walked_back,
-)
+from bayescfx.search.starting import alone, few_rows, first_rows, towards_query, towards_target
 from bayescfx.search.surrogate import SurrogateSettings, learn, relevant
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -151,52 +145,18 @@ def test_a_feature_that_costs_more_is_left_alone() -> None:
 # ── walking back ──
 
 
-def test_a_row_is_walked_back_one_change_at_a_time() -> None:
-    region = Space({"a": Real(0, 1), "b": Integer(0, 9), "c": Categorical(list("xyz"))}).around(
-        {"a": 0.5, "b": 5, "c": "x"}
-    )
-    x = np.array([0.9, 9.0, 2.0])
-    rows = walked_back(region, x[None])
-    assert region.contains(rows).all()
-    assert (region.changes(rows).any(axis=1)).all()
-    differ = (rows != x).sum(axis=1)
-    assert (differ <= 1).all()
-    assert {(0.5, 9.0, 2.0), (0.9, 5.0, 2.0), (0.9, 9.0, 0.0)} <= set(map(tuple, rows.tolist()))
-    assert (0.9, 9.0, 1.0) not in set(map(tuple, rows.tolist()))  # another level is no way back
-    assert (region.distance(rows) <= region.distance(x[None])[0] + 1e-12).all()
-
-
 @pytest.mark.parametrize("model", [smooth, steps])
 def test_no_single_change_of_the_answer_can_be_taken_back(
     model: Callable[[pd.DataFrame], Any],
 ) -> None:
-    question, _ = ask(model, by=1.0, budget=150)
-    assert finish(question) == "nothing nearer expected"
+    question, _ = ask(model, by=1.0, budget=100)
+    finish(question)
     x = question.X[question.best]
     for j in np.flatnonzero(question.region.changes(x[None])[0]):
         row = x.copy()
         row[j] = question.region.query[j]
         y = np.asarray(model(pd.DataFrame(row[None], columns=list("abcd"))), dtype=np.float64)
         assert not question.accepted(y)[0]
-
-
-def test_a_tenth_of_the_budget_is_kept_for_walking_back() -> None:
-    question, _ = ask(smooth, by=0.8, budget=20)
-    rounds, region = BayesCFX().rounds(question), question.region
-    X = next(rounds)
-    late = 0
-    try:
-        while True:
-            if question.reached and question.account.left <= 2:
-                hits = question.X[question.hits]
-                late += 1
-                # one change of a known answer less, or a shorter one
-                assert min((x != X[0]).sum() for x in hits) == 1
-                assert region.distance(X)[0] < region.distance(hits).max()
-            X = rounds.send(question.account.evaluate(X))
-    except (StopIteration, Stop):
-        pass
-    assert late
 
 
 # ── batches ──
@@ -393,7 +353,7 @@ def test_all_candidates_are_allowed(weight: float | None) -> None:
         towards_target(question, value),
         towards_query(question, X[3:5]),
         few_rows(question, X[3], 2),
-        walked_back(region, X[3:5]),
+        alone(region),
     ]
     for rows in sets:
         assert len(rows)

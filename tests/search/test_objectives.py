@@ -108,6 +108,7 @@ def test_the_gradient_of_nearness_is_right(n: int) -> None:
 def test_a_row_that_is_no_nearer_is_worth_nothing() -> None:
     objective = nearer()
     X = points()
+    assert objective.record is not None
     far = effort(region(), X) >= objective.record.cost.min()
     assert far.any()
     assert (objective.value(X)[far] == -np.inf).all()
@@ -124,6 +125,7 @@ def test_nearness_is_the_saving_times_the_probability_of_a_hit() -> None:
     near = np.isfinite(objective.value(X))
     mean, std = surrogate().predict(X[near])
     inside = np.asarray(norm.cdf(1.9, mean, std)) - np.asarray(norm.cdf(1.5, mean, std))
+    assert objective.record is not None
     saving = objective.record.cost.min() - effort(region(), X[near])
     seen = inside > 1e-12
     assert objective.value(X)[near][seen] == pytest.approx(
@@ -173,6 +175,7 @@ def test_missing_values_are_no_changes() -> None:
 
 def test_one_answer_has_to_beat_the_cheapest() -> None:
     record = nearer().record
+    assert record is not None
     assert record.leaders.tolist() == [int(np.argmin(record.cost))]
     assert record.beat(points()).tolist() == [record.cost.min()] * len(points())
 
@@ -185,11 +188,14 @@ def test_several_answers_are_led_by_the_best_of_each_set_of_features() -> None:
     record = Record(region(), X, 3)
     assert record.leaders.tolist() == [1, 4, 2]
     cost = record.cost
-    probe = np.repeat(q[None], 3, axis=0)
+    probe = np.repeat(q[None], 4, axis=0)
     probe[0, 0] = 1.6  # the set {a} again
-    probe[1, :2] = 1.9, 1.9  # a new set
+    probe[1, :2] = 1.9, 1.9  # the set {a}, and more
     probe[2, 2] = 0.3  # the set {c} again
-    assert record.beat(probe).tolist() == [cost[1], cost[2], cost[4]]
+    probe[3, 1] = 1.0  # the set {b}
+    assert record.beat(probe).tolist() == [cost[1], cost[1], cost[4], cost[2]]
+    # with two answers {b} is a new set, which has to beat the second
+    assert Record(region(), X, 2).beat(probe).tolist() == [cost[1], cost[1], cost[4], cost[4]]
 
 
 def test_while_answers_are_missing_any_new_set_of_features_is_worth_something() -> None:
@@ -211,7 +217,7 @@ def test_an_answer_with_a_trifle_added_is_no_answer_of_its_own() -> None:
     X[1, 1] += 1e-3
     X[2, 1] += 0.5
     record = Record(region(), X, 3)
-    assert record.leaders.tolist() == [0, 2]
+    assert record.leaders.tolist() == [0]  # more changes at a higher cost
     trifle = X[0].copy()
     trifle[2] += 1e-3
     assert record.beat(trifle[None])[0] == record.cost[0]

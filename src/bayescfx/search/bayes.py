@@ -2,26 +2,31 @@
 
 Two phases, "hit first, then nearer". Until a row reaches the target, log EI-CFX is maximised;
 from then on, unless the cost of moving is switched off, the expected cost improvement inside the
-target set. In the first phase global steps take turns with others: among the rows of the data,
-where models take their extremes and surrogates can be trusted, and among rows that differ from the
-best one in few features. At least every fifth step is global, so that the theorem "EI-CFX is
-asymptotically consistent" keeps its premise for a subsequence of the steps.
+target set. In the first phase global steps take turns with others: near the query where nearness
+counts, among the rows of the data, where models take their extremes and surrogates can be trusted,
+and among rows that differ from the best one in few features. At least every tenth step is global,
+so that the theorem "EI-CFX is asymptotically consistent" keeps its premise for a subsequence of
+the steps. Nothing is concluded before each feature has been tried alone near the query, and the
+answers change nothing in vain (:mod:`bayescfx.search.shorten`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
+from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array, not_among
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.baselines import check_whole
-from bayescfx.search.objectives import Gain, Nearer, Record, Terraces
-from bayescfx.search.question import Question, Rounds, clear_changes
+from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort
+from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
@@ -38,7 +43,8 @@ class BayesCFX:
         per call and cheap per row.
     starts : int, optional
         Rows evaluated before the surrogate leads. By default two data rows, or where nearness
-        counts one per free feature, but at most a quarter of the budget.
+        counts each feature alone, a step to either side or all of few values, where two fifths of
+        the budget allow it, or else one step of each, in groups if a quarter of it is less.
     local : bool, default True
         Whether steps among data rows, and around the best row, take turns with global ones; False
         is the paper.
@@ -67,36 +73,23 @@ class BayesCFX:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        run, watch, account = _Run(self, question), Watch(question), question.account
+        run = _Run(self, question)
         if not (yield from run.begin()):
             return "exhausted"
-        while True:
-            reached = question.reached
-            free = question.weight == 0.0
-            if reached and free and len(run.record().leaders) >= question.n:
-                return "converged"
-            # A tenth of the budget is kept for walking back. Where distance costs nothing, it
-            # still tells answers apart.
-            nearer = reached and not (free and question.n == 1)
-            if nearer and account.left <= 0.1 * account.budget:
-                break
-            surrogate = run.learn()
-            if not reached:
-                hopeless = self.give_up and watch.out_of_reach(surrogate)
-                # Half of the budget is spent on the best guess before a search gives up.
-                if hopeless and account.spent >= 0.5 * account.budget:
-                    return "unreachable"
-                if watch.pending is not None and len(elsewhere := watch.probe()):
-                    yield elsewhere
-                    continue
-            found = run.nearer(surrogate) if nearer else run.hit(surrogate)
+        ending = yield from run.reach()
+        if ending is not None:
+            return ending
+        if question.weight > 0.0:
+            return (yield from run.come_nearer())
+        # Where distance costs nothing, it still tells answers apart.
+        while len(run.record().leaders) < question.n:
+            found = run.nearer(run.learn())
             if found.exhausted:
                 return "exhausted"
-            if nearer and run.idle >= 3:
-                break
+            if run.idle >= 3:
+                return "nothing nearer expected"
             yield run.tidied(found.points)
-        yield from run.walk_back()
-        return "nothing nearer expected"
+        return "converged"
 
 
 @dataclass(eq=False)
@@ -108,13 +101,20 @@ class _Run:
     surrogate: Surrogate | None = None
     steps: int = 0  # of the first phase
     idle: int = 0  # rounds in turn that promised nothing worth a model call
+    halvings: int = 0  # of the steps of features moved alone
+    # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
+    surprises: list[float] = field(default_factory=list)
+    vain: list[tuple[Array, float]] = field(default_factory=list)
 
     def begin(self) -> Generator[Array, Array, bool]:
         """Evaluate the start set, and more until some allowed row is known; return whether."""
         question, n = self.question, self.settings.starts
         if n is None:
-            n = len(question.region.free) if question.weight > 0.0 else 2
-            n = min(n, max(2, question.account.budget // 4))
+            n = 2
+            if question.weight > 0.0:
+                n, budget = len(self.alone), question.account.budget
+                if n > 0.4 * budget:
+                    n = max(2, min(len(question.region.moving), budget // 4))
         known = len(question.X) - 1  # the query is always known
         if n > known and len(first := starting.first_rows(question, n - known)):
             yield first
@@ -130,9 +130,106 @@ class _Run:
         self.surrogate = surrogate_of(self.question, settings, self.surrogate, deadline)
         return self.surrogate
 
-    def record(self) -> Record:
+    def record(self, margin: float = 0.0) -> Record:
         question = self.question
-        return Record(question.region, question.X[question.hits], question.n)
+        return Record(question.region, question.X[question.hits], question.n, margin)
+
+    @cached_property
+    def alone(self) -> Array:
+        """The query with single features moved."""
+        return starting.alone(self.question.region)
+
+    @cached_property
+    def few(self) -> Array:
+        """Those of features with few values."""
+        return starting.alone(self.question.region, 0.0)
+
+    def untried(self, rows: Array) -> Array:
+        """Return which rows ``(n, d)`` are not known, and nearer than what is."""
+        question = self.question
+        if not self.settings.local:
+            return rows[:0]
+        if question.reached:
+            rows = rows[effort(question.region, rows) < self.record().beat(rows)]
+        return rows[not_among(rows, question.account.evaluator.known.codes)]
+
+    def closer(self) -> Array:
+        """Return single features moved by less than the best answer, at last by an eighth of it."""
+        record, rows = self.record(), self.alone[:0]
+        reach = float(self.question.region.distance(record.X[record.leaders[:1]])[0])
+        while not len(rows) and self.halvings < 3:
+            self.halvings += 1
+            rows = self.untried(starting.alone(self.question.region, reach * 0.5**self.halvings))
+        return rows
+
+    @property
+    def doubt(self) -> float:
+        """By what factor the surrogate's deviations have been too small lately, at least 1."""
+        recent = np.minimum(self.surprises[-12:], 3.0)
+        # As if four predictions had been right before.
+        return max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
+
+    def right(self, surrogate: Surrogate) -> bool:
+        """Return whether the surrogate has been right so far, and knows of no steps.
+
+        Between the rows known of a model that jumps nobody knows what is there.
+        """
+        steps = surrogate.process.hyperparameters.steps
+        return len(self.surprises) > 4 and max(self.surprises) < 3.0 and steps < 0.02
+
+    def objective(self, surrogate: Surrogate, record: Record | None) -> Nearer:
+        """Return what is to be maximised near the query."""
+        question, region = self.question, self.question.region
+        letdowns = Letdowns(
+            np.array([x for x, _ in self.vain]).reshape(-1, len(region.query)),
+            np.array([chance for _, chance in self.vain]),
+        )
+        return Nearer(
+            surrogate,
+            region,
+            question.surrogate_acceptance,
+            record,
+            Flats(region, question.X, question.y, ~question.hits),
+            self.doubt,
+            letdowns,
+        )
+
+    def compare(self, surrogate: Surrogate, X: Array, y: Array) -> None:
+        """Keep in mind how outputs `y` ``(k,)`` of codes `X` differ from what was expected."""
+        question = self.question
+        mean, std = surrogate.predict(X)
+        chance = np.exp(log_probability_in(mean, std, question.surrogate_acceptance))
+        vain = ~question.accepted(y)
+        self.vain += zip(X[vain], chance[vain].tolist(), strict=True)
+        scored = ~np.isnan(y)
+        error = question.to_surrogate(y[scored]) - mean[scored]
+        self.surprises += np.abs(error / std[scored]).tolist()
+
+    def reach(self) -> Generator[Array, Array, Ending | None]:
+        """Look for a row that reaches the target; return why there is none, or nothing."""
+        question, account = self.question, self.question.account
+        watch, costly = Watch(question), question.weight > 0.0
+        while not question.reached:
+            surrogate = self.learn()
+            hopeless = self.settings.give_up and watch.out_of_reach(surrogate)
+            # Half of the budget is spent on the best guess before a search gives up.
+            if account.spent >= 0.5 * account.budget:
+                rows = self.alone if hopeless else self.few
+                if not hopeless and (account.spent >= 0.75 * account.budget or not costly):
+                    rows = rows[:0]
+                if len(rows := self.untried(rows)[: max(1, account.left // 2)]):
+                    yield rows
+                    continue
+                if hopeless:
+                    return "unreachable"
+            if watch.pending is not None and len(elsewhere := watch.probe()):
+                yield elsewhere
+                continue
+            found = self.hit(surrogate)
+            if found.exhausted:
+                return "exhausted"
+            yield self.tidied(found.points)
+        return None
 
     def hit(self, surrogate: Surrogate) -> Proposal:
         """Propose where the potential may rise most: EI-CFX."""
@@ -145,8 +242,13 @@ class _Run:
         if self.settings.local:
             late = ("data", "few", "data", "few", "global")
             turns = late if surrogate.rows >= TRENDS else ("global", "data")
-        step = turns[self.steps % len(turns)]
         self.steps += 1
+        # Half of the budget is spent near the query in every other step; then a hit matters more.
+        early = account.spent < 0.5 * account.budget
+        if self.settings.local and question.weight > 0.0 and early and self.steps % 2:
+            near = self.objective(surrogate, None)
+            return self._propose(near, starting.towards_target(question, value))
+        step = turns[self.steps // (2 if question.weight > 0.0 and early else 1) % len(turns)]
         if step == "data" and best > 0.9 and self.steps % 3:
             step = "few"  # near the peak most steps are taken around the best row
         discrete = (region.step > 0.0) | region.categorical
@@ -168,17 +270,58 @@ class _Run:
             return self._propose(gain, starting.few_rows(question, gain.centre, gain.few))
         return self._propose(gain, starting.towards_target(question, value))
 
+    def come_nearer(self) -> Rounds:
+        """Look for nearer answers, and for changes that are not needed with what is kept for it."""
+        question, account = self.question, self.question.account
+        kept, region = 0.1 * account.budget, question.region
+        while True:
+            X = question.X[self.record().leaders]
+            if account.left <= min(max(kept, to_settle(region, X).sum()), 0.5 * account.budget):
+                yield from self.walk_back()
+                kept = 0.0
+            surrogate = self.learn()
+            found = self.nearer(surrogate)
+            idle = self.idle >= 3
+            sure = idle and self.right(surrogate)
+            if sure or found.exhausted:
+                rows = self.untried(self.alone)
+            elif account.spent > 0.6 * account.budget:
+                rows = self.untried(self.few)
+            else:
+                rows = self.closer() if idle else self.alone[:0]
+            if len(rows := rows[: max(account.left - int(kept), 0)]):
+                yield rows
+                continue
+            if found.exhausted or sure:
+                yield from self.walk_back()
+                return "exhausted" if found.exhausted else "nothing nearer expected"
+            points = self.tidied(found.points)
+            if not kept and account.left <= to_settle(region, points).sum():
+                return "budget"
+            self.compare(surrogate, points, (yield points))
+
     def nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
-        question, record = self.question, self.record()
-        objective = Nearer(surrogate, question.region, question.surrogate_acceptance, record)
+        question = self.question
+        record = self.record(0.02)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
+        objective = self.objective(surrogate, record)
         found = self._propose(objective, starting.towards_query(question, centres))
         if not found.exhausted:
             # The expected saving that is still worth a model call.
             worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)
             self.idle = 0 if found.values.max() > worth else self.idle + 1
         return found
+
+    def walk_back(self) -> Generator[Array, Array, None]:
+        """Take back what is not needed, and shorten the rest, the most promising first."""
+
+        def worth(X: Array) -> Array:
+            return self.objective(self.learn(), self.record()).value(X)
+
+        yield from shorten(
+            self.question, self.question.account.left, batch=self.settings.batch, worth=worth
+        )
 
     def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
         """Return the best rows of the region; large batches are drawn, without refining each."""
@@ -215,15 +358,3 @@ class _Run:
         tidy = region.complete(np.where(trivial, region.query, X))
         new = not_among(tidy, self.question.account.evaluator.known.codes)
         return np.where((new & region.contains(tidy))[:, None], tidy, X)
-
-    def walk_back(self) -> Rounds:
-        """Take back or shorten single changes, the most promising first, until none is left."""
-        question, region = self.question, self.question.region
-        while question.account.left > 0:
-            surrogate, record = self.learn(), self.record()
-            objective = Nearer(surrogate, region, question.surrogate_acceptance, record)
-            found = self._best_of(objective, starting.walked_back(region, record.X[record.leaders]))
-            if not len(found.points):
-                break
-            yield found.points
-        return "nothing nearer expected"

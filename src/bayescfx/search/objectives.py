@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from bayescfx.acquisition import LogEI, log_probability_in, log_probability_in_w
 from bayescfx.arrays import Array, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.question import clear_changes, effort
+from bayescfx.search.question import clear_changes, effort, effort_rise
 from bayescfx.search.selection import apart
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
@@ -121,57 +122,122 @@ class Terraces:
         return np.asarray(close.any(axis=1))
 
 
+class Flats:
+    """Boxes in which the model is known to be flat and to miss the target.
+
+    Trees are constant in boxes: rows with exactly the same output lie in one, and so does whatever
+    lies between them, unless a known row says otherwise. No level is between two others.
+    """
+
+    def __init__(self, region: Region, X: Array, y: Array, missed: Mask) -> None:
+        self._free = region.free
+        codes = X[:, self._free]
+        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[missed]
+        _, group, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+        boxes = []
+        for g in np.flatnonzero(count > 1):
+            rows = codes[missed][group.ravel() == g]
+            low, high = rows.min(axis=0), rows.max(axis=0)
+            if ((codes >= low) & (codes <= high)).all(axis=1).sum() == len(rows):
+                boxes.append((low, high))
+        self._low, self._high = np.array(boxes).reshape(-1, 2, codes.shape[1]).transpose(1, 0, 2)
+
+    def hold(self, X: Array) -> Mask:
+        """Return which codes ``(n, d)`` lie in one of the boxes."""
+        codes = X[:, None, self._free]
+        inside = np.all((codes >= self._low) & (codes <= self._high), axis=2)
+        return np.asarray(np.any(inside, axis=1))
+
+
+class Letdowns(NamedTuple):
+    """Rows that were expected to hit, and did not: around them the surrogate is believed less.
+
+    Where the model jumps over the target set, a surrogate sees a way through it, again and again.
+    """
+
+    codes: Array  # (m, d)
+    chance: Array  # (m,) of a hit, as expected
+
+    def near(self, coordinates: Coordinates, X: Array) -> Array:
+        """Return what the log chance of a hit at codes ``(n, d)`` loses, ``(n,)``."""
+        gap = coordinates.distances(coordinates(X), coordinates(self.codes))
+        return np.asarray(2.0 * np.exp(-0.5 * (gap / 0.05) ** 2) @ self.chance)
+
+
 @dataclass(frozen=True, eq=False)
 class Nearer:
-    """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``."""
+    """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``.
+
+    Without a record to beat, the chance of a hit per cost, ``log P(f(x) in T) - log cost(x)``.
+    """
 
     surrogate: Surrogate
     region: Region
     acceptance: Intervals  # the target set on the surrogate's scale
-    record: Record  # the costs to beat
+    record: Record | None  # the costs to beat
+    flats: Flats | None = None  # where a hit is most unlikely
+    doubt: float = 1.0  # by what factor the surrogate's deviations are too small
+    letdowns: Letdowns | None = None  # hits that were expected in vain
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
-        room = self.record.beat(X) - effort(self.region, X)
-        out = np.full(len(X), -np.inf)
-        nearer = np.flatnonzero(room > 0.0)
+        out, _ = self._worth(X)
+        nearer = np.flatnonzero(out > -np.inf)
         if len(nearer):
             mean, std = self.surrogate.predict(X[nearer])
-            out[nearer] = np.log(room[nearer]) + log_probability_in(mean, std, self.acceptance)
+            out[nearer] += log_probability_in(mean, self.doubt * std, self.acceptance)
         return out
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
-        room = self.record.beat(X) - effort(self.region, X)
-        out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
-        nearer = np.flatnonzero(room > 0.0)
+        (out, price), slope = self._worth(X), np.zeros(X.shape)
+        nearer = np.flatnonzero(out > -np.inf)
         if len(nearer):
             mean, std, mean_x, std_x = self.surrogate.predict_gradient(X[nearer])
-            inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
-            out[nearer] = np.log(room[nearer]) + inside
+            inside, d_mean, d_std = log_probability_in_with_gradient(
+                mean, self.doubt * std, self.acceptance
+            )
+            out[nearer] += inside
             slope[nearer] = (
                 d_mean[:, None] * mean_x
-                + d_std[:, None] * std_x
-                - self.region.distance_gradient(X[nearer]) / room[nearer, None]
+                + (self.doubt * d_std)[:, None] * std_x
+                - self.region.distance_gradient(X[nearer])
+                * (price[nearer] * effort_rise(self.region, X[nearer]))[:, None]
             )
         return out, slope
+
+    def _worth(self, X: Array) -> tuple[Array, Array]:
+        """Return the worth of a hit as a logarithm ``(n,)``, and its loss by a unit of cost."""
+        cost = effort(self.region, X)
+        room = cost if self.record is None else self.record.beat(X) - cost
+        possible = room > 0.0
+        room = np.where(possible, room, 1.0)
+        worth = np.log(room) if self.record is not None else -np.log(room)
+        if self.flats is not None:
+            worth = np.where(self.flats.hold(X), worth - 20.0, worth)
+        if self.letdowns is not None and len(self.letdowns.codes):
+            worth = worth - self.letdowns.near(self.surrogate.coordinates, X)
+        return np.where(possible, worth, -np.inf), 1.0 / room
 
 
 class Record:
     """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
     For one answer the lowest. For `n` answers with different sets of changed features that of the
-    answer with the same set, or nearly the same row, or else that of the n-th best.
+    answer with the same set or a part of it, or nearly the same row, or else that of the n-th
+    best. In each case less a `margin`, the share that is too small a saving to be worth a call.
     """
 
-    def __init__(self, region: Region, X: Array, n: int = 1) -> None:
-        self.region, self.X, self.n = region, X, n
+    def __init__(self, region: Region, X: Array, n: int = 1, margin: float = 0.0) -> None:
+        self.region, self.X, self.n, self.margin = region, X, n, margin
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
         chosen: dict[bytes, int] = {}
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
             support, others = changed[i].tobytes(), X[list(chosen.values())]
-            if support not in chosen and apart(region, X[[i]], others).all():
+            # What changes more than a nearer answer does is none of its own.
+            more = any((changed[k] <= changed[i]).all() for k in chosen.values())
+            if support not in chosen and not more and apart(region, X[[i]], others).all():
                 chosen[support] = int(i)
             if len(chosen) == n:
                 break
@@ -188,12 +254,12 @@ class Record:
 
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
-        best, cost = self.leaders, self.cost
+        best, cost = self.leaders, (1.0 - self.margin) * self.cost
         if self.n == 1:
             return np.full(len(X), cost[best[0]])
         bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else self._open_end)
         changed, leading = clear_changes(self.region, X), clear_changes(self.region, self.X[best])
-        same = (changed[:, None, :] == leading).all(axis=2)
+        same = (changed[:, None, :] >= leading).all(axis=2)
         # A leader with a trifle added is no answer of its own.
         same |= ~apart(self.region, X, self.X[best])
         held = np.where(same, cost[best], np.inf).min(axis=1)

@@ -16,10 +16,12 @@ from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 
-Ending: TypeAlias = Literal["nothing nearer expected", "exhausted", "unreachable", "converged"]
+Ending: TypeAlias = Literal[
+    "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
+]
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
-PREMIUM = 0.2  # what one more changed feature counts, in units of distance
+PREMIUM = 0.2  # what one more changed feature counts, as a share of the distance, of 1 at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +165,19 @@ def misses(acceptance: Intervals, y: Array) -> Array:
 
 def effort(region: Region, X: Array) -> Array:
     """Return what moving to codes ``(n, d)`` takes: their distance, and a little per change."""
+    distance = region.distance(X)
     if region.cost.weight == 0.0:
-        return region.distance(X)
-    return region.distance(X) + PREMIUM * clear_changes(region, X) @ region.weight
+        return distance
+    premium = PREMIUM * clear_changes(region, X) @ region.weight
+    return np.asarray(distance + premium * np.minimum(distance, 1.0))
+
+
+def effort_rise(region: Region, X: Array) -> Array:
+    """Return by how much the effort ``(n,)`` rises with a unit of distance."""
+    if region.cost.weight == 0.0:
+        return np.ones(len(X))
+    premium = PREMIUM * clear_changes(region, X) @ region.weight
+    return np.asarray(1.0 + np.where(region.distance(X) < 1.0, premium, 0.0))
 
 
 def clear_changes(region: Region, X: Array) -> Mask:

@@ -34,9 +34,19 @@ def distinct(question: Question, n: int) -> Indices:
             support = changed[i].tobytes()
             if (new_sets_only and support in seen) or not apart(region, X[[i]], X[chosen]).all():
                 continue
+            if hits[0] and needless(region, X[question.hits], X[i]):
+                continue
             seen.add(support)
             chosen.append(_sparser(question, int(i), chosen))
     return np.array(chosen, dtype=np.intp)
+
+
+def needless(region: Region, hits: Array, x: Array) -> bool:
+    """Return whether one of the rows that hit is the row ``(d,)`` with changes taken back."""
+    changed, own = region.changes(hits), region.changes(x[None])[0]
+    left = ((hits == x) | ~changed)[:, own].all(axis=1) & (changed <= own).all(axis=1)
+    count = changed.sum(axis=1)
+    return bool((left & (count < own.sum()) & (count > 0)).any())
 
 
 def _sparser(question: Question, i: int, chosen: list[int]) -> int:

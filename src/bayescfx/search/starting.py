@@ -8,11 +8,13 @@ import numpy as np
 
 from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
+from bayescfx.search.shorten import exchanged
 from bayescfx.space.region import Region
-from bayescfx.space.repair import project
+from bayescfx.space.repair import project, repair
 from bayescfx.space.sampling import background_rows, sample
 
 POOL = 256  # candidates of each sort
+FEW = 16  # features with at most so many values are tried value by value
 
 
 def fresh_rows(question: Question) -> Iterator[Array]:
@@ -49,37 +51,69 @@ def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
 def first_rows(question: Question, n: int) -> Array:
     """Return the rows evaluated before the surrogate leads, at most `n`.
 
-    Where nearness counts: the query with one feature, or a group of them if there are more features
-    than rows, moved by one scale unit towards where the data are. Then rows of the data.
+    Where nearness counts, features moved alone, or in groups if there are more of them than rows.
+    Then rows of the data.
     """
     region, rng = question.region, question.rng
     rows = np.empty((0, len(region.query)))
     if question.weight > 0.0:
-        groups = np.array_split(rng.permutation(region.free), min(n, len(region.free)))
-        rows = np.repeat(region.query[None], len(groups), axis=0)
-        for row, group in zip(rows, groups, strict=True):
-            for j in group.tolist():
-                row[j] = _moved(region, j, rng)
-        rows = project(region, rows)
-        rows = rows[region.changes(rows).any(axis=1)]
-        if len(rows) and n <= len(region.free):
-            return rows
-    return np.vstack([rows, usual_rows(region, n - len(rows), rng)])[:n]
+        rows = alone(region)
+        if n < len(region.moving):
+            steps = [block_steps(region, block)[:1] for block in region.moving]
+            groups = np.array_split(rng.permutation(len(steps)), n)
+            rows = np.repeat(region.query[None], n, axis=0)
+            for row, group in zip(rows, groups, strict=True):
+                for at in group.tolist():
+                    row[region.moving[at]] = steps[at]
+            rows = project(region, rows)
+            rows = rows[region.changes(rows).any(axis=1)]
+            if len(rows):
+                return rows
+    return np.vstack([rows[:n], usual_rows(region, n - min(n, len(rows)), rng)])
 
 
-def _moved(region: Region, j: int, rng: np.random.Generator) -> float:
-    """Return another value of feature `j`: the most frequent level, or one scale unit away."""
-    data = region.data[:, j]
-    own, choices = float(region.query[j]), region.choices[j]
-    if choices is not None and (region.categorical[j] or region.cyclic[j]):
-        others = choices[choices != own]
-        count = (data[:, None] == others).sum(axis=0)
-        return float(others[np.argmax(count)] if count.any() else rng.choice(others))
-    up, down = float(region.high[j]) - own, own - float(region.low[j])
-    upwards = np.mean(data > own) >= np.mean(data < own) if len(data) else up > down
-    side = 1.0 if (upwards and up > 0.0) or down <= 0.0 else -1.0
-    room = up if side > 0.0 else down
-    return own + side * min(max(float(region.scale[j]), float(region.step[j])), room)
+def alone(region: Region, reach: float = 1.0) -> Array:
+    """Return the query with one feature moved, or features that move together.
+
+    Features with few values take each, others a step of `reach` units either way, or none. First
+    one row of each, towards where the data are; then the second of each; then others by distance.
+    """
+    rows, turn = [region.query[None][:0]], [np.empty(0)]
+    for block in region.moving:
+        steps = block_steps(region, block, reach)
+        moved = np.repeat(region.query[None], len(steps), axis=0)
+        moved[:, block] = steps
+        rows.append(moved)
+        turn.append(np.minimum(np.arange(len(steps)), 2.0))
+    X, allowed = repair(region, np.vstack(rows))
+    allowed &= region.changes(X).any(axis=1)
+    order = np.lexsort((region.distance(X), np.concatenate(turn)))
+    return np.asarray(X[order][allowed[order]])
+
+
+def block_steps(region: Region, block: list[int], reach: float = 1.0) -> Array:
+    """Return codes ``(k, block)`` to try: every value where they are few, or a step either way.
+
+    The nearest first, and of those the more frequent, or the one towards where the data are.
+    """
+    own, data = region.query[block], region.data[:, block[0]]
+    choices, j = region.choices[block[0]], block[0]
+    if len(block) == 1 and choices is not None and (region.categorical[j] or len(choices) <= FEW):
+        values = choices[choices != own]
+        count = (data[:, None] == values).sum(axis=0)
+        rows = np.repeat(region.query[None], len(values), axis=0)
+        rows[:, j] = values
+        order = np.lexsort((-count, region.units(rows)[:, j]))[: FEW - 1]
+        return np.asarray(values[order, None])
+    if reach == 0.0:
+        return np.empty((0, len(block)))
+    unit = np.maximum(reach * region.scale, region.step)[block]
+    if region.cyclic[j]:
+        return np.asarray((own + np.array([[1.0], [-1.0]]) * unit) % region.period[block])
+    upwards = np.mean(data > own[0]) >= np.mean(data < own[0]) if len(data) else True
+    sides = np.array([[1.0], [-1.0]]) * (1.0 if upwards else -1.0)
+    steps = np.clip(own + sides * unit, region.low[block], region.high[block])
+    return np.asarray(steps[(steps != own).all(axis=1)])
 
 
 def _copied(question: Question, n: int, *changes: int | None) -> Array:
@@ -115,7 +149,7 @@ def towards_target(question: Question, value: Array) -> Array:
 def towards_query(question: Question, centres: Array) -> Array:
     """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target.
 
-    Centres with changes taken back or shortened, and the query with a few cells of data rows.
+    Centres with changes taken back, shortened or exchanged, and the query with a few cells of data.
     """
     region, rng, q = question.region, question.rng, question.region.query
     ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length
@@ -125,7 +159,8 @@ def towards_query(question: Question, centres: Array) -> Array:
     rows = np.where(ordered, q + length * (rows - q), rows)
     rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
     shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
-    return project(region, np.vstack([centres, rows, shorter]))
+    rows = project(region, np.vstack([centres, rows, shorter]))
+    return np.vstack([rows, exchanged(region, centres[:2])])
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
@@ -139,16 +174,3 @@ def few_rows(question: Question, centre: Array, most: int) -> Array:
     order = np.argsort(rng.random((len(others), len(region.free))), axis=1)
     moved[:, region.free] = order < rng.integers(1, most + 1, size=(len(others), 1))
     return project(region, np.where(moved, others, centre))
-
-
-def walked_back(region: Region, X: Array) -> Array:
-    """Return rows ``(n, d)`` with each of their changes taken back or shortened, one at a time."""
-    lengths = (0.0, 0.5, 0.75, 0.9)
-    at, j = np.nonzero(region.changes(X))
-    at, j, length = np.repeat(at, 4), np.repeat(j, 4), np.tile(lengths, len(at))
-    possible = (length == 0.0) | ~(region.categorical | region.cyclic)[j]
-    at, j, length = at[possible], j[possible], length[possible]
-    rows = X[at]
-    rows[np.arange(len(at)), j] = region.query[j] + length * (X[at, j] - region.query[j])
-    rows = project(region, rows)
-    return rows[region.changes(rows).any(axis=1)]

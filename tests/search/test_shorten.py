@@ -1,0 +1,243 @@
+"""Answers without needless changes, and searches that are not blind between their starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.arrays import Array
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
+from bayescfx.features import Categorical, Integer, Real
+from bayescfx.model.model import Model
+from bayescfx.potentials import at_least, increase
+from bayescfx.potentials.targets import Target
+from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.objectives import Flats
+from bayescfx.search.question import Question, effort
+from bayescfx.search.selection import distinct, needless
+from bayescfx.search.shorten import exchanged, halved, shorten, taken_back, to_settle
+from bayescfx.search.starting import alone
+from bayescfx.space.space import Space
+from tests.search.questions import drive
+
+
+def ask(
+    f: Any, space: Space, query: Any, target: Target, *, budget: int, n: int = 1, seed: int = 0
+) -> Question:
+    region = space.around(query)
+    account = Account(Evaluator(Model(f), region.schema, Evaluations()), region, budget)
+    output = float(account.evaluate(region.query[None])[0])
+    return Question(account, output, target, np.random.default_rng(seed), n=n)
+
+
+def finish(question: Question) -> str:
+    try:
+        return drive(BayesCFX(), question)
+    except Stop as stop:
+        return stop.reason
+
+
+def answers(question: Question) -> Array:
+    return question.X[distinct(question, question.n)]
+
+
+MIXED = Space({"a": Real(0, 1), "b": Integer(0, 9), "c": Categorical(list("xyz"))})
+OWN = {"a": 0.5, "b": 5, "c": "x"}
+
+
+def mixed(f: Any, budget: int = 50, n: int = 1) -> Question:
+    return ask(f, MIXED, OWN, increase(by=1.0), budget=budget, n=n)
+
+
+# ── rows ──
+
+
+def test_each_change_is_taken_back_alone() -> None:
+    region = MIXED.around(OWN)
+    X = np.array([[0.9, 9.0, 2.0], [0.5, 7.0, 0.0]])
+    back = {tuple(row) for row in taken_back(region, X).tolist()}
+    assert back == {(0.5, 9.0, 2.0), (0.9, 5.0, 2.0), (0.9, 9.0, 0.0)}  # the query is no row to try
+
+
+def test_changes_are_halved_from_the_last_miss_on() -> None:
+    question = mixed(lambda r: 4.0 * (r["a"] > 0.85))
+    x = np.array([[0.9, 5.0, 0.0]])
+    assert halved(question, x).tolist() == [[0.7, 5.0, 0.0]]
+    question.account.evaluate(np.array([[0.7, 5.0, 0.0]]))
+    assert halved(question, x) == pytest.approx(np.array([[0.8, 5.0, 0.0]]))
+
+
+def test_what_is_exchanged_is_nearer_and_changes_less() -> None:
+    region = MIXED.around(OWN)
+    x = np.array([[0.6, 8.0, 1.0]])
+    rows = exchanged(region, x)
+    assert len(rows)
+    assert region.contains(rows).all()
+    assert (region.changes(rows).sum(axis=1) <= 2).all()
+    assert (effort(region, rows) < effort(region, x)[0]).all()
+    longer = rows[(rows[:, 0] > 0.6) & (rows[:, 2] == 0.0)]
+    assert len(longer)  # one dropped, another lengthened
+
+
+def test_rows_with_few_values_are_tried_value_by_value() -> None:
+    region = MIXED.around(OWN)
+    rows = alone(region)
+    assert (region.changes(rows).sum(axis=1) == 1).all()
+    assert sorted(rows[rows[:, 1] != 5.0, 1].tolist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert sorted(rows[rows[:, 2] != 0.0, 2].tolist()) == [1.0, 2.0]
+    first = rows[:3]
+    assert region.changes(first).any(axis=0).all()  # each feature once, before any twice
+    later = rows[6:]
+    assert (np.diff(region.distance(later)) >= -1e-12).all()
+    assert set(map(tuple, alone(region, 0.0)[:, :1].tolist())) == {(0.5,)}
+
+
+def test_features_that_move_together_are_tried_together() -> None:
+    space = Space({"a": Real(0, 1), "b": Real(0, 1), "c": Real(0, 1)}).together("a", "b")
+    region = space.around({"a": 0.5, "b": 0.5, "c": 0.5})
+    changed = {tuple(row) for row in region.changes(alone(region)).tolist()}
+    assert changed == {(True, True, False), (False, False, True)}
+
+
+# ── walking back ──
+
+
+def test_what_is_changed_in_vain_goes_back() -> None:
+    question = mixed(lambda r: 1.0 * (r["a"] > 0.8))
+    question.account.evaluate(np.array([[0.95, 8.0, 2.0]]))
+    for X in (rounds := shorten(question, 40)):
+        y = question.account.evaluate(X)
+        while True:
+            try:
+                y = question.account.evaluate(rounds.send(y))
+            except StopIteration:
+                break
+    (x,) = answers(question)
+    assert x[1:].tolist() == [5.0, 0.0]
+    assert 0.8 < x[0] < 0.83
+
+
+def test_a_row_is_tried_only_if_it_can_be_settled() -> None:
+    region = MIXED.around(OWN)
+    X = np.array([[0.5, 6.0, 0.0], [0.6, 6.0, 0.0], [0.6, 6.0, 1.0]])
+    assert to_settle(region, X).tolist() == [0, 2, 5]
+
+
+def test_an_answer_with_a_needless_change_is_not_handed_out() -> None:
+    question = mixed(lambda r: 1.0 * (r["a"] > 0.8), n=3)
+    X = np.array([[0.9, 5.0, 0.0], [0.9, 9.0, 0.0], [0.82, 9.0, 1.0]])
+    question.account.evaluate(X)
+    assert needless(question.region, X, X[1])
+    assert not needless(question.region, X, X[2])  # as far as is known
+    assert {tuple(x) for x in answers(question).tolist()} == {tuple(X[0]), tuple(X[2])}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("steps", [False, True])
+def test_no_answer_of_several_changes_anything_in_vain(seed: int, steps: bool) -> None:
+    data = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 5)), columns=list("abcde"))
+
+    def f(rows: pd.DataFrame) -> Any:
+        a, b, c, d = (np.floor(5 * rows[k]) / 5 if steps else rows[k] for k in "abcd")
+        return 2 * a + b + c * d
+
+    query = dict.fromkeys("abcde", 0.3)
+    question = ask(f, Space.from_data(data), query, increase(by=0.6), budget=80, n=3, seed=seed)
+    finish(question)
+    X = answers(question)
+    assert question.hits[distinct(question, 3)].all()
+    back = taken_back(question.region, X)
+    y = np.asarray(f(pd.DataFrame(back, columns=list("abcde"))), dtype=np.float64)
+    assert len(X) > 1
+    assert not question.accepted(y).any()
+
+
+# ── flats ──
+
+
+def test_between_rows_with_the_same_output_a_model_is_flat() -> None:
+    region = MIXED.around(OWN)
+    X = np.array([[0.5, 5, 0], [0.6, 5, 0], [0.8, 7, 0], [0.6, 5, 1], [0.9, 5, 0], [0.95, 5, 0.0]])
+    y = np.array([0.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    flats = Flats(region, X, y, y < 2.0)
+    probe = np.array([[0.7, 6, 0], [0.7, 6, 1], [0.55, 5, 0], [0.92, 5, 0.0]])
+    assert flats.hold(probe).tolist() == [True, False, False, False]  # hits are no flats
+    seen = np.vstack([X, [0.7, 6.0, 0.0]])
+    assert not Flats(region, seen, np.append(y, 0.5), np.append(y < 2.0, True)).hold(probe).any()
+
+
+# ── not blind ──
+
+
+@pytest.mark.parametrize("cyclic", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_peak_between_the_starts_is_found(seed: int, cyclic: bool) -> None:
+    """Rides peak at eight; the hours within three of six are seven values."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "hour": rng.integers(0, 24, 300),
+            "warmth": rng.uniform(-5, 35, 300),
+            "damp": rng.uniform(20, 100, 300),
+            "wind": rng.gamma(2, 6, 300),
+            "month": rng.integers(1, 13, 300),
+            "weather": rng.choice(["clear", "mist", "rain"], 300),
+        }
+    )
+
+    def rides(rows: pd.DataFrame) -> Any:
+        mild = 1.5 * rows["warmth"] - 0.25 * rows["damp"] - 0.5 * rows["wind"]
+        rush = np.where(rows["hour"] == 8, 330.0, np.where(rows["hour"] > 8, 60.0, 0.0))
+        return np.maximum(30.0 + mild - 20.0 * (rows["weather"] == "rain") + rush, 0.0)
+
+    kinds = {"hour": Integer(0, 23, cyclic=True)} if cyclic else None
+    space = Space.from_data(data, kinds=kinds).between({"hour": (3, 9)})
+    query = {
+        "hour": 6, "warmth": 12.0, "damp": 60.0, "wind": 5.0, "month": 3, "weather": "clear"
+    }  # fmt: skip
+    question = ask(rides, space, query, at_least(300), budget=50, seed=seed)
+    finish(question)
+    x = question.X[question.best]
+    assert question.reached
+    assert question.region.changes(x[None]).sum() == 1
+    assert x[0] == 8.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_that_is_mostly_zero_is_not_overlooked(seed: int) -> None:
+    """A second floor of 500 alone is enough; without any, and with more, it is not."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "upper": np.where(rng.random(400) < 0.57, 0, rng.normal(800, 200, 400)).round(),
+            "ground": rng.normal(1100, 250, 400).round(),
+            "kitchens": np.where(rng.random(400) < 0.95, 1, 2),
+            "garage": rng.choice(["finished", "rough", "unfinished"], 400),
+            "quality": rng.integers(3, 10, 400),
+            **{f"area {k}": rng.normal(500, 100, 400).round() for k in range(4)},
+        }
+    )
+
+    def price(rows: pd.DataFrame) -> Any:
+        floors = 24.0 * (rows["upper"] > 500) + 20.0 * (rows["upper"] > 650)
+        areas = sum(((3.0 + k) * (rows[f"area {k}"] > 540) for k in range(4)), 0.0)
+        garage = rows["garage"].map({"finished": 9.0, "rough": 3.0, "unfinished": 0.0})
+        kitchen = -12.0 * (rows["kitchens"] == 2)
+        steps = np.floor(rows["ground"] / 100) * 4.0 + np.sqrt(rows["quality"]) * 6.0
+        return 120.0 + floors + areas + garage.astype(float) + kitchen + steps
+
+    query = {
+        "upper": 0.0, "ground": 1100.0, "kitchens": 1, "garage": "finished", "quality": 6,
+        **{f"area {k}": 500.0 for k in range(4)},
+    }  # fmt: skip
+    question = ask(price, Space.from_data(data), query, increase(by=25.0), budget=100, seed=seed)
+    finish(question)
+    nearest = question.region.query.copy()
+    nearest[0] = 501.0
+    best = question.region.distance(question.X[[question.best]])[0]
+    assert question.reached
+    assert best <= 1.1 * question.region.distance(nearest[None])[0]
