@@ -242,13 +242,15 @@ class _Run:
         if self.settings.local:
             late = ("data", "few", "data", "few", "global")
             turns = late if surrogate.rows >= TRENDS else ("global", "data")
+        turn = self.steps
         self.steps += 1
         # Half of the budget is spent near the query in every other step; then a hit matters more.
-        early = account.spent < 0.5 * account.budget
-        if self.settings.local and question.weight > 0.0 and early and self.steps % 2:
-            near = self.objective(surrogate, None)
-            return self._propose(near, starting.towards_target(question, value))
-        step = turns[self.steps // (2 if question.weight > 0.0 and early else 1) % len(turns)]
+        if question.weight > 0.0 and self.settings.local and account.left > 0.5 * account.budget:
+            if turn % 2 == 0:
+                near = self.objective(surrogate, None)
+                return self._propose(near, starting.towards_target(question, value))
+            turn //= 2
+        step = turns[turn % len(turns)]
         if step == "data" and best > 0.9 and self.steps % 3:
             step = "few"  # near the peak most steps are taken around the best row
         discrete = (region.step > 0.0) | region.categorical
