@@ -18,7 +18,7 @@ Effort: TypeAlias = Literal["thorough", "brief", "glance"]
 PLANS = {
     "thorough": ((24, 5), (8, 8)),
     "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
-    "brief": ((12, 4), (4, 8)),  # a good point soon
+    "brief": ((8, 3), (3, 5)),  # a good point soon
     "glance": ((6, 3),),  # a first impression
     "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
 }

@@ -180,10 +180,11 @@ class _Run:
     def objective(self, surrogate: Surrogate, record: Record | None) -> Nearer:
         """Return what is to be maximised near the query."""
         question, region = self.question, self.question.region
-        letdowns = Letdowns(
-            np.array([x for x, _ in self.vain]).reshape(-1, len(region.query)),
-            np.array([chance for _, chance in self.vain]),
-        )
+        letdowns = None
+        if self.vain:
+            codes, chance = zip(*self.vain, strict=True)
+            places = surrogate.coordinates(np.array(codes))
+            letdowns = Letdowns(surrogate.coordinates, places, np.array(chance))
         return Nearer(
             surrogate,
             region,

@@ -20,10 +20,11 @@ class Coordinates:
     """A map from codes ``(n, d)`` to surrogate inputs ``(n, width)``.
 
     Of features that may move in the `region` or vary in the `known` rows: first one per *linear*
-    feature, then two per *cyclic* and one per *categorical* one.
+    feature, then two per *cyclic* and one per *categorical* one. What was tabulated `before` is not
+    tabulated again.
     """
 
-    def __init__(self, region: Region, known: Array) -> None:
+    def __init__(self, region: Region, known: Array, before: Coordinates | None = None) -> None:
         seen = np.vstack([region.query, known])
         moving = np.ptp(seen, axis=0) > 0  # nan compares as not moving
         moving[region.free] = True
@@ -40,11 +41,17 @@ class Coordinates:
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
         self._periods = region.period[self.cyclic]
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
-        # The coordinates at equally spaced codes, and how much they rise from cell to cell.
+        self._rows, self._frame = np.arange(len(line)), (region.data, line, low, high)
+        # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
+        # before, unless a fixed feature varies more than it did.
+        if before is not None and all(map(np.array_equal, self._frame[1:], before._frame[1:])):
+            if region.data is before._frame[0]:
+                self._table, self._rises = before._table, before._rises
+                return
         self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
-        self._rises, self._rows = np.diff(self._table, axis=1), np.arange(len(line))
+        self._rises = np.diff(self._table, axis=1)
 
     def _cells(self, X: Array) -> tuple[Array, Indices]:
         """Return where codes stand in the table, in cells, and in which cell."""

@@ -155,12 +155,13 @@ class Letdowns(NamedTuple):
     Where the model jumps over the target set, a surrogate sees a way through it, again and again.
     """
 
-    codes: Array  # (m, d)
+    coordinates: Coordinates
+    places: Array  # (m, width), as coordinates
     chance: Array  # (m,) of a hit, as expected
 
-    def near(self, coordinates: Coordinates, X: Array) -> Array:
+    def near(self, X: Array) -> Array:
         """Return what the log chance of a hit at codes ``(n, d)`` loses, ``(n,)``."""
-        gap = coordinates.distances(coordinates(X), coordinates(self.codes))
+        gap = self.coordinates.distances(self.coordinates(X), self.places)
         return np.asarray(2.0 * np.exp(-0.5 * (gap / 0.05) ** 2) @ self.chance)
 
 
@@ -215,8 +216,8 @@ class Nearer:
         worth = np.log(room) if self.record is not None else -np.log(room)
         if self.flats is not None:
             worth = np.where(self.flats.hold(X), worth - 20.0, worth)
-        if self.letdowns is not None and len(self.letdowns.codes):
-            worth = worth - self.letdowns.near(self.surrogate.coordinates, X)
+        if self.letdowns is not None:
+            worth = worth - self.letdowns.near(X)
         return np.where(possible, worth, -np.inf), 1.0 / room
 
 

@@ -96,7 +96,7 @@ def learn(
     Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
     grown by a quarter; in between the surrogate is only conditioned on the new rows.
     """
-    coordinates = Coordinates(region, X)
+    coordinates = Coordinates(region, X, before.coordinates if before else None)
     Z = coordinates(X)
     kernel = settings.kernel
     if kernel == "tabular" and len(X) < TRENDS:
