@@ -24,8 +24,6 @@ def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effo
     bound, count = region.max_changes, len(free.all)
     # More where no gradient helps afterwards.
     size = 384 if effort == "glance" else 512 if free.sloped.size else 1280
-    if effort == "swift":
-        size //= 2
     masks = None  # which features change in each row
     if bound is None or bound >= count:
         # few changes as often as many, and all of them in the last third

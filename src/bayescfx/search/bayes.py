@@ -171,12 +171,21 @@ class _Run:
         return max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
 
     def right(self, surrogate: Surrogate) -> bool:
-        """Return whether the surrogate has been right so far, and knows of no steps.
+        """Return whether the surrogate has been right so far, and the model shows no steps.
 
         Between the rows known of a model that jumps nobody knows what is there.
         """
         steps = surrogate.process.hyperparameters.steps
-        return len(self.surprises) > 4 and max(self.surprises) < 3.0 and steps < 0.02
+        if len(self.surprises) < 5 or max(self.surprises) >= 3.0 or steps >= 0.02:
+            return False
+        # The same output although a feature has moved that matters elsewhere is a step too.
+        question, X = self.question, self.question.X
+        changed = question.region.changes(X)
+        effective = (changed.sum(axis=1) == 1) & (question.y != question.output)
+        matters = changed[effective].any(axis=0)
+        _, group = np.unique(question.y, return_inverse=True)
+        moved = np.unique(np.column_stack([group, X[:, matters]]), axis=0)
+        return len(moved) == len(np.unique(group))
 
     def objective(self, surrogate: Surrogate, record: Record | None) -> Nearer:
         """Return what is to be maximised near the query."""

@@ -153,11 +153,11 @@ def towards_query(question: Question, centres: Array) -> Array:
     """
     region, rng, q = question.region, question.rng, question.region.query
     ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length
-    rows = centres[rng.integers(len(centres), size=POOL // 2)]
-    rows = np.where(rng.random(rows.shape) < rng.random((POOL // 2, 1)), rows, q)
-    length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL // 2, 1)))
+    rows = centres[rng.integers(len(centres), size=POOL)]
+    rows = np.where(rng.random(rows.shape) < rng.random((POOL, 1)), rows, q)
+    length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL, 1)))
     rows = np.where(ordered, q + length * (rows - q), rows)
-    rows = np.vstack([rows, _copied(question, POOL // 8, 1, 2, 3)])
+    rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
     shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
     rows = project(region, np.vstack([centres, rows, shorter]))
     return np.vstack([rows, exchanged(region, centres[:2])])
