@@ -108,8 +108,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "method name": (
         ValueError,
-        "`method` must be one of 'auto', 'bayes-cfx', 'sweep', 'bayes', 'random', 'lbfgsb', 'gradient'; got "
-        "'bayes_cfx'. Did you mean 'bayes-cfx'?",
+        "`method` must be one of 'auto', 'bayes-cfx', 'sweep', 'bayes', 'random', 'lbfgsb', "
+        "'gradient'; got 'bayes_cfx'. Did you mean 'bayes-cfx'?",
         {"method": "bayes_cfx"},
     ),
     "method class": (

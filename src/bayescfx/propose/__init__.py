@@ -2,5 +2,6 @@
 
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.propose.proposal import Proposal, propose
+from bayescfx.propose.refine import Effort
 
-__all__ = ["Acquisition", "Proposal", "propose"]
+__all__ = ["Acquisition", "Effort", "Proposal", "propose"]

@@ -48,7 +48,8 @@ def propose(
     The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
     value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
-    a good point; a *glance* tells good rows that lie apart, few of which have climbed a little.
+    a good point, and a *swift* one, in half of that, where the starts are good; a *glance* tells
+    good rows that lie apart, few of which have climbed a little.
     Raises `OutOfTime` when the deadline has passed.
     """
     if k < 1:

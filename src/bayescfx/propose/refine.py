@@ -12,13 +12,14 @@ from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
 from bayescfx.propose.moves import improve
 
-Effort: TypeAlias = Literal["thorough", "brief", "glance"]
+Effort: TypeAlias = Literal["thorough", "brief", "swift", "glance"]
 
 # Rows that are still in, and calls of their ascent, round by round.
 PLANS = {
     "thorough": ((24, 5), (8, 8)),
     "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
-    "brief": ((8, 3), (3, 5)),  # a good point soon
+    "brief": ((12, 4), (4, 8)),  # a good point soon
+    "swift": ((8, 5),),  # one near good starts
     "glance": ((6, 3),),  # a first impression
     "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
 }

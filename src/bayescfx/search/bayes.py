@@ -21,11 +21,12 @@ import numpy as np
 
 from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array, not_among
-from bayescfx.propose import Acquisition, Proposal, propose
+from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes
+from bayescfx.search.question import effort as effort_of
 from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
@@ -150,7 +151,7 @@ class _Run:
         if not self.settings.local:
             return rows[:0]
         if question.reached:
-            rows = rows[effort(question.region, rows) < self.record().beat(rows)]
+            rows = rows[effort_of(question.region, rows) < self.record().beat(rows)]
         return rows[not_among(rows, question.account.evaluator.known.codes)]
 
     def closer(self) -> Array:
@@ -170,12 +171,21 @@ class _Run:
         return max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
 
     def right(self, surrogate: Surrogate) -> bool:
-        """Return whether the surrogate has been right so far, and knows of no steps.
+        """Return whether the surrogate has been right so far, and the model shows no steps.
 
         Between the rows known of a model that jumps nobody knows what is there.
         """
         steps = surrogate.process.hyperparameters.steps
-        return len(self.surprises) > 4 and max(self.surprises) < 3.0 and steps < 0.02
+        if len(self.surprises) < 5 or max(self.surprises) >= 3.0 or steps >= 0.02:
+            return False
+        # The same output although a feature has moved that matters elsewhere is a step too.
+        question, X = self.question, self.question.X
+        changed = question.region.changes(X)
+        effective = (changed.sum(axis=1) == 1) & (question.y != question.output)
+        matters = changed[effective].any(axis=0)
+        _, group = np.unique(question.y, return_inverse=True)
+        moved = np.unique(np.column_stack([group, X[:, matters]]), axis=0)
+        return len(moved) == len(np.unique(group))
 
     def objective(self, surrogate: Surrogate, record: Record | None) -> Nearer:
         """Return what is to be maximised near the query."""
@@ -309,7 +319,7 @@ class _Run:
         record = self.record(0.02)
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
         objective = self.objective(surrogate, record)
-        found = self._propose(objective, starting.towards_query(question, centres))
+        found = self._propose(objective, starting.towards_query(question, centres), "swift")
         if not found.exhausted:
             # The expected saving that is still worth a model call.
             worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)
@@ -326,7 +336,7 @@ class _Run:
             self.question, self.question.account.left, batch=self.settings.batch, worth=worth
         )
 
-    def _propose(self, objective: Acquisition, starts: Array) -> Proposal:
+    def _propose(self, objective: Acquisition, starts: Array, effort: Effort = "brief") -> Proposal:
         """Return the best rows of the region; large batches are drawn, without refining each."""
         question, region, batch = self.question, self.question.region, self.settings.batch
         if batch >= 16 and region.size > batch:
@@ -341,7 +351,7 @@ class _Run:
             starts,
             k=batch,
             avoid=question.account.evaluator.known.codes,
-            effort="brief",
+            effort=effort,
             deadline=question.deadline,
         )
 

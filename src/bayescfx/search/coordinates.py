@@ -44,13 +44,12 @@ class Coordinates:
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
         self._periods = region.period[self.cyclic]
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
+        self._table: Array
+        self._rises: Array
         self._rows, self._frame = np.arange(len(line)), (region.data, line, low, high)
         # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
         # before, unless a fixed feature varies more than it did.
-        self._table: Array
-        self._rises: Array
-        same = before is not None and region.data is before._frame[0]
-        if before and same and all(map(np.array_equal, self._frame[1:], before._frame[1:])):
+        if before is not None and before._fits(self):
             self._table, self._rises = before._table, before._rises
             return
         self._table = np.empty((len(line), CELLS + 1))
@@ -61,6 +60,11 @@ class Coordinates:
     def _filled(self, X: Array) -> Array:
         """Return codes ``(n, d)`` without missing ones where these may come and go."""
         return np.where(np.isnan(X), self._gaps, X) if self._patchy else X
+
+    def _fits(self, other: Coordinates) -> bool:
+        """Return whether both tabulate the same features of the same data."""
+        same = self._frame[0] is other._frame[0]
+        return same and all(map(np.array_equal, self._frame[1:], other._frame[1:]))
 
     def _cells(self, X: Array) -> tuple[Array, Indices]:
         """Return where codes stand in the table, in cells, and in which cell."""
