@@ -114,10 +114,11 @@ class _Run:
         account = self.question.account
         return account.left - account.budget // (10 if self.reached else 4)
 
-    def ask(self, X: Array) -> Generator[Array, Array, Array]:
-        """Evaluate those of the rows ``(k, d)`` that are allowed; the others' outputs are nan."""
+    def ask(self, X: Array, most: int) -> Generator[Array, Array, Array]:
+        """Evaluate the first `most` allowed rows of ``(k, d)``; the others' outputs are nan."""
         X = self.region.complete(X)
         allowed = self.region.contains(X)
+        allowed &= np.cumsum(allowed) <= most
         y = np.full(len(X), np.nan)
         if allowed.any():
             y[allowed] = yield X[allowed]
@@ -133,7 +134,7 @@ class _Run:
         while vain < 1 and self.spare > 0 and not self.satisfied:
             if not (self.reached or self._stocked):
                 self._stocked = True
-                yield from self.ask(self.stock(min(128, self.spare // 4)))
+                yield from self.ask(self.stock(min(128, self.spare // 4)), self.spare)
             yield from self.around(self.bases(max(2, question.n)), values // 4, rounds=1)
             now = self.standing()
             better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
@@ -197,7 +198,7 @@ class _Run:
             self._around.add(row_keys(self.X[[at]])[0])
             base = region.query if at in self.own else self.X[at]
             moves.append(single_moves(region, base, values))
-        y = yield from self.ask(np.vstack([part.X for part in moves]))
+        y = yield from self.ask(np.vstack([part.X for part in moves]), self.spare)
         outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
         record = self.record()
         one = record is not None and question.n == 1
@@ -221,7 +222,7 @@ class _Run:
                 rows += [self.several(pairs, record) for pairs in many]
             if record is not None:
                 rows.append(self.shorter(record))
-            y = yield from self.ask(np.vstack(rows))
+            y = yield from self.ask(np.vstack(rows), self.spare)
             if left:
                 record = self.record()
                 below = np.inf if record is None or question.n > 1 else record.cost.min()
@@ -308,7 +309,7 @@ class _Run:
             record = self.record()
             if record is None or not len(X := self.shorter(record)):
                 return
-            yield from self.ask(X)
+            yield from self.ask(X, self.question.account.left)
 
     def shorter(self, record: Record) -> Array:
         """Return the answers with each of their changes taken back or shortened, each once."""
