@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.search.moves import Pairs, chance, single_moves
+from bayescfx.search.moves import Pairs, chance, single_moves, values_of
 from bayescfx.search.question import effort
 
 
@@ -28,7 +28,7 @@ def table(n: int = 200) -> pd.DataFrame:
 def test_every_value_of_a_feature_with_few_is_tried_and_of_others_many_near_the_query() -> None:
     X = table()
     region = cfx.Space.from_data(X).around(X.iloc[3])
-    moves = single_moves(region, region.query, 32)
+    moves = single_moves(region, region.query, 32, values_of(region, 32))
     assert region.contains(moves.X).all()
     assert ((region.query != moves.X).sum(axis=1) == 1).all()
     tried = [set(moves.X[moves.block == b, b]) for b in range(4)]
@@ -52,7 +52,7 @@ def test_around_a_row_the_way_back_to_the_query_is_among_the_moves() -> None:
     region = cfx.Space.from_data(X).around(X.iloc[3])
     base = region.query.copy()
     base[0], base[2] = region.high[0], (base[2] + 1) % 4
-    moves = single_moves(region, base, 16)
+    moves = single_moves(region, base, 16, values_of(region, 16))
     for j in (0, 2):
         assert region.query[j] in moves.X[moves.block == j, j]
 
@@ -61,7 +61,7 @@ def test_features_that_move_together_are_one_block() -> None:
     X = table()
     space = cfx.Space.from_data(X).together("x", "z")
     region = space.around(X.iloc[3])
-    moves = single_moves(region, region.query, 16)
+    moves = single_moves(region, region.query, 16, values_of(region, 16))
     assert region.contains(moves.X).all()
     moved = moves.X[:, [0, 3]] - region.query[[0, 3]]
     both = (moved != 0.0).any(axis=1)
@@ -73,7 +73,7 @@ def test_features_that_move_together_are_one_block() -> None:
 def test_pairs_know_what_they_cost(norm: int) -> None:
     X = table()
     region = cfx.Space.from_data(X).cost(norm=norm).around(X.iloc[3])
-    moves = single_moves(region, region.query, 8)
+    moves = single_moves(region, region.query, 8, values_of(region, 8))
     pairs = Pairs(region, moves, 0.0, 0.0, np.ones(len(moves.X)))
     rows = pairs.rows(np.arange(len(pairs.i)))
     np.testing.assert_allclose(pairs.cost, effort(region, rows), rtol=1e-12)
@@ -83,7 +83,7 @@ def test_pairs_know_what_they_cost(norm: int) -> None:
 def some_pairs() -> tuple[Any, Pairs, Any]:
     X = table()
     region = cfx.Space.from_data(X).around(X.iloc[3])
-    moves = single_moves(region, region.query, 16)
+    moves = single_moves(region, region.query, 16, values_of(region, 16))
     gain = np.random.default_rng(1).normal(size=len(moves.X))
     return region, Pairs(region, moves, 5.0, 5.0, gain), gain
 
@@ -157,7 +157,7 @@ def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
     X = pd.DataFrame(rng.normal(size=(300, 8)), columns=list("abcdefgh"))
     slopes = rng.normal(size=8)
     region = cfx.Space.from_data(X).cost(weight=0).around(X.iloc[0])
-    moves = single_moves(region, region.query, 32)
+    moves = single_moves(region, region.query, 32, values_of(region, 32))
     gain = (moves.X - region.query) @ slopes
     pairs = Pairs(region, moves, 0.0, 0.0, gain)
     room = np.where(slopes > 0.0, region.high, region.low) - region.query

@@ -41,17 +41,43 @@ class Moves:
 # ── moves of one block ──
 
 
-def single_moves(region: Region, base: Array, count: int) -> Moves:
-    """Return allowed moves of every block from a base ``(d,)``, about `count` each."""
+def values_of(region: Region, count: int) -> dict[int, Array]:
+    """Return the values that features on a line are tried at, sorted, by feature.
+
+    All if there are at most `count`, else those of the data, which models were made to tell apart.
+    """
+    found = {}
+    for j in np.flatnonzero(region.sliding).tolist():
+        choices, low, high = region.choices[j], region.low[j], region.high[j]
+        if choices is not None and len(choices) <= count:
+            found[j] = choices
+            continue
+        pool = region.data[:: max(1, len(region.data) // 1000), j]
+        if len(pool) < 2 * count:
+            pool = np.append(pool, np.linspace(low, high, 2 * count))
+        pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
+        found[j] = _sorted(region.axes[j].snap(pool))
+    return found
+
+
+def single_moves(region: Region, base: Array, count: int, values: dict[int, Array]) -> Moves:
+    """Return allowed moves of every block from a base ``(d,)``, about `count` each.
+
+    What `values` there are of a feature is known from `values_of`.
+    """
     codes: list[Array] = []
     block: list[int] = []
     columns: list[list[int]] = []
     for b, features in enumerate(region.moving):
         resting = bool((base[features] == region.query[features]).all())
         if len(features) > 1 and resting:
-            rays = [(features, ray) for ray in _joint_rays(region, features, count)]
+            rays = [(features, ray) for ray in _joint_rays(region, features, count, values)]
         else:
-            rays = [([j], ray[:, None]) for j in features for ray in _rays(region, base, j, count)]
+            rays = [
+                ([j], ray[:, None])
+                for j in features
+                for ray in _rays(region, base, j, count, values.get(j))
+            ]
             if len(features) > 1:  # back as a whole
                 rays.append((features, region.query[None, features]))
         for at, ray in rays:
@@ -72,10 +98,13 @@ def single_moves(region: Region, base: Array, count: int) -> Moves:
     return Moves(base, X, whose, ray_of, place)
 
 
-def _joint_rays(region: Region, features: list[int], count: int) -> list[Array]:
+def _joint_rays(
+    region: Region, features: list[int], count: int, values: dict[int, Array]
+) -> list[Array]:
     """Return rays ``(k, features)`` of features that move together: all up, and all down."""
     found = []
-    for side in zip(*(_sides(region, region.query, j, count) for j in features), strict=True):
+    each = [_sides(region, region.query, j, count, values.get(j)) for j in features]
+    for side in zip(*each, strict=True):
         shortest, longest = min(map(len, side)), max(map(len, side))
         if shortest:
             at = np.arange(1, longest + 1)
@@ -84,10 +113,10 @@ def _joint_rays(region: Region, features: list[int], count: int) -> list[Array]:
     return found
 
 
-def _rays(region: Region, base: Array, j: int, count: int) -> list[Array]:
+def _rays(region: Region, base: Array, j: int, count: int, values: Array | None) -> list[Array]:
     """Return codes of feature `j` on either side of the base, or every other level by itself."""
     if not region.categorical[j]:
-        return [codes for codes in _sides(region, base, j, count) if len(codes)]
+        return [codes for codes in _sides(region, base, j, count, values) if len(codes)]
     choices = region.choices[j]
     assert choices is not None  # levels are always listed
     if len(choices) > 2 * count:  # the query's, and those that are frequent in the data
@@ -97,31 +126,35 @@ def _rays(region: Region, base: Array, j: int, count: int) -> list[Array]:
     return [np.array([code]) for code in choices if code != base[j]]
 
 
-def _sides(region: Region, base: Array, j: int, count: int) -> tuple[Array, Array]:
+def _sides(
+    region: Region, base: Array, j: int, count: int, values: Array | None
+) -> tuple[Array, Array]:
     """Return codes of feature `j` above and below the base, nearest first."""
-    choices, own, low, high = region.choices[j], base[j], region.low[j], region.high[j]
-    if region.cyclic[j]:
+    own, query, choices = base[j], region.query[j], region.choices[j]
+    if values is None:
         assert choices is not None  # circles are always listed
         turn = np.mod(choices - own, region.period[j])
         order = np.argsort(turn, kind="stable")
         half = int(np.searchsorted(turn[order], region.period[j] / 2, side="right"))
         return _thinned(choices[order[1:half]], count), _thinned(choices[order[half:]][::-1], count)
-    if choices is not None and len(choices) <= count:
-        pool = choices
-    else:  # values of the data: models were made to tell them apart
-        query = region.query[j]
-        pool = region.data[:: max(1, len(region.data) // 1000), j]
-        if len(pool) < 2 * count:
-            pool = np.append(pool, np.linspace(low, high, 2 * count))
-        pool = np.unique(np.concatenate([pool[(pool > low) & (pool < high)], [low, high]]))
-        above, below = pool[pool > query], pool[pool < query][::-1]
-        pool = np.concatenate([_thinned(above, count // 2), _thinned(below, count // 2)])
+    if len(values) > count:
+        k = int(np.searchsorted(values, query))
+        above = values[k + (k < len(values) and values[k] == query) :]
+        parts = [_thinned(above, count // 2), _thinned(values[:k][::-1], count // 2)]
         if base is not region.query:  # around the base, and on the way back to the query
             near = region.scale[j] * np.array([-0.3, -0.1, -0.03, 0.03, 0.1, 0.3])
             way = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0]) * (query - own)
-            pool = np.concatenate([pool, own + near, own + way, [query]])
-    pool = np.unique(region.axes[j].snap(pool))
-    return pool[pool > own], pool[pool < own][::-1]
+            parts.append(region.axes[j].snap(np.concatenate([own + near, own + way])))
+            parts.append(query[None])
+        values = _sorted(np.concatenate(parts))
+    k = int(np.searchsorted(values, own))
+    return values[k + (k < len(values) and values[k] == own) :], values[:k][::-1]
+
+
+def _sorted(codes: Array) -> Array:
+    """Return codes ``(n,)`` in order, each once."""
+    codes = np.sort(codes)
+    return np.asarray(codes[np.append(True, codes[1:] > codes[:-1])])
 
 
 def _thinned(codes: Array, count: int) -> Array:
@@ -129,7 +162,7 @@ def _thinned(codes: Array, count: int) -> Array:
     if len(codes) <= count:
         return codes
     at = np.ceil(len(codes) * (np.arange(1, count + 1) / count) ** 2)
-    return codes[np.unique(at.astype(np.intp)) - 1]
+    return np.asarray(codes[at[np.append(True, at[1:] > at[:-1])].astype(np.intp) - 1])
 
 
 # ── several moves together ──

@@ -15,10 +15,10 @@ from itertools import islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, row_keys
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.baselines import check_whole
-from bayescfx.search.moves import Pairs, chance, single_moves
+from bayescfx.search.moves import Pairs, chance, single_moves, values_of
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses
 from bayescfx.search.shorten import shorten
@@ -98,8 +98,10 @@ class _Run:
             own = [len(self.y) - 1]
         self.own = own  # where the query is, if it is allowed
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
+        self.values = values_of(self.region, settings.values)
         self._around: set[bytes] = set()  # rows that were looked around
         self._shortened: set[bytes] = set()  # answers whose changes were shortened
+        self._shortening: list[Array] = []  # the last of them
         self._record: tuple[int, Record | None] = 0, None  # for so many rows
         self._stocked = False
 
@@ -197,7 +199,7 @@ class _Run:
         for at in bases:
             self._around.add(row_keys(self.X[[at]])[0])
             base = region.query if at in self.own else self.X[at]
-            moves.append(single_moves(region, base, values))
+            moves.append(single_moves(region, base, values, self.values))
         y = yield from self.ask(np.vstack([part.X for part in moves]), self.spare)
         outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
         record = self.record()
@@ -220,9 +222,9 @@ class _Run:
                 # Around an answer with few changes pairs do.
                 many = [p for p in tables if record is None or rounds > 1 or p.changes > 2]
                 rows += [self.several(pairs, record) for pairs in many]
-            if record is not None:
-                rows.append(self.shorter(record))
-            y = yield from self.ask(np.vstack(rows), self.spare)
+            short = self.X[:0] if record is None else self.shorter(record)
+            y = yield from self.ask(np.vstack([short, *rows]), self.spare + len(short))
+            y = y[len(short) :]
             if left:
                 record = self.record()
                 below = np.inf if record is None or question.n > 1 else record.cost.min()
@@ -252,10 +254,12 @@ class _Run:
         if screen:
             # One of each two rays, well on the way to the costs that matter.
             typical = float(np.median(cost)) if bar is None else 0.7 * float(np.mean(bar))
-            order = np.lexsort((np.abs(cost - typical), lane))
-            starts = np.flatnonzero(np.diff(lane[order], prepend=-1))
-            best = np.maximum.reduceat(worth[order], starts)
-            top = some[order[starts[np.argsort(-best, kind="stable")[:k]]]]
+            lanes, which = np.unique(lane, return_inverse=True)
+            gap = np.full(len(lanes), np.inf)
+            np.minimum.at(gap, which, np.abs(cost - typical))
+            first = np.flatnonzero(np.abs(cost - typical) == gap[which])
+            first = first[np.unique(which[first], return_index=True)[1]]
+            top = some[first[np.argsort(-worth[first], kind="stable")[:k]]]
         else:
             if len(worth) > 6 * k:
                 kept = np.argpartition(-worth, 6 * k)[: 6 * k]
@@ -312,30 +316,57 @@ class _Run:
             yield from self.ask(X, self.question.account.left)
 
     def shorter(self, record: Record) -> Array:
-        """Return the answers with each of their changes taken back or shortened, each once."""
-        rows = [self.X[:0]]
+        """Return the answers with each of their changes taken back or shortened, each once.
+
+        And those before them with all their changes as short as each may be by itself.
+        """
+        rows, region = [self._joined(x) for x in self._shortening], self.region
+        self._shortening = []
         for x in record.X[record.leaders]:
             if x.tobytes() not in self._shortened:
                 self._shortened.add(x.tobytes())
-                rows += [self._shorter(x, block) for block in self.region.moving]
-        X = self.region.snap(np.vstack(rows))
-        return np.asarray(X[self.region.changes(X).any(axis=1)])
+                self._shortening.append(x)
+                rows += [self._shorter(x, block) for block in region.moving]
+        X = region.snap(np.vstack([self.X[:0], *rows]))
+        return np.asarray(X[region.changes(X).any(axis=1)])
+
+    def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
+        """Return what a row changes of a block, and which shares of that are known to hit or not.
+
+        Levels have no length: only whether the change can be taken back is known of them.
+        """
+        region, query = self.region, self.region.query
+        moved = [j for j in block if x[j] != query[j]]
+        if not moved or (region.categorical | region.cyclic)[moved].any():
+            return moved, np.empty(0), np.empty(0, dtype=bool)
+        others = np.delete(np.arange(len(x)), [*block, *np.flatnonzero(region.recomputed)])
+        same = (self.X[:, others] == x[others]) | np.isnan(x[others])
+        line = np.flatnonzero(same.all(axis=1))
+        shares = (self.X[line][:, moved] - query[moved]) / (x - query)[moved]
+        line, shares = line[np.ptp(shares, axis=1) < 1e-6], shares[np.ptp(shares, axis=1) < 1e-6]
+        return moved, shares[:, 0], self.question.accepted(self.y[line])
 
     def _shorter(self, x: Array, block: list[int]) -> Array:
         """Return the row ``(d,)`` with the change of a block taken back or shortened."""
-        region, query = self.region, self.region.query
-        moved = [j for j in block if x[j] != query[j]]
+        moved, share, hit = self._line(x, block)
         if not moved:
             return self.X[:0]
         shares = np.zeros(1)
-        if not (region.categorical | region.cyclic)[moved].any():
-            others = np.delete(np.arange(len(x)), moved)
-            same = (self.X[:, others] == x[others]) | np.isnan(x[others])
-            line = np.flatnonzero(same.all(axis=1))
-            share = ((self.X[line][:, moved] - query[moved]) / (x - query)[moved]).min(axis=1)
-            missed = share[~self.question.accepted(self.y[line])]
+        if len(share):
+            missed = share[~hit]
             longest = missed[(missed >= 0.0) & (missed < 1.0)].max(initial=0.0)
             shares = longest + (1.0 - longest) * np.arange(8) / 8.0
         rows = np.repeat(x[None], len(shares), axis=0)
-        rows[:, moved] = query[moved] + shares[:, None] * (x - query)[moved]
+        query = self.region.query[moved]
+        rows[:, moved] = query + shares[:, None] * (x[moved] - query)
         return rows
+
+    def _joined(self, x: Array) -> Array:
+        """Return the row ``(d,)`` with each change as short as it may be if the others stay."""
+        row = x.copy()
+        for block in self.region.moving:
+            moved, share, hit = self._line(x, block)
+            if len(share):
+                least = share[hit & (share >= 0.0)].min(initial=1.0)
+                row[moved] = self.region.query[moved] + least * (x - self.region.query)[moved]
+        return row[None]
