@@ -32,22 +32,21 @@ def limit(asked: Case, premium: float = 0.0) -> float:
     """Return the least distance to a hit with at most two changed features; infinite if none.
 
     The model must be an ensemble of trees over a table of numbers. `premium` is what a changed
-    feature counts besides its distance.
+    feature counts besides, as a share of the distance, of 1 at most.
     """
     query, predict = asked.query, fitted(asked.data, asked.model).predict
     region, leaves = space(asked.data).around(query), boxes(asked.data, asked.model)
     scale = table(asked.data).scale
     values = [representatives(leaves, region, j) for j in range(len(query))]
-    prices = [
-        np.abs(v - q) / s + premium * (v != q) for v, q, s in zip(values, query, scale, strict=True)
-    ]
+    lengths = [np.abs(v - q) / s for v, q, s in zip(values, query, scale, strict=True)]
     outside = (query <= leaves.low) | (query > leaves.high)
     found: list[tuple[float, int, int, float, float]] = []
     for i, j in combinations(range(len(query)), 2):
         others = np.delete(outside, [i, j], axis=1).any(axis=1)
         y = surface(Boxes(*(part[~others] for part in leaves)), (i, values[i]), (j, values[j]))
         a, b = np.nonzero(asked.hits(y))
-        price = prices[i][a] + prices[j][b]
+        one, two = lengths[i][a], lengths[j][b]
+        price = one + two + premium * ((one > 0) * 1 + (two > 0)) * np.minimum(one + two, 1.0)
         for at in np.argsort(price)[:16]:  # some, should the first be one by rounding
             found.append((float(price[at]), i, j, values[i][a[at]], values[j][b[at]]))
     for total, i, j, first, second in sorted(found):

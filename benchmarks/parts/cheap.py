@@ -61,7 +61,9 @@ def relative(asked: list[Case], records: Records) -> dict[str, float | None]:
         best = {c.key: exact(c, premium) for c in asked}
         known = [r for r in records if np.isfinite(best[r["case"]])]
         ratios = [
-            (r["distance"] + premium * r["features"]) / best[r["case"]] if r["hit"] else np.inf
+            (r["distance"] + premium * r["features"] * min(r["distance"], 1.0)) / best[r["case"]]
+            if r["hit"]
+            else np.inf
             for r in known
         ]
         figures[f"relative{name}"] = float(np.median(ratios)) if ratios else None

@@ -26,8 +26,9 @@ def by_grid(asked: Case, values: int, premium: float = 0.0) -> float:
         X[:, [i, j]] = np.array(np.meshgrid(*sides)).reshape(2, -1).T
         hit = X[asked.hits(predict(X))]
         if len(hit):
-            price = np.abs(hit - query) / rows.scale + premium * (hit != query)
-            best = min(best, float(price.sum(axis=1).min()))
+            far = (np.abs(hit - query) / rows.scale).sum(axis=1)
+            price = far + premium * (hit != query).sum(axis=1) * np.minimum(far, 1.0)
+            best = min(best, float(price.min()))
     return best
 
 

@@ -25,7 +25,7 @@ from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes, misses
 from bayescfx.search.question import effort as effort_of
 from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
@@ -176,7 +176,7 @@ class _Run:
         Between the rows known of a model that jumps nobody knows what is there.
         """
         steps = surrogate.process.hyperparameters.steps
-        if len(self.surprises) < 5 or max(self.surprises) >= 3.0 or steps >= 0.02:
+        if len(self.surprises) < 2 or max(self.surprises) >= 3.0 or steps >= 0.02:
             return False
         # The same output although a feature has moved that matters elsewhere is a step too.
         question, X = self.question, self.question.X
@@ -214,7 +214,10 @@ class _Run:
         self.vain += zip(X[vain], chance[vain].tolist(), strict=True)
         scored = ~np.isnan(y)
         error = question.to_surrogate(y[scored]) - mean[scored]
-        self.surprises += np.abs(error / std[scored]).tolist()
+        # A hundredth of the way to the target is no surprise, however sure the surrogate was.
+        own = question.to_surrogate(np.array([question.output]))
+        way = misses(question.surrogate_acceptance, own)
+        self.surprises += np.abs(error / np.maximum(std[scored], 0.01 * way)).tolist()
 
     def reach(self) -> Generator[Array, Array, Ending | None]:
         """Look for a row that reaches the target; return why there is none, or nothing."""
