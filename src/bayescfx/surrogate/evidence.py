@@ -274,17 +274,6 @@ class LogPosterior:
         return total
 
 
-def _guesses(posterior: LogPosterior) -> Array:
-    """Return first guesses: the mode of the priors, and places all around it."""
-    mode = posterior.pack(posterior.mode())
-    low, high = posterior.bounds
-    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
-    others = 8 if len(posterior.z) <= 100 else 1
-    # A fixed seed: the same data give the same fit.
-    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
-    return np.concatenate([mode[None], np.clip(mode + steps, low, high)])
-
-
 def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     """Return the most plausible places where one lengthscale is much shorter or longer."""
     k = len(posterior.active)
@@ -320,12 +309,19 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     """Return the hyperparameters at the highest log posterior found."""
     if posterior.bounds.shape[1] == 0:
         return posterior.mode()
+    mode = posterior.pack(posterior.mode())
     if start is not None:
         # New data may have made the earlier optimum worse than no knowledge at all.
-        guesses = [posterior.pack(start), posterior.pack(posterior.mode())]
-        _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), WARM)
-        return posterior.unpack(theta)
-    height, theta = _best_climb(posterior, _guesses(posterior))
+        theta = posterior.pack(start)
+        if posterior(mode)[0] > posterior(theta)[0]:
+            theta = mode
+        return posterior.unpack(_climb(posterior, theta, WARM)[1])
+    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
+    others = 8 if len(posterior.z) <= 100 else 1
+    # A fixed seed: the same data give the same fit.
+    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
+    around = np.clip(mode + steps, *posterior.bounds)
+    height, theta = _best_climb(posterior, np.concatenate([mode[None], around]))
     # Optima differ in which features they blame: try one feature at a time.
     leaps = 5 if len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
@@ -337,5 +333,8 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
 
 
 def _best_climb(posterior: LogPosterior, starts: Array) -> tuple[float, Array]:
-    ends = [_climb(posterior, theta, ROUGH) for theta in starts]
-    return max(ends, key=itemgetter(0), default=(-math.inf, np.empty(0)))
+    """Return the height and the place of the highest end reached from the `starts` ``(n, k)``."""
+    best = -math.inf, np.empty(0)
+    for theta in starts:
+        best = max(best, _climb(posterior, theta, ROUGH), key=itemgetter(0))
+    return best

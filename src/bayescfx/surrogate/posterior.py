@@ -74,6 +74,7 @@ class Covariances(NamedTuple):
     slope: Array  # k' of the smooth part (m, n)
     jumps: Array | None  # correlations of the part with steps (m, n), if there is one
     A: Array  # scaled rows (m, D)
+    squares: Array  # their squared norms (m,)
 
 
 def among(
@@ -126,7 +127,7 @@ class Posterior:
             c += jumps
         if self.h.output_scale != 1.0:
             c *= self.h.output_scale
-        return Covariances(c, slope, jumps, A)
+        return Covariances(c, slope, jumps, A, squares)
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
@@ -141,7 +142,7 @@ class Posterior:
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, jumps, A = self.covariances(X)
+        c, slope, jumps, A, _ = self.covariances(X)
         V = c @ self.L_inverse.T
         slope *= 2.0 * self.h.output_scale
         dmean = self._chain(slope * self.alpha, A)
@@ -214,8 +215,7 @@ def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     if not p.embedding.knows(X):
         embedding = Embedding.of(rows, tuple(p.embedding.unordered))
         return condition(rows, outputs, h, p.kernel, embedding)
-    c, _, _, A = p.covariances(X)
-    squares = p.embedding.norms(A, h.lengthscales)
+    c, _, _, A, squares = p.covariances(X)
     corner = among(X, A, squares, h, p.kernel, p.embedding)
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.

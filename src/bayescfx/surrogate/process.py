@@ -129,11 +129,10 @@ class GaussianProcess:
         GaussianProcess
             This object, fitted.
         """
-        rows, outputs = self._data(X, y)
+        posterior = self.log_posterior(X, y, deadline)
         if start is not None:
-            _check_columns(start, rows.shape[1])
-        h = most_plausible(self.log_posterior(rows, outputs, deadline), start)
-        return self._adopt(rows, outputs, h)
+            _check_columns(start, posterior.features)
+        return self.condition(X, y, most_plausible(posterior, start))
 
     def condition(
         self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
@@ -156,7 +155,11 @@ class GaussianProcess:
         """
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
-        return self._adopt(rows, outputs, hyperparameters)
+        units = Units.of(outputs, centred=self.mean == "standard")
+        z, embedding = units.standardise(outputs), Embedding.of(rows, self.categorical)
+        posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], embedding)
+        self._fitted = posterior, units
+        return self
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
         """Return a new process that also knows these points.
@@ -330,13 +333,6 @@ class GaussianProcess:
         if self._fitted is None:
             raise SettingsError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
         return self._fitted
-
-    def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
-        units = Units.of(y, centred=self.mean == "standard")
-        embedding = Embedding.of(X, self.categorical)
-        posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
-        self._fitted = posterior, units
-        return self
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
         """Return rows and outputs as checked arrays of their own."""
