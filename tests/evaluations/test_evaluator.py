@@ -82,14 +82,14 @@ def test_what_is_known_inside_a_region_is_gathered_once() -> None:
     evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
     one, two = Account(evaluator, below(5), 10), Account(evaluator, below(), 10)
     evaluator.evaluate_many([(one, codes(1, 2)), (two, codes(3, 7))])
-    assert one.X is one.X
-    assert one.X[:, 0].tolist() == [1, 2, 3]
-    assert one.y.tolist() == [1.25, 2.25, 3.25]
-    assert two.y.tolist() == [1.25, 2.25, 3.25, 7.25]
+    assert evaluator.inside(one)[0] is evaluator.inside(one)[0]
+    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3]
+    assert evaluator.inside(one)[1].tolist() == [1.25, 2.25, 3.25]
+    assert evaluator.inside(two)[1].tolist() == [1.25, 2.25, 3.25, 7.25]
     two.evaluate(codes(4, 8))
-    assert one.X[:, 0].tolist() == [1, 2, 3, 4]
+    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="read-only"):
-        one.X[0] = 0.0
+        evaluator.inside(one)[0][0] = 0.0
 
 
 def test_nothing_is_sent_for_no_rows() -> None:

@@ -118,7 +118,9 @@ def counterfactuals(question: Question, X: Array, y: Array) -> tuple[Counterfact
                 row=row_of(rows, i + 1),
                 output=float(y[i]),
                 potential=float(potential[i]),
-                changes={name: (before[name], cells[name]) for name, changed in features if changed},
+                changes={
+                    name: (before[name], cells[name]) for name, changed in features if changed
+                },
                 cost=float(cost[i]),
                 valid=bool(valid[i]),
             )

@@ -80,8 +80,7 @@ def answer_all(
                     raise
                 fault = error
             rest: Stopped = "interrupted" if fault is None else "fault"
-            ended = {label: turns.endings.get(i, rest) for i, label in enumerate(turns.labels)}
-            answers += [report(settings, p, ended.get(p.label, rest)) for p in posed]
+            answers += [report(settings, p, turns.endings.get(p.label, rest)) for p in posed]
     if fault is not None:
         vars(fault)["explanations"] = Explanations(answers)
         raise fault

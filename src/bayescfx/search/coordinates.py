@@ -49,10 +49,10 @@ class Coordinates:
         self._rows, self._data, self._frame = np.arange(len(line)), region.data, (line, low, high)
         # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
         # before, unless a fixed feature varies more than it did.
-        if before is not None and before._data is region.data:
-            if all(map(np.array_equal, self._frame, before._frame)):
-                self._table, self._rises = before._table, before._rises
-                return
+        same = before is not None and before._data is region.data
+        if before and same and all(map(np.array_equal, self._frame, before._frame)):
+            self._table, self._rises = before._table, before._rises
+            return
         self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])

@@ -46,12 +46,12 @@ class Region:
         self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
         numbers, masks, lattices, choices = [], [], [], []
         for name, axis in zip(self.names, self.axes, strict=True):
-            (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
+            (low, high, listed), feature, snapping = axis.allowed, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
             numbers.append((axis.query, low, high, feature.code_step, feature.period, weight))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
             lattices.append(feature.lattice or (0.0, 1.0, 1.0))
-            choices.append(axis.listed)
+            choices.append(listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
         self.query: Array = columns[0]  # (d,) the query's codes

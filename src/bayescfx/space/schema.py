@@ -99,8 +99,9 @@ class Schema:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
         numeric = {feature.numeric for feature in self.features.values()}
         dtype, *others = {column.dtype for column in self.columns}
-        one = not others and isinstance(dtype, np.dtype) and dtype.kind in "fiu"
-        return dtype if one and not self.groups and False not in numeric else None
+        if self.groups or others or False in numeric or not isinstance(dtype, np.dtype):
+            return None
+        return dtype if dtype.kind in "fiu" else None
 
     def position(self, name: Hashable) -> int:
         """Return the position of a feature; spaces of arrays also take column numbers."""

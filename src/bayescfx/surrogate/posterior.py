@@ -31,23 +31,20 @@ class Units:
     offset: float  # y = offset + scale * z
     scale: float
 
-    @classmethod
-    def of(cls, y: Array, *, centred: bool) -> Units:
-        """Return the units in which outputs `y` have variance 1, about their average or zero."""
-        largest = float(np.max(np.abs(y)))
-        if largest == 0.0:
-            return cls(0.0, 1.0)
-        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
-        centre = float(u.mean()) if centred else 0.0
-        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
-        # Constant outputs say nothing about their scale; their own size is the only guess.
-        if spread < 1e-14:
-            spread = 1.0
-        return cls(centre * largest, spread * largest)
 
-    def standardise(self, y: Array) -> Array:
-        """Return outputs `y` in these units."""
-        return (y - self.offset) / self.scale
+def standardised(y: Array, *, centred: bool) -> tuple[Array, Units]:
+    """Return outputs `y` with variance 1, about their average or zero, and their units."""
+    largest = float(np.max(np.abs(y)))
+    if largest == 0.0:
+        return y, Units(0.0, 1.0)
+    u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
+    centre = float(u.mean()) if centred else 0.0
+    spread = float(np.sqrt(np.mean((u - centre) ** 2)))
+    # Constant outputs say nothing about their scale; their own size is the only guess.
+    if spread < 1e-14:
+        spread = 1.0
+    units = Units(centre * largest, spread * largest)
+    return (y - units.offset) / units.scale, units
 
 
 def cholesky(K: Array) -> tuple[Array, float]:

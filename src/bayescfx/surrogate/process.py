@@ -19,7 +19,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.surrogate.kernels import KERNELS, Embedding
-from bayescfx.surrogate.posterior import Posterior, Units, condition, extend
+from bayescfx.surrogate.posterior import Posterior, Units, condition, extend, standardised
 
 __all__ = ["GaussianProcess", "Hyperparameters"]
 
@@ -155,8 +155,8 @@ class GaussianProcess:
         """
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
-        units = Units.of(outputs, centred=self.mean == "standard")
-        z, embedding = units.standardise(outputs), Embedding.of(rows, self.categorical)
+        z, units = standardised(outputs, centred=self.mean == "standard")
+        embedding = Embedding.of(rows, self.categorical)
         posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], embedding)
         self._fitted = posterior, units
         return self
@@ -190,7 +190,8 @@ class GaussianProcess:
             dimensions=self.dimensions,
             alike=self.alike,
         )
-        twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
+        z = (outputs - units.offset) / units.scale
+        twin._fitted = extend(posterior, rows, z), units
         return twin
 
     def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
@@ -210,7 +211,7 @@ class GaussianProcess:
         LogPosterior
         """
         rows, outputs = self._data(X, y)
-        z = Units.of(outputs, centred=self.mean == "standard").standardise(outputs)
+        z, _ = standardised(outputs, centred=self.mean == "standard")
         # and on fewer if n² d/2 numbers would exceed 160 MB
         limit = min(FIT_ROWS, int((2.0 * 2e7 / max(rows.shape[1], 1)) ** 0.5))
         if len(rows) > limit:
