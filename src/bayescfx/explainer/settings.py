@@ -57,12 +57,8 @@ class CallSettings:
                 continue
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             self._check(name, whole and value >= 1, "a whole number of at least 1")
-        share, seconds, store, hear = (
-            given.tolerance,
-            given.timeout,
-            given.evaluations,
-            given.on_step,
-        )
+        share, seconds = given.tolerance, given.timeout
+        store, hear = given.evaluations, given.on_step
         good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
         advice = "It is the share of the wanted change that may be missed."
         self._check("tolerance", good, "at least 0 and less than 1", advice)

@@ -18,11 +18,7 @@ from bayescfx.space.repair import project
 
 
 def shorten(
-    question: Question,
-    rows: int,
-    *,
-    batch: int = 1,
-    worth: Callable[[Array], Array] | None = None,
+    question: Question, rows: int, *, batch: int = 1, worth: Callable[[Array], Array] | None = None
 ) -> Generator[Array, Array, None]:
     """Yield at most `rows` rows that show which changes of the answers are needed, and how much.
 
