@@ -9,6 +9,7 @@ units of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -83,14 +84,11 @@ class GaussianProcess:
             )
         if noise is not None and not 0.0 <= noise < np.inf:
             raise SettingsError(f"`noise` must be None or a number >= 0; got {noise!r}.")
-        if output_scale is not None and not 0.0 < output_scale < np.inf:
-            raise SettingsError(
-                f"`output_scale` must be None or a number > 0; got {output_scale!r}."
-            )
+        for name, given in (("output_scale", output_scale), ("alike", alike)):
+            if given is not None and not 0.0 < given < np.inf:
+                raise SettingsError(f"`{name}` must be None or a number > 0; got {given!r}.")
         if dimensions is not None and dimensions < 1:
             raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
-        if alike is not None and not 0.0 < alike < np.inf:
-            raise SettingsError(f"`alike` must be None or a number > 0; got {alike!r}.")
         self.kernel: str = kernel
         self.categorical = tuple(map(int, categorical))
         self.mean: MeanName = mean
@@ -181,15 +179,7 @@ class GaussianProcess:
         """
         posterior, units = self._known()
         rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
-        twin = GaussianProcess(
-            kernel=self.kernel,
-            categorical=self.categorical,
-            mean=self.mean,
-            noise=self.noise,
-            output_scale=self.output_scale,
-            dimensions=self.dimensions,
-            alike=self.alike,
-        )
+        twin = copy(self)
         z = (outputs - units.offset) / units.scale
         twin._fitted = extend(posterior, rows, z), units
         return twin
