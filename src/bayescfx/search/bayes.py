@@ -164,10 +164,7 @@ class _Run:
         return rows
 
     def right(self, surrogate: Surrogate) -> bool:
-        """Return whether the surrogate has been right so far, and the model shows no steps.
-
-        Between the rows known of a model that jumps nobody knows what is there.
-        """
+        """Return whether the surrogate was right so far, and the model shows no steps."""
         steps = surrogate.process.hyperparameters.steps
         if len(self.surprises) < 2 or max(self.surprises) >= 3.0 or steps >= 0.02:
             return False

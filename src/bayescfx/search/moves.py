@@ -59,10 +59,7 @@ def values_of(region: Region, count: int) -> dict[int, Array]:
 
 
 def single_moves(region: Region, base: Array, count: int, values: dict[int, Array]) -> Moves:
-    """Return allowed moves of every block from a base ``(d,)``, about `count` each.
-
-    What `values` there are of a feature is known from `values_of`.
-    """
+    """Return allowed moves of every block from a base ``(d,)`` to about `count` of its `values`."""
     found: list[tuple[int, list[int], Array]] = []  # block, features, codes
     for b, features in enumerate(region.moving):
         resting = bool((base[features] == region.query[features]).all())
@@ -231,10 +228,7 @@ class Pairs:
         return float(np.sqrt(self._scale)) + self._least
 
     def learn(self, pairs: Indices, outputs: Array, below: float) -> None:
-        """Compare outputs ``(k,)`` on the surrogate's scale with the sums of single moves.
-
-        Only what is then expected of pairs that cost less than `below` is worked out.
-        """
+        """Learn from outputs ``(k,)`` what to expect of pairs that cost less than `below`."""
         known = np.isfinite(outputs)
         pairs, (ray, place) = pairs[known], (self.moves.ray, self.moves.place)
         self._error[pairs] = outputs[known] - self.value - self.gain[self.i[pairs]]
@@ -271,16 +265,13 @@ class Pairs:
         self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
 
     def crossings(self, accepted: Intervals, most: int = 48) -> Array:
-        """Return rows between two neighbours on a ray whose outputs lie on either side of a target.
-
-        Where a smooth model would hit its middle, and on either side of that; cheapest first.
-        """
+        """Return rows between neighbours on a ray on either side of a target, cheapest first."""
         moves, value = self.moves, self.value + self.gain
         behind = np.concatenate([[-1], moves.ray[:-1]]) == moves.ray  # else the base comes before
         before = np.where(behind, np.concatenate([[self.value], value[:-1]]), self.value)
         start = np.where(behind[:, None], np.vstack([moves.base, moves.X[:-1]]), moves.base)
         rows, costs = [moves.X[:0]], [value[:0]]
-        for low, high in accepted:
+        for low, high in accepted:  # where a smooth model would hit its middle, and beside that
             across = (np.minimum(before, value) < low) & (np.maximum(before, value) > high)
             at = np.flatnonzero(across)
             share = (0.5 * (low + high) - before[at]) / (value[at] - before[at])
@@ -291,12 +282,10 @@ class Pairs:
         return self.region.on_grid(np.vstack(rows)[order])
 
     def combinations(self, aim: float) -> tuple[Array, Array]:
-        """Return rows of many moves at once, those that come to `aim` if effects just add up.
+        """Return rows of many moves at once that come to `aim` if effects add up, and the guesses.
 
-        What a unit of output towards `aim`, on the surrogate's scale, is worth grows from row to
-        row, and each block makes the move that gains most less its cost, if any does. Where guesses
-        cross `aim` the steps are made finer, and at last the way between two rows is taken in part.
-        Also the guesses.
+        What a unit of output towards `aim` is worth grows from row to row, and each block makes the
+        move that gains most less its cost. Where guesses cross `aim` the steps are made finer.
         """
         gain, price = np.sign(aim - self.origin) * self.gain, self.price[0] + self.price[1]
         fair = gain * price > 0.0

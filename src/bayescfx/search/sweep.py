@@ -320,13 +320,10 @@ class _Run:
         return np.asarray(X[region.changes(X).any(axis=1)])
 
     def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
-        """Return what a row changes of a block, and which shares of that are known to hit or not.
-
-        Levels have no length: only whether the change can be taken back is known of them.
-        """
+        """Return what a row changes of a block, and which shares of that hit or not, if known."""
         region, query = self.region, self.region.query
         moved = [j for j in block if x[j] != query[j]]
-        if not moved or (region.categorical | region.cyclic)[moved].any():
+        if not moved or (region.categorical | region.cyclic)[moved].any():  # levels have no length
             return moved, np.empty(0), np.empty(0, dtype=bool)
         others = np.delete(np.arange(len(x)), [*block, *np.flatnonzero(region.recomputed)])
         same = (self.X[:, others] == x[others]) | np.isnan(x[others])
