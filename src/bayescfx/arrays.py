@@ -23,5 +23,5 @@ def row_keys(X: Array) -> list[bytes]:
 
 def not_among(X: Array, known: Array) -> Mask:
     """Return which rows ``(n, d)`` are none of the known ones ``(m, d)``."""
-    seen = set(row_keys(known))
-    return np.array([key not in seen for key in row_keys(X)], dtype=bool)
+    seen = map(set(row_keys(known)).__contains__, row_keys(X))
+    return ~np.fromiter(seen, dtype=bool, count=len(X))

@@ -62,7 +62,7 @@ def start(
 
 
 def outputs_inside(account: Account) -> list[float]:
-    found: list[float] = account.evaluator.known.outputs[account.inside()].tolist()
+    found: list[float] = account.evaluator.known.outputs[account.masks()[0]].tolist()
     return found
 
 
@@ -82,14 +82,14 @@ def test_what_is_known_inside_a_region_is_gathered_once() -> None:
     evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
     one, two = Account(evaluator, below(5), 10), Account(evaluator, below(), 10)
     evaluator.evaluate_many([(one, codes(1, 2)), (two, codes(3, 7))])
-    assert one.X is one.X
-    assert one.X[:, 0].tolist() == [1, 2, 3]
-    assert one.y.tolist() == [1.25, 2.25, 3.25]
-    assert two.y.tolist() == [1.25, 2.25, 3.25, 7.25]
+    assert evaluator.inside(one)[0] is evaluator.inside(one)[0]
+    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3]
+    assert evaluator.inside(one)[1].tolist() == [1.25, 2.25, 3.25]
+    assert evaluator.inside(two)[1].tolist() == [1.25, 2.25, 3.25, 7.25]
     two.evaluate(codes(4, 8))
-    assert one.X[:, 0].tolist() == [1, 2, 3, 4]
+    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="read-only"):
-        one.X[0] = 0.0
+        evaluator.inside(one)[0][0] = 0.0
 
 
 def test_nothing_is_sent_for_no_rows() -> None:
@@ -160,7 +160,7 @@ def test_earlier_evaluations_cost_nothing_and_rows_that_do_not_fit_are_left_alon
     account = start(model, known=known)
     assert account.evaluate(codes(1, 3)).tolist() == [10.0, 30.0]
     assert account.spent == 0
-    assert account.y.tolist() == [10.0, 30.0, 40.0]
+    assert outputs_inside(account) == [10.0, 30.0, 40.0]
     assert account.evaluate(codes(2)).tolist() == [2.25]
     assert len(known) == 6
 
@@ -172,7 +172,7 @@ def test_faults_raise_with_everything_scored_so_far_attached() -> None:
         account.evaluate(codes(2, 3, 4))
     assert caught.value.evaluations.to_frame()["a"].tolist() == [1, 2, 4]  # type: ignore[attr-defined]  # attached to any error
     assert account.spent == 4
-    assert account.y.tolist() == [1.25, 2.25, 4.25]
+    assert outputs_inside(account) == [1.25, 2.25, 4.25]
 
 
 def test_exceptions_of_the_model_carry_the_evaluations_too() -> None:
@@ -206,8 +206,8 @@ def test_skipped_faults_are_nan_and_never_asked_for_again() -> None:
     assert account.spent == model.rows == 9
     assert np.isnan(account.evaluate(codes(2, 5))).all()
     assert model.rows == 9
-    assert account.y.tolist() == [1.25, 3.25, 4.25, 6.25]
-    assert account.X.shape == (4, 3)
+    assert outputs_inside(account) == [1.25, 3.25, 4.25, 6.25]
+    assert account.evaluator.inside(account)[0].shape == (4, 3)
     assert outputs_inside(account) == [1.25, 3.25, 4.25, 6.25]
     assert account.evaluator.faults[0].startswith("`model` returned nan for {'a': 2")
     assert account.evaluator.faults[1:] == ["ZeroDivisionError: bad row"]
@@ -281,8 +281,8 @@ def test_the_store_grows_past_its_first_size() -> None:
     account = start(Counting(), budget=1000)
     for k in range(10):
         account.evaluate(np.array([[float(i), k / 20, 0.0] for i in range(100)]))
-    assert account.X.shape == (1000, 3)
-    assert account.y[[0, 101, 999]].tolist() == [0.0, 1.05, 99.45]
+    assert account.evaluator.inside(account)[0].shape == (1000, 3)
+    assert account.evaluator.inside(account)[1][[0, 101, 999]].tolist() == [0.0, 1.05, 99.45]
 
 
 @settings(deadline=None, max_examples=60)

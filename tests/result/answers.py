@@ -62,7 +62,8 @@ def ask(
     output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(0)
     question = Question(account, output, wish, rng)
-    account.evaluate(np.concatenate([sample(region, 30, rng), sample(region, 10, rng, changes=1)]))
+    single = replace(region, max_changes=1)
+    account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
     row, layout = query_row(region)

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import Bounds, minimize
 
 from bayescfx.arrays import Array
-from bayescfx.surrogate.evidence import Alike, Hyperparameters, LogNormal
+from bayescfx.surrogate.evidence import Alike, Hyperparameters
 from bayescfx.surrogate.process import GaussianProcess
 
 CATEGORICAL = (3,)
@@ -167,7 +167,7 @@ def test_a_share_of_one_can_be_a_start() -> None:
 
 
 def test_variables_that_resemble_each_other_are_drawn_together() -> None:
-    prior = Alike(LogNormal(1.0, 2.0), 0.5)
+    prior = Alike(1.0, 2.0, 0.5)
     together, _ = prior.log_density(np.array([0.3, 0.3]))
     apart, slope = prior.log_density(np.array([-0.7, 1.3]))
     assert together - apart == pytest.approx(2.0 * 1.0 / (2.0 * 0.25))

@@ -144,7 +144,7 @@ class Evaluator:
         """Return codes and outputs known inside an account's region, gathered once per turn."""
         n, last = len(self.known.outputs), self._last
         if last is None or last[0] is not account or last[1] != n:
-            chosen = np.flatnonzero(account.inside())
+            chosen = np.flatnonzero(account.masks()[0])
             X, y = self.known.codes[chosen], self.known.outputs[chosen]
             X.flags.writeable = y.flags.writeable = False
             self._last = last = account, n, X, y
@@ -172,7 +172,7 @@ class Evaluator:
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
         new: dict[bytes, int] = {}  # by key, who pays
-        parts, known = [], self.known.index
+        accounts, parts, known = [], [], self.known.index
         for k, (account, X, keys) in enumerate(asked):
             chosen: list[int] = []
             left = account.left
@@ -182,10 +182,10 @@ class Evaluator:
                 if key not in known and key not in new:
                     new[key] = k
                     chosen.append(i)
+            accounts.append(account)
             parts.append(X[chosen])
         if not new:
             return None
-        accounts = [account for account, _, _ in asked]
         payer, X = np.fromiter(new.values(), np.intp, len(new)), np.concatenate(parts)
         whose = np.array([account.place for account in accounts])[payer]
         if self._own is None:
@@ -212,16 +212,15 @@ class Evaluator:
             self._skip(batch, error)
             return
         finite = np.isfinite(y)
-        bad = np.flatnonzero(~finite).tolist()
-        faults = [self.model.fault(batch.rows, i, y[i]) for i in bad]
-        if not faults or self.on_fault == "skip":
-            self.faults += map(str, faults)
-            self._record(batch, np.where(finite, y, np.nan))
-            return
-        if finite.any():
-            self._record(batch.take(np.flatnonzero(finite)), y[finite])
-        vars(faults[0])["evaluations"] = self.evaluations
-        raise faults[0]
+        for i in np.flatnonzero(~finite).tolist():
+            fault = self.model.fault(batch.rows, i, y[i])
+            if self.on_fault == "raise":
+                if finite.any():
+                    self._record(batch.take(np.flatnonzero(finite)), y[finite])
+                vars(fault)["evaluations"] = self.evaluations
+                raise fault
+            self.faults.append(str(fault))
+        self._record(batch, np.where(finite, y, np.nan))
 
     def _skip(self, batch: _Batch, error: Exception) -> None:
         """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
@@ -251,8 +250,7 @@ class Account:
         self.spent = 0  # rows sent to the model so far
         self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
         self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
-        self._inside: Mask = np.empty(0, dtype=np.bool_)
-        self._comparable: Mask = np.empty(0, dtype=np.bool_)
+        self._masks: Mask = np.empty((2, 0), dtype=np.bool_)
 
     @property
     def left(self) -> int:
@@ -272,38 +270,19 @@ class Account:
             raise Stop(scores.stopped, scores.y)
         return scores.y
 
-    def inside(self) -> Mask:
-        """Return which of ``evaluator.known`` lie in this question's region, faults excluded."""
-        self._look()
-        return self._inside
+    def masks(self) -> Mask:
+        """Return which of ``evaluator.known`` lie in this question's region, and which compare.
 
-    def comparable(self) -> Mask:
-        """Return which of ``evaluator.known`` a surrogate may learn from, faults excluded.
-
-        Other questions' too, unless other cells are missing: a gap says nothing of values.
+        A surrogate may learn from the latter, other questions' too, unless other cells are missing:
+        a gap says nothing of values. Shape (2, n); faults are excluded.
         """
-        self._look()
-        return self._comparable
-
-    def _look(self) -> None:
-        """Look at what has become known."""
-        known, seen = self.evaluator.known, len(self._inside)
+        known, seen = self.evaluator.known, self._masks.shape[1]
         if len(known.outputs) > seen:
             X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
-            inside = scored & self.region.contains(X)
-            self._inside = np.concatenate([self._inside, inside])
             alike = scored & self.region.same_missing(X) if known.any_missing else scored
-            self._comparable = np.concatenate([self._comparable, alike])
-
-    @property
-    def X(self) -> Array:
-        """Codes ``(n, d)`` of what is known inside the region; not to be written to."""
-        return self.evaluator.inside(self)[0]
-
-    @property
-    def y(self) -> Array:
-        """Outputs ``(n,)`` of the rows of `X`."""
-        return self.evaluator.inside(self)[1]
+            new = np.stack([scored & self.region.contains(X), alike])
+            self._masks = np.concatenate([self._masks, new], axis=1)
+        return self._masks
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:

@@ -112,13 +112,15 @@ def counterfactuals(question: Question, X: Array, y: Array) -> tuple[Counterfact
     potential, valid = question.score(y), question.accepted(y)
     found = []
     for i, cells in enumerate(after):
-        changed = [name for name, m in zip(region.names, moved[i], strict=True) if m]
+        features = zip(region.names, moved[i], strict=True)
         found.append(
             Counterfactual(
                 row=row_of(rows, i + 1),
                 output=float(y[i]),
                 potential=float(potential[i]),
-                changes={name: (before[name], cells[name]) for name in changed},
+                changes={
+                    name: (before[name], cells[name]) for name, changed in features if changed
+                },
                 cost=float(cost[i]),
                 valid=bool(valid[i]),
             )

@@ -80,8 +80,7 @@ def answer_all(
                     raise
                 fault = error
             rest: Stopped = "interrupted" if fault is None else "fault"
-            ended = {label: turns.endings.get(i, rest) for i, label in enumerate(turns.labels)}
-            answers += [report(settings, p, ended.get(p.label, rest)) for p in posed]
+            answers += [report(settings, p, turns.endings.get(p.label, rest)) for p in posed]
     if fault is not None:
         vars(fault)["explanations"] = Explanations(answers)
         raise fault
@@ -134,18 +133,18 @@ def _regions(settings: CallSettings, rows: Sequence[object]) -> list[Region]:
                 said.append((i, str(told.message)))
             else:  # from a rule or a derived column
                 warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
-    others = len({i for i, _ in said}) - 1
+    others = len(dict(said)) - 1
     for i, text in said[: 1 if many else None]:  # of several queries, tell the first
         more = f" (and {others} more)" if others else ""
         where = f"for the query at position {i}{more}: " if many else ""
         # from the caller of `explain` or `explain_many`
         warnings.warn(where + text, SpaceWarning, stacklevel=4)
-    grown = [region for region in regions if region.schema is not space.schema]
-    if not grown or len(regions) == 1:
-        return regions
     schema = space.schema  # one that covers all queries
-    for region in grown:
-        schema, _, _ = schema.covering(region.own.cells, "query")
+    for region in regions:
+        if region.schema is not space.schema:
+            schema, _, _ = schema.covering(region.own.cells, "query")
+    if schema is space.schema or len(regions) == 1:
+        return regions
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [space.around(row, schema=schema) for row in rows]

@@ -57,12 +57,8 @@ class CallSettings:
                 continue
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             self._check(name, whole and value >= 1, "a whole number of at least 1")
-        share, seconds, store, hear = (
-            given.tolerance,
-            given.timeout,
-            given.evaluations,
-            given.on_step,
-        )
+        share, seconds = given.tolerance, given.timeout
+        store, hear = given.evaluations, given.on_step
         good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
         advice = "It is the share of the wanted change that may be missed."
         self._check("tolerance", good, "at least 0 and less than 1", advice)
@@ -74,9 +70,9 @@ class CallSettings:
         self._check("on_step", hear is None or callable(hear), "None or a function of a Step")
         self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
         search = _search(self.method)
-        smooth = dict.fromkeys(self.space.graded) if getattr(search, "continuous", False) else {}
+        smooth = getattr(search, "continuous", False)  # moves as finely as it likes
         vars(self).update(
-            space=self.space.steps(smooth),
+            space=self.space.steps(dict.fromkeys(self.space.graded)) if smooth else self.space,
             budget=None if self.budget is None else int(self.budget),
             n=int(self.n),
             n_jobs=int(self.n_jobs),
@@ -118,13 +114,13 @@ class CallSettings:
 def _search(method: Any) -> Search:
     """Return the search that `method` names or is."""
     words, hint = "a name or a configured Search such as BayesCFX()", ""
-    ways = [getattr(method, name, None) for name in ("rounds", "run")]
+    way = getattr(method, "rounds", None) or getattr(method, "run", None)
     if isinstance(method, str):
         if method in METHODS:
             return METHODS[method]()
         words = f"one of {', '.join(map(repr, METHODS))}"
         hint = suggest(method, METHODS)
-    elif any(map(callable, ways)) and not isinstance(method, type):
+    elif callable(way) and not isinstance(method, type):
         search: Search = method
         return search
     raise SettingsError(f"`method` must be {words}; got {method!r}.{hint}", parameter="method")

@@ -87,11 +87,7 @@ def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
 
 
 def response(
-    answer: Explanation,
-    ax: Axes | None = None,
-    *,
-    feature: Hashable | None = None,
-    which: int = 0,
+    answer: Explanation, ax: Axes | None = None, *, feature: Hashable | None = None, which: int = 0
 ) -> Axes:
     """Draw the surrogate's response to one feature, around the query and around the answer.
 

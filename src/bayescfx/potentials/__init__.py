@@ -3,13 +3,7 @@
 from bayescfx.potentials.ep_family import AEP, SEP
 from bayescfx.potentials.links import Linked, Logit
 from bayescfx.potentials.plateau import Plateau
-from bayescfx.potentials.potential import (
-    Interval,
-    Intervals,
-    LevelPotential,
-    Potential,
-    contains,
-)
+from bayescfx.potentials.potential import Interval, Intervals, LevelPotential, Potential, contains
 from bayescfx.potentials.targets import (
     Target,
     at_least,

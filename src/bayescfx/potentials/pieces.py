@@ -92,12 +92,7 @@ def pieces_over(potential: Potential, best: Array) -> Pieces:
 
 
 def between_knots(
-    potential: Potential,
-    best: Array,
-    ends: Array,
-    *,
-    endless: bool,
-    sets: Levels | None = None,
+    potential: Potential, best: Array, ends: Array, *, endless: bool, sets: Levels | None = None
 ) -> Pieces:
     """Return the improvement where a potential is monotone between `ends` ``(k + 1,)``.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -163,18 +163,8 @@ class _Run:
             rows = self.untried(starting.alone(self.question.region, reach * 0.5**self.halvings))
         return rows
 
-    @property
-    def doubt(self) -> float:
-        """By what factor the surrogate's deviations have been too small lately, at least 1."""
-        recent = np.minimum(self.surprises[-12:], 3.0)
-        # As if four predictions had been right before.
-        return max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
-
     def right(self, surrogate: Surrogate) -> bool:
-        """Return whether the surrogate has been right so far, and the model shows no steps.
-
-        Between the rows known of a model that jumps nobody knows what is there.
-        """
+        """Return whether the surrogate was right so far, and the model shows no steps."""
         steps = surrogate.process.hyperparameters.steps
         if len(self.surprises) < 2 or max(self.surprises) >= 3.0 or steps >= 0.02:
             return False
@@ -195,13 +185,16 @@ class _Run:
             codes, chance = zip(*self.vain, strict=True)
             places = surrogate.coordinates(np.array(codes))
             letdowns = Letdowns(surrogate.coordinates, places, np.array(chance))
+        # By what factor deviations have been too small lately, as if four had been right before.
+        recent = np.minimum(self.surprises[-12:], 3.0)
+        doubt = max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
         return Nearer(
             surrogate,
             region,
             question.surrogate_acceptance,
             record,
             Flats(region, question.X, question.y, ~question.hits),
-            self.doubt,
+            doubt,
             letdowns,
         )
 
@@ -290,10 +283,11 @@ class _Run:
         """Look for nearer answers, and for changes that are not needed with what is kept for it."""
         question, account = self.question, self.question.account
         kept, region = 0.1 * account.budget, question.region
+        walk_back = partial(shorten, question, batch=self.settings.batch, worth=self.worth)
         while True:
             X = question.X[self.record().leaders]
             if account.left <= min(max(kept, to_settle(region, X).sum()), 0.5 * account.budget):
-                yield from self.walk_back()
+                yield from walk_back(account.left)
                 kept = 0.0
             surrogate = self.learn()
             found = self.nearer(surrogate)
@@ -309,7 +303,7 @@ class _Run:
                 yield rows
                 continue
             if found.exhausted or sure:
-                yield from self.walk_back()
+                yield from walk_back(account.left)
                 return "exhausted" if found.exhausted else "nothing nearer expected"
             points = self.tidied(found.points)
             if not kept and account.left <= to_settle(region, points).sum():
@@ -329,15 +323,9 @@ class _Run:
             self.idle = 0 if found.values.max() > worth else self.idle + 1
         return found
 
-    def walk_back(self) -> Generator[Array, Array, None]:
-        """Take back what is not needed, and shorten the rest, the most promising first."""
-
-        def worth(X: Array) -> Array:
-            return self.objective(self.learn(), self.record()).value(X)
-
-        yield from shorten(
-            self.question, self.question.account.left, batch=self.settings.batch, worth=worth
-        )
+    def worth(self, X: Array) -> Array:
+        """Return how promising rows ``(k, d)`` are that come nearer than what is known."""
+        return self.objective(self.learn(), self.record()).value(X)
 
     def _propose(self, objective: Acquisition, starts: Array, effort: Effort = "brief") -> Proposal:
         """Return the best rows of the region; large batches are drawn, without refining each."""

@@ -46,10 +46,11 @@ class Coordinates:
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
         self._table: Array
         self._rises: Array
-        self._rows, self._frame = np.arange(len(line)), (region.data, line, low, high)
+        self._rows, self._data, self._frame = np.arange(len(line)), region.data, (line, low, high)
         # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
         # before, unless a fixed feature varies more than it did.
-        if before is not None and before._fits(self):
+        same = before is not None and before._data is region.data
+        if before and same and all(map(np.array_equal, self._frame, before._frame)):
             self._table, self._rises = before._table, before._rises
             return
         self._table = np.empty((len(line), CELLS + 1))
@@ -60,11 +61,6 @@ class Coordinates:
     def _filled(self, X: Array) -> Array:
         """Return codes ``(n, d)`` without missing ones where these may come and go."""
         return np.where(np.isnan(X), self._gaps, X) if self._patchy else X
-
-    def _fits(self, other: Coordinates) -> bool:
-        """Return whether both tabulate the same features of the same data."""
-        same = self._frame[0] is other._frame[0]
-        return same and all(map(np.array_equal, self._frame[1:], other._frame[1:]))
 
     def _cells(self, X: Array) -> tuple[Array, Indices]:
         """Return where codes stand in the table, in cells, and in which cell."""

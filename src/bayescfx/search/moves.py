@@ -9,7 +9,7 @@ zero where either move is none, it is at home with steps, and it says how sure i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -21,8 +21,7 @@ from bayescfx.space.region import Region
 from bayescfx.space.repair import repair
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(NamedTuple):
     """Rows that differ from a base in one block of features each."""
 
     base: Array  # (d,)
@@ -33,9 +32,8 @@ class Moves:
 
     def take(self, which: Indices | Mask) -> Moves:
         """Return some of the moves."""
-        return Moves(
-            self.base, self.X[which], self.block[which], self.ray[which], self.place[which]
-        )
+        base, X, block, ray, place = self
+        return Moves(base, X[which], block[which], ray[which], place[which])
 
 
 # ── moves of one block ──
@@ -61,13 +59,8 @@ def values_of(region: Region, count: int) -> dict[int, Array]:
 
 
 def single_moves(region: Region, base: Array, count: int, values: dict[int, Array]) -> Moves:
-    """Return allowed moves of every block from a base ``(d,)``, about `count` each.
-
-    What `values` there are of a feature is known from `values_of`.
-    """
-    codes: list[Array] = []
-    block: list[int] = []
-    columns: list[list[int]] = []
+    """Return allowed moves of every block from a base ``(d,)`` to about `count` of its `values`."""
+    found: list[tuple[int, list[int], Array]] = []  # block, features, codes
     for b, features in enumerate(region.moving):
         resting = bool((base[features] == region.query[features]).all())
         if len(features) > 1 and resting:
@@ -80,22 +73,20 @@ def single_moves(region: Region, base: Array, count: int, values: dict[int, Arra
             ]
             if len(features) > 1:  # back as a whole
                 rays.append((features, region.query[None, features]))
-        for at, ray in rays:
-            columns.append(at)
-            codes.append(ray)
-            block.append(b)
-    sizes = np.array([len(ray) for ray in codes], dtype=np.intp)
+        found += [(b, at, ray) for at, ray in rays]
+    sizes = np.array([len(ray) for _, _, ray in found], dtype=np.intp)
     X = np.repeat(base[None], sizes.sum(), axis=0)
     ends = np.cumsum(sizes)
-    for at, ray, end in zip(columns, codes, ends, strict=True):
+    for (_, at, ray), end in zip(found, ends, strict=True):
         X[end - len(ray) : end, at] = ray
     place = (np.arange(len(X)) - np.repeat(ends - sizes, sizes) + 1.0) / np.repeat(sizes, sizes)
-    whose, ray_of = np.repeat(np.array(block, dtype=np.intp), sizes), np.repeat(ends, sizes)
+    whose = np.repeat(np.array([b for b, _, _ in found], dtype=np.intp), sizes)
+    moves = Moves(base, X, whose, np.repeat(ends, sizes), place)
     if region.rules:
         X, allowed = repair(region, X)
         moved = allowed & ((base != X) & ~np.isnan(base)).any(axis=1)
-        return Moves(base, X, whose, ray_of, place).take(moved)
-    return Moves(base, X, whose, ray_of, place)
+        return moves._replace(X=X).take(moved)
+    return moves
 
 
 def _joint_rays(
@@ -237,10 +228,7 @@ class Pairs:
         return float(np.sqrt(self._scale)) + self._least
 
     def learn(self, pairs: Indices, outputs: Array, below: float) -> None:
-        """Compare outputs ``(k,)`` on the surrogate's scale with the sums of single moves.
-
-        Only what is then expected of pairs that cost less than `below` is worked out.
-        """
+        """Learn from outputs ``(k,)`` what to expect of pairs that cost less than `below`."""
         known = np.isfinite(outputs)
         pairs, (ray, place) = pairs[known], (self.moves.ray, self.moves.place)
         self._error[pairs] = outputs[known] - self.value - self.gain[self.i[pairs]]
@@ -251,11 +239,8 @@ class Pairs:
         self._scale = float(np.mean(self._error[seen] ** 2 / np.maximum(self._prior[seen], 1e-3)))
         # Errors by pair of blocks, the last few of each: (blocks, errors), short lists filled up.
         names = self.moves.block[self.i] * (self.moves.block.max() + 1) + self.moves.block[self.j]
-        blocks, starts, sizes = np.unique(
-            names[seen := seen[np.argsort(names[seen], kind="stable")]],
-            return_index=True,
-            return_counts=True,
-        )
+        seen = seen[np.argsort(names[seen], kind="stable")]
+        blocks, starts, sizes = np.unique(names[seen], return_index=True, return_counts=True)
         most = min(int(sizes.max()), 24)
         at = starts[:, None] + np.maximum(sizes[:, None] - most, 0) + np.arange(most)
         there = np.arange(most) < sizes[:, None]
@@ -280,16 +265,13 @@ class Pairs:
         self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
 
     def crossings(self, accepted: Intervals, most: int = 48) -> Array:
-        """Return rows between two neighbours on a ray whose outputs lie on either side of a target.
-
-        Where a smooth model would hit its middle, and on either side of that; cheapest first.
-        """
+        """Return rows between neighbours on a ray on either side of a target, cheapest first."""
         moves, value = self.moves, self.value + self.gain
         behind = np.concatenate([[-1], moves.ray[:-1]]) == moves.ray  # else the base comes before
         before = np.where(behind, np.concatenate([[self.value], value[:-1]]), self.value)
         start = np.where(behind[:, None], np.vstack([moves.base, moves.X[:-1]]), moves.base)
         rows, costs = [moves.X[:0]], [value[:0]]
-        for low, high in accepted:
+        for low, high in accepted:  # where a smooth model would hit its middle, and beside that
             across = (np.minimum(before, value) < low) & (np.maximum(before, value) > high)
             at = np.flatnonzero(across)
             share = (0.5 * (low + high) - before[at]) / (value[at] - before[at])
@@ -300,12 +282,10 @@ class Pairs:
         return self.region.on_grid(np.vstack(rows)[order])
 
     def combinations(self, aim: float) -> tuple[Array, Array]:
-        """Return rows of many moves at once, those that come to `aim` if effects just add up.
+        """Return rows of many moves at once that come to `aim` if effects add up, and the guesses.
 
-        What a unit of output towards `aim`, on the surrogate's scale, is worth grows from row to
-        row, and each block makes the move that gains most less its cost, if any does. Where guesses
-        cross `aim` the steps are made finer, and at last the way between two rows is taken in part.
-        Also the guesses.
+        What a unit of output towards `aim` is worth grows from row to row, and each block makes the
+        move that gains most less its cost. Where guesses cross `aim` the steps are made finer.
         """
         gain, price = np.sign(aim - self.origin) * self.gain, self.price[0] + self.price[1]
         fair = gain * price > 0.0
@@ -337,9 +317,8 @@ class Pairs:
         value = np.take_along_axis(net, choice[:, :, None], axis=2)[:, :, 0]
         made = value > 0.0
         if region.max_changes is not None:
-            left = region.max_changes - int(region.changes(moves.base[None]).sum())
             rank = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1)
-            made &= (rank < left) | (self.price[1][best] < 0.0)
+            made &= (rank < region.max_changes - self.changes) | (self.price[1][best] < 0.0)
         rows = np.repeat(moves.base[None], len(worth), axis=0)
         for k, move in enumerate(best.T):
             rows = np.where(self._touched[move] & made[:, [k]], moves.X[move], rows)
@@ -350,10 +329,8 @@ def _prices(region: Region, X: Array) -> tuple[Array, Array]:
     """Return the effort of rows ``(n, d)`` as sums over features: powers, premiums."""
     norm = region.cost.norm
     powers = region.changes(X) * region.weight if norm == 0 else region.units(X) ** norm
-    extras = np.zeros(len(X))
-    if region.cost.weight != 0.0:
-        extras = PREMIUM * (clear_changes(region, X) @ region.weight)
-    return powers.sum(axis=1), extras
+    premium = PREMIUM if region.cost.weight != 0.0 else 0.0
+    return powers.sum(axis=1), premium * (clear_changes(region, X) @ region.weight)
 
 
 def chance(accepted: Intervals, mean: Array, std: Array) -> Array:

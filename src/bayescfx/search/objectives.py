@@ -233,17 +233,16 @@ class Record:
         self.region, self.X, self.n, self.margin = region, X, n, margin
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
-        chosen: dict[bytes, int] = {}
+        chosen: list[int] = []
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
-            support, others = changed[i].tobytes(), X[list(chosen.values())]
-            # What changes more than a nearer answer does is none of its own.
-            more = any((changed[k] <= changed[i]).all() for k in chosen.values())
-            if support not in chosen and not more and apart(region, X[[i]], others).all():
-                chosen[support] = int(i)
+            # What changes as much as a nearer answer does, or more, is none of its own.
+            more = (changed[chosen] <= changed[i]).all(axis=1).any()
+            if not more and apart(region, X[[i]], X[chosen]).all():
+                chosen.append(int(i))
             if len(chosen) == n:
                 break
         # Positions in X of the best point of each of the best sets of features.
-        self.leaders = np.array(list(chosen.values()), dtype=np.intp)
+        self.leaders = np.array(chosen, dtype=np.intp)
 
     @cached_property
     def _open_end(self) -> float:

@@ -85,13 +85,13 @@ class Question:
 
     @property
     def X(self) -> Array:
-        """Codes ``(n, d)`` of everything known inside the region, whoever asked for it."""
-        return self.account.X
+        """Codes ``(n, d)`` of everything known inside the region, not to be written to."""
+        return self.account.evaluator.inside(self.account)[0]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.y
+        return self.account.evaluator.inside(self.account)[1]
 
     @property
     def hits(self) -> Mask:

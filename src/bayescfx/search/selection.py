@@ -17,7 +17,7 @@ def distinct(question: Question, n: int) -> Indices:
     differ clearly; fewer rather than duplicates.
     """
     region, known = question.region, question.account.evaluator.known
-    inside = np.flatnonzero(question.account.inside())
+    inside = np.flatnonzero(question.account.masks()[0])
     y = known.outputs[inside]
     hit = question.accepted(y)
     reached = bool(hit.any())

@@ -18,11 +18,7 @@ from bayescfx.space.repair import project
 
 
 def shorten(
-    question: Question,
-    rows: int,
-    *,
-    batch: int = 1,
-    worth: Callable[[Array], Array] | None = None,
+    question: Question, rows: int, *, batch: int = 1, worth: Callable[[Array], Array] | None = None
 ) -> Generator[Array, Array, None]:
     """Yield at most `rows` rows that show which changes of the answers are needed, and how much.
 
@@ -36,7 +32,7 @@ def shorten(
     while (room := min(account.left, end - account.spent)) > 0:
         X = question.X[distinct(question, question.n)]
         X = X[region.changes(X).any(axis=1)] if question.reached else X[:0]
-        back, others = unsettled(question, X), np.empty((0, X.shape[1]))
+        back, others = _new(question, taken_back(region, X)), np.empty((0, X.shape[1]))
         if not len(back):
             others = _new(question, np.vstack([halved(question, X), exchanged(region, X)]))
             others = others[1 + to_settle(region, others) <= room]
@@ -53,11 +49,6 @@ def to_settle(region: Region, X: Array) -> Indices:
     """Return how many rows it may take to show that rows ``(n, d)`` change nothing in vain."""
     k = region.changes(X).sum(axis=1)
     return np.asarray(np.minimum(k * (k + 1) // 2 - 1, 2 * k))
-
-
-def unsettled(question: Question, X: Array) -> Array:
-    """Return what would show that rows ``(n, d)`` change nothing in vain, as far as not known."""
-    return _new(question, taken_back(question.region, X))
 
 
 def taken_back(region: Region, X: Array) -> Array:

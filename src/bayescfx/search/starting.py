@@ -133,10 +133,7 @@ def data_rows(question: Question, n: int = 1000) -> Array:
 
 
 def towards_target(question: Question, value: Array) -> Array:
-    """Return candidates while nothing reaches the target, the best by `value` ``(n,)`` first.
-
-    Then data rows, also copied into the query where nearness counts, and mixtures of known rows.
-    """
+    """Return candidates while nothing hits: the best by `value` ``(n,)``, data rows, mixtures."""
     region, rng, X = question.region, question.rng, question.X
     i, j = rng.integers(len(X), size=(2, POOL // 4))
     between = X[i] + rng.random((len(i), 1)) * (X[j] - X[i])

@@ -74,7 +74,7 @@ def surrogate_of(
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    known, usable = question.account.evaluator.known, question.account.comparable()
+    known, usable = question.account.evaluator.known, question.account.masks()[1]
     X, y = known.codes[usable], known.outputs[usable]
     if len(X) > settings.points:
         best = np.argsort(-question.score(question.y), kind="stable")[:4]

@@ -9,13 +9,13 @@ may be an answer. That is about ten model calls of a hundred or two rows each.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask, not_among, row_keys
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves, values_of
@@ -85,25 +85,20 @@ class _Run:
 
     def __init__(self, settings: Sweep, question: Question) -> None:
         self.settings, self.question, self.region = settings, question, question.region
-        X, y = question.X, question.y
+        X, y, query = question.X, question.y, question.region.query[None]
         kept = best_first(question, X, y)[:400] if len(y) > 400 else np.arange(len(y))
-        query = row_keys(self.region.query[None])[0]
         self.X, self.y = X[kept], y[kept]
-        own = [i for i, key in enumerate(row_keys(self.X)) if key == query]
-        if not own and question.region.contains(self.region.query[None])[0]:
-            self.X, self.y = (
-                np.vstack([self.X, self.region.query]),
-                np.append(self.y, question.output),
-            )
-            own = [len(self.y) - 1]
-        self.own = own  # where the query is, if it is allowed
+        # Where the query is, if it is allowed.
+        self.own: list[int] = np.flatnonzero(~not_among(self.X, query)).tolist()
+        if not self.own and self.region.contains(query)[0]:
+            self.own = [len(self.y)]
+            self.X, self.y = np.vstack([self.X, query]), np.append(self.y, question.output)
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self.values = values_of(self.region, settings.values)
         self._around: set[bytes] = set()  # rows that were looked around
         self._shortened: set[bytes] = set()  # answers whose changes were shortened
         self._shortening: list[Array] = []  # the last of them
         self._record: tuple[int, Record | None] = 0, None  # for so many rows
-        self._stocked = False
 
     @property
     def reached(self) -> bool:
@@ -132,15 +127,15 @@ class _Run:
         """Look around the query and the best rows while that helps, then shorten answers."""
         question, values = self.question, self.settings.values
         yield from self.around(self.own, values, rounds=2)
-        before, vain = self.standing(), 0
-        while vain < 1 and self.spare > 0 and not self.satisfied:
-            if not (self.reached or self._stocked):
-                self._stocked = True
+        before, better, stocked = self.standing(), True, False
+        while better and self.spare > 0 and not self.satisfied:
+            if not (self.reached or stocked):
+                stocked = True
                 yield from self.ask(self.stock(min(128, self.spare // 4)), self.spare)
             yield from self.around(self.bases(max(2, question.n)), values // 4, rounds=1)
             now = self.standing()
             better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
-            before, vain = now, 0 if better else vain + 1
+            before = now
         yield from self.shorten()
         if question.n > 1 and self.reached:
             yield from shorten(question, question.account.left, batch=self.settings.batch)
@@ -169,10 +164,8 @@ class _Run:
 
     def stock(self, n: int) -> Array:
         """Return rows from elsewhere: where a way to the target may begin."""
-        region = self.region
-        return np.vstack(
-            [project(region, region.query[None]), usual_rows(region, n, self.question.rng)]
-        )
+        own = project(self.region, self.region.query[None])
+        return np.vstack([own, usual_rows(self.region, n, self.question.rng)])
 
     def bases(self, n: int) -> list[int]:
         """Return positions of the best rows with different changes that were not looked around."""
@@ -180,15 +173,12 @@ class _Run:
         if self.reached:
             order = order[self.question.accepted(self.y[order])]
         changed = self.region.changes(self.X[order])
-        first = [int(i) for i in np.sort(np.unique(changed, axis=0, return_index=True)[1])]
-        keys = row_keys(self.X[order])
-        return [int(order[i]) for i in first if changed[i].any() and keys[i] not in self._around][
-            :n
-        ]
+        first = np.sort(np.unique(changed, axis=0, return_index=True)[1])
+        order = order[first[changed[first].any(axis=1)]]
+        keys = zip(order.tolist(), row_keys(self.X[order]), strict=True)
+        return [at for at, key in keys if key not in self._around][:n]
 
-    def around(
-        self, bases: Sequence[int], values: int, rounds: int
-    ) -> Generator[Array, Array, None]:
+    def around(self, bases: list[int], values: int, rounds: int) -> Generator[Array, Array, None]:
         """Change single features of some rows, then pairs of them in so many rounds."""
         question, region = self.question, self.region
         if not bases or self.spare <= 0:
@@ -203,8 +193,7 @@ class _Run:
         y = yield from self.ask(np.vstack([part.X for part in moves]), self.spare)
         outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
         record = self.record()
-        one = record is not None and question.n == 1
-        below = record.cost.min() if record is not None and one else np.inf
+        below = np.inf if record is None or question.n > 1 else record.cost.min()
         tables = []
         for at, part, found in zip(bases, moves, outputs, strict=True):
             known = np.isfinite(found)
@@ -331,13 +320,10 @@ class _Run:
         return np.asarray(X[region.changes(X).any(axis=1)])
 
     def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
-        """Return what a row changes of a block, and which shares of that are known to hit or not.
-
-        Levels have no length: only whether the change can be taken back is known of them.
-        """
+        """Return what a row changes of a block, and which shares of that hit or not, if known."""
         region, query = self.region, self.region.query
         moved = [j for j in block if x[j] != query[j]]
-        if not moved or (region.categorical | region.cyclic)[moved].any():
+        if not moved or (region.categorical | region.cyclic)[moved].any():  # levels have no length
             return moved, np.empty(0), np.empty(0, dtype=bool)
         others = np.delete(np.arange(len(x)), [*block, *np.flatnonzero(region.recomputed)])
         same = (self.X[:, others] == x[others]) | np.isnan(x[others])

@@ -72,7 +72,7 @@ class Turns:
     listener: Listener | None  # hears of each question and round; all searches end if it raises
     labels: Sequence[int]  # which query each question belongs to
     halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
-    endings: dict[int, Stopped] = field(default_factory=dict)  # by position, of those that ended
+    endings: dict[int, Stopped] = field(default_factory=dict)  # by label, of those that ended
 
     def run(self) -> None:
         """Run every search to its end, or until somebody wants no more."""
@@ -100,13 +100,13 @@ class Turns:
 
     def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when its search has ended."""
-        question = self.questions[i]
+        question, label = self.questions[i], self.labels[i]
         if self.halt.called:
             raise _Interrupted
         if scores is not None and scores.stopped:
-            self.endings[i] = scores.stopped
+            self.endings[label] = scores.stopped
         elif question.account.left <= 0:
-            self.endings[i] = "budget"
+            self.endings[label] = "budget"
         else:
             try:
                 if rounds is not None:
@@ -115,16 +115,16 @@ class Turns:
                 # A search that can't take turns is heard after each of its model calls.
                 assert not isinstance(self.search, RoundSearch)
                 question.account.after = partial(self._hear, i)
-                self.endings[i] = self.search.run(question)
+                self.endings[label] = self.search.run(question)
             except StopIteration as end:
-                self.endings[i] = end.value
+                self.endings[label] = end.value
             except Stop as stop:
-                self.endings[i] = stop.reason
+                self.endings[label] = stop.reason
             except OutOfTime:
-                self.endings[i] = "timeout"
+                self.endings[label] = "timeout"
             except BayesCFXError as error:
                 if len(self.questions) > 1:
-                    error.add_note(f"for the query at position {self.labels[i]}")
+                    error.add_note(f"for the query at position {label}")
                 raise
         return None
 

@@ -43,21 +43,14 @@ class Axis:
         return self.low <= self.high if self.choices is None else len(self.choices) > 1
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """Lowest and highest allowed code, the query's included."""
+    def allowed(self) -> tuple[float, float, Array | None]:
+        """Lowest and highest allowed code, and all, the query's included, if at most 10,000."""
         if not self.free:
-            return self.query, self.query
-        if self.choices is not None:
-            return self.choices[0], self.choices[-1]
-        return min(self.low, self.query), max(self.high, self.query)
-
-    @property
-    def listed(self) -> Array | None:
-        """All allowed codes, if there are at most 10,000."""
-        if not self.free:
-            return np.array([self.query])
-        few = self.choices is not None and len(self.choices) <= MOST_CHOICES
-        return self.choices if few else None
+            return self.query, self.query, np.array([self.query])
+        if self.choices is None:
+            return min(self.low, self.query), max(self.high, self.query), None
+        few = len(self.choices) <= MOST_CHOICES
+        return self.choices[0], self.choices[-1], self.choices if few else None
 
     @property
     def snapping(self) -> str:

@@ -46,12 +46,12 @@ class Region:
         self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
         numbers, masks, lattices, choices = [], [], [], []
         for name, axis in zip(self.names, self.axes, strict=True):
-            (low, high), feature, snapping = axis.ends, axis.feature, axis.snapping
+            (low, high, listed), feature, snapping = axis.allowed, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
-            numbers.append((axis.query, low, high, axis.step, feature.period, weight))
+            numbers.append((axis.query, low, high, feature.code_step, feature.period, weight))
             masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
             lattices.append(feature.lattice or (0.0, 1.0, 1.0))
-            choices.append(axis.listed)
+            choices.append(listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
         self.query: Array = columns[0]  # (d,) the query's codes
@@ -76,7 +76,7 @@ class Region:
         self._moves = free | self.recomputed  # what may differ from the query's
         self._rounded: Mask | None = rounded[free] if rounded.any() else None
         self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
-        self._box = self.low[free], self.high[free]
+        self._box = columns[1:3, free]  # lowest and highest
         self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
         self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
         self._circles = np.flatnonzero(self.cyclic[free])
@@ -88,13 +88,15 @@ class Region:
             self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
         self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
         whole = [block for block in self.blocks if free[block].all()]
-        joined = {j for block in self.blocks for j in block}
+        joined = set[int]().union(*self.blocks)
         alone: list[int] = [j for j in self.free.tolist() if j not in joined]
         self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
         self.derived = [(places[r.derives], r) for r in self.rules if r.derives is not None]
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
+        # Whether rules other than linear ones restrict the continuous features.
+        self.curved = any([rule.curved(self) for rule in self.rules])
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
@@ -147,7 +149,7 @@ class Region:
             inside[inside] = self.within(X[inside])  # others are rows of other questions, mostly
             return inside
         part = X.T[self.free]  # (k, n)
-        low, high = (ends[:, None] for ends in self._box)
+        low, high = self._box[:, :, None]
         kept = (part >= low) & (part <= high)
         if self._rounded is not None:
             first, stride, unit = self._lattice[:, :, None]
@@ -258,11 +260,6 @@ class Region:
         return np.asarray(slope * (self.units(X) / safe) ** (norm - 1))
 
     # ── rules ──
-
-    @cached_property
-    def curved(self) -> bool:
-        """Whether rules other than linear ones restrict the continuous features."""
-        return any([rule.curved(self) for rule in self.rules])
 
     def without(self, *rules: Rule) -> Region:
         """Return the region with some of its rules left out."""

@@ -23,19 +23,17 @@ WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
 WALKERS, ROUNDS = 256, 100  # rows that walk at once, and their steps per batch of rows
 
 
-def sample(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
-    """Return at most `n` allowed rows other than the query, with so many `changes` if given."""
-    nothing = np.empty((0, len(region.query)))
-    if n < 1 or (changes is not None and changes < 1):
-        return nothing
-    if not len(region.free):
-        found = nothing
-    elif not region.rules:
-        X = draw(region, n, rng, changes)
-        found = X[_wanted(region, X, changes)]
-    else:
-        found = _ruled_sample(region, n, rng, changes)
-    if not len(found) and changes is None:
+def sample(region: Region, n: int, rng: Generator) -> Array:
+    """Return at most `n` allowed rows other than the query."""
+    found = np.empty((0, len(region.query)))
+    if n < 1:
+        return found
+    if len(region.free) and not region.rules:
+        X = draw(region, n, rng)
+        found = X[_wanted(region, X)]
+    elif len(region.free):
+        found = _ruled_sample(region, n, rng)
+    if not len(found):
         every = region.enumerate(TRIES)
         if every is not None:  # so small that draws may have missed its rows
             found = every[region.changes(every).any(axis=1)]
@@ -44,57 +42,54 @@ def sample(region: Region, n: int, rng: Generator, changes: int | None = None) -
     return found[:n]
 
 
-def _wanted(region: Region, X: Array, changes: int | None) -> Mask:
-    """Return which rows are allowed and changed, in as many features as wanted."""
-    count = region.changes(X).sum(axis=1)
-    wanted: Mask = count > 0 if changes is None else count == changes
+def _wanted(region: Region, X: Array) -> Mask:
+    """Return which rows are allowed and changed."""
+    wanted = np.asarray(region.changes(X).any(axis=1))
     wanted[wanted] = region.contains(X[wanted])
     return wanted
 
 
-def _ruled_sample(region: Region, n: int, rng: Generator, changes: int | None) -> Array:
+def _ruled_sample(region: Region, n: int, rng: Generator) -> Array:
     found, tried = np.empty((0, len(region.query))), 0
     while len(found) < n and (tried < 256 or len(found) >= WORTHWHILE * tried):
-        X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - len(found)))), rng, changes))
-        found = np.concatenate([found, X[_wanted(region, X, changes)]])
+        X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - len(found)))), rng))
+        found = np.concatenate([found, X[_wanted(region, X)]])
         tried += len(X)
-    return found if len(found) >= n else _persist(region, n, rng, changes, found)
+    return found if len(found) >= n else _persist(region, n, rng, found)
 
 
-def _persist(region: Region, n: int, rng: Generator, changes: int | None, found: Array) -> Array:
+def _persist(region: Region, n: int, rng: Generator, found: Array) -> Array:
     """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
     batch = max(128, min(TRIES, 2 * n))
-    X = draw(region, batch, rng, changes)
+    X = draw(region, batch, rng)
     fixed, good = repair(region, X)
-    data = background_rows(region, batch, rng, changes)
+    data = background_rows(region, batch, rng)
     seeds = np.concatenate([found, fixed[good], data])
     if not len(seeds):
         own = region.query[None, :]
         seeds = own if region.contains(own)[0] else _descend(region, rng)
     rejected = region.complete(X)[~good]
-    more = _spread_out(region, seeds, rejected, n - len(found), rng, changes)
+    more = _spread_out(region, seeds, rejected, n - len(found), rng)
     if not len(found) and not len(more):
-        more = _spread_out(region, _insist(region, rng, changes), rejected, n, rng, changes)
+        more = _spread_out(region, _insist(region, rng), rejected, n, rng)
     return np.concatenate([found, more])
 
 
-def _spread_out(
-    region: Region, seeds: Array, rejected: Array, n: int, rng: Generator, changes: int | None
-) -> Array:
+def _spread_out(region: Region, seeds: Array, rejected: Array, n: int, rng: Generator) -> Array:
     """Return distinct wanted rows around allowed `seeds`, in random order."""
     if not len(seeds):
         return seeds
     pulled = pull(region, rejected, seeds, rng)
-    walked = _walk(region, np.concatenate([seeds, pulled]), n, rng, changes)
+    walked = _walk(region, np.concatenate([seeds, pulled]), n, rng)
     X = _distinct(np.concatenate([seeds, pulled, walked]))
-    X = X[_wanted(region, X, changes)]
+    X = X[_wanted(region, X)]
     return X[rng.permutation(len(X))]
 
 
-def _insist(region: Region, rng: Generator, changes: int | None) -> Array:
+def _insist(region: Region, rng: Generator) -> Array:
     """Return the first allowed rows of many plain draws: the last resort against blind rules."""
     for _ in range(50):  # a rule that 1 draw in 10,000 satisfies is missed once in 28,000 times
-        X = region.complete(draw(region, TRIES, rng, changes))
+        X = region.complete(draw(region, TRIES, rng))
         good = region.contains(X)
         if good.any():
             return X[good]
@@ -123,7 +118,7 @@ def nothing_found(region: Region, rng: Generator) -> str:
 # ── draws ──
 
 
-def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
+def draw(region: Region, n: int, rng: Generator) -> Array:
     """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
 
     Uniform over the box without an l0 bound; with one, over random supports of random size.
@@ -132,8 +127,8 @@ def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> 
     X = np.repeat(region.query[None, :], n, axis=0)
     if not region.moving or not n:
         return X
-    sparse = changes is not None or region.max_changes is not None
-    chosen = _supports(region, n, rng, changes) if sparse else None
+    sparse = region.max_changes is not None
+    chosen = _supports(region, n, rng) if sparse else None
     for block in region.moving:
         rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, block[0]])
         if len(rows):
@@ -141,7 +136,7 @@ def draw(region: Region, n: int, rng: Generator, changes: int | None = None) -> 
     return X
 
 
-def _supports(region: Region, n: int, rng: Generator, changes: int | None) -> Mask:
+def _supports(region: Region, n: int, rng: Generator, changes: int | None = None) -> Mask:
     """Return random features ``(n, d)``, whole blocks of them, at most the wanted number."""
     most = min(len(region.free), region.max_changes or len(region.free))
     wanted = rng.integers(1, most + 1, size=n) if changes is None else min(changes, most)
@@ -186,14 +181,14 @@ def background(region: Region, data: Array | None = None) -> Array:
     X = np.repeat(region.query[None, :], len(copied), axis=0)
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
     X = trim(region, X)
-    return X[_wanted(region, X, None)]
+    return X[_wanted(region, X)]
 
 
 # ── walks ──
 
 
-def _walk(region: Region, seeds: Array, n: int, rng: Generator, changes: int | None) -> Array:
-    """Return at most `n` allowed rows on allowed ways from `seeds` to so many `changes`."""
+def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
+    """Return at most `n` allowed rows on allowed ways from `seeds`."""
     walkers = min(max(n, 16), WALKERS)
     X = seeds[rng.integers(len(seeds), size=walkers)]
     found = [np.empty((0, len(region.query)))]
@@ -201,10 +196,6 @@ def _walk(region: Region, seeds: Array, n: int, rng: Generator, changes: int | N
     for _ in range(ROUNDS * -(-n // walkers)):
         Y = _step(region, X, rng)
         good = region.contains(Y)
-        if changes is not None:
-            before = np.abs(region.changes(X).sum(axis=1) - changes)
-            after = np.abs(region.changes(Y).sum(axis=1) - changes)
-            good &= after <= before
         moved = good & (Y != X).any(axis=1)
         X = np.where(good[:, None], Y, X)
         wanted = moved & region.changes(Y).any(axis=1)

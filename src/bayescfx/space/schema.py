@@ -97,11 +97,11 @@ class Schema:
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
-        numeric = not self.groups and all(feature.numeric for feature in self.features.values())
+        numeric = {feature.numeric for feature in self.features.values()}
         dtype, *others = {column.dtype for column in self.columns}
-        if not numeric or others or not isinstance(dtype, np.dtype) or dtype.kind not in "fiu":
+        if self.groups or others or False in numeric or not isinstance(dtype, np.dtype):
             return None
-        return dtype
+        return dtype if dtype.kind in "fiu" else None
 
     def position(self, name: Hashable) -> int:
         """Return the position of a feature; spaces of arrays also take column numbers."""

@@ -80,28 +80,22 @@ class LogNormal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alike:
+class Alike(LogNormal):
     """A prior of variables that resemble each other, in terms of their logarithms t.
 
-    Their common size is log-normal, each one's deviation from it too. A few rows can tell how
+    Their geometric mean is log-normal, each one's deviation from it too. A few rows can tell how
     quickly a model varies, and less well along which of many features.
     """
 
-    common: LogNormal  # prior of the geometric mean
-    spread: float  # standard deviation of the logarithms about their mean
-
-    @property
-    def log_mode(self) -> float:
-        """The logarithm of the most probable value."""
-        return self.common.log_mode
+    apart: float  # standard deviation of the logarithms about their mean
 
     def log_density(self, t: Array) -> tuple[float, Array]:
         """Return the log density, up to a constant; and its slope in each t."""
         if not len(t):
             return 0.0, np.zeros(0)
         mean = t.mean()
-        value, slope = self.common.log_density(np.array([mean]))
-        apart = (t - mean) * (-1.0 / self.spread**2)
+        value, slope = LogNormal.log_density(self, np.array([mean]))
+        apart = (t - mean) * (-1.0 / self.apart**2)
         return value + 0.5 * float(apart @ (t - mean)), apart + slope[0] / len(t)
 
 
@@ -109,7 +103,7 @@ class Alike:
 class Priors:
     """Priors of the kinds of hyperparameters, for standardised outputs."""
 
-    lengthscale: LogNormal | Alike  # for the unit cube
+    lengthscale: LogNormal  # for the unit cube
     noise: LogNormal = LogNormal(-4.0, 1.0)
     # Few outputs, near each other, understate the variance of the process: the mode is 4, not 1.
     # Measured on four kinds of models and 5 to 50 rows: better log density and smaller errors.
@@ -124,8 +118,8 @@ class Priors:
 
         Lengthscales are independent, or `alike`: so much their logarithms differ.
         """
-        each = LogNormal(math.sqrt(2.0) + 0.5 * math.log(max(d, 1)), math.sqrt(3.0))
-        return cls(each if alike is None else Alike(each, alike))
+        size = math.sqrt(2.0) + 0.5 * math.log(max(d, 1)), math.sqrt(3.0)
+        return cls(LogNormal(*size) if alike is None else Alike(*size, alike))
 
 
 class LogPosterior:
@@ -274,17 +268,6 @@ class LogPosterior:
         return total
 
 
-def _guesses(posterior: LogPosterior) -> Array:
-    """Return first guesses: the mode of the priors, and places all around it."""
-    mode = posterior.pack(posterior.mode())
-    low, high = posterior.bounds
-    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
-    others = 8 if len(posterior.z) <= 100 else 1
-    # A fixed seed: the same data give the same fit.
-    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
-    return np.concatenate([mode[None], np.clip(mode + steps, low, high)])
-
-
 def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     """Return the most plausible places where one lengthscale is much shorter or longer."""
     k = len(posterior.active)
@@ -320,12 +303,19 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     """Return the hyperparameters at the highest log posterior found."""
     if posterior.bounds.shape[1] == 0:
         return posterior.mode()
+    mode = posterior.pack(posterior.mode())
     if start is not None:
         # New data may have made the earlier optimum worse than no knowledge at all.
-        guesses = [posterior.pack(start), posterior.pack(posterior.mode())]
-        _, theta = _climb(posterior, max(guesses, key=lambda t: posterior(t)[0]), WARM)
-        return posterior.unpack(theta)
-    height, theta = _best_climb(posterior, _guesses(posterior))
+        theta = posterior.pack(start)
+        if posterior(mode)[0] > posterior(theta)[0]:
+            theta = mode
+        return posterior.unpack(_climb(posterior, theta, WARM)[1])
+    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
+    others = 8 if len(posterior.z) <= 100 else 1
+    # A fixed seed: the same data give the same fit.
+    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
+    around = np.clip(mode + steps, *posterior.bounds)
+    height, theta = _best_climb(posterior, np.concatenate([mode[None], around]))
     # Optima differ in which features they blame: try one feature at a time.
     leaps = 5 if len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
@@ -337,5 +327,8 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
 
 
 def _best_climb(posterior: LogPosterior, starts: Array) -> tuple[float, Array]:
-    ends = [_climb(posterior, theta, ROUGH) for theta in starts]
-    return max(ends, key=itemgetter(0), default=(-math.inf, np.empty(0)))
+    """Return the height and the place of the highest end reached from the `starts` ``(n, k)``."""
+    best = -math.inf, np.empty(0)
+    for theta in starts:
+        best = max(best, _climb(posterior, theta, ROUGH), key=itemgetter(0))
+    return best

@@ -78,7 +78,11 @@ class Embedding:
         return cls(numeric, unordered, 0.5 * low + 0.5 * high, levels, feature)
 
     def scaled(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
-        """Return embedded rows over lengthscales, of shape (n, D), and their squared norms."""
+        """Return embedded rows over lengthscales, of shape (n, D), and their squared norms.
+
+        A one-hot block counts 1/(2 l²) also for a level it has no column for, which puts unknown
+        levels at the distance of any other level.
+        """
         if len(self.unordered):
             blocks = [X[:, self.numeric] - self.centre]
             for j, levels in zip(self.unordered, self.levels, strict=True):
@@ -87,19 +91,11 @@ class Embedding:
         else:
             A = X - self.centre
         A /= lengthscales[self.feature]
-        return A, self.norms(A, lengthscales)
-
-    def norms(self, A: Array, lengthscales: Array) -> Array:
-        """Return squared norms of scaled rows `A`.
-
-        A one-hot block counts 1/(2 l²) also for a level it has no column for, which puts unknown
-        levels at the distance of any other level.
-        """
         p = len(self.numeric)
         norms: Array = np.einsum("ij,ij->i", A[:, :p], A[:, :p])
         if len(self.unordered):
             norms += 0.5 * float(np.sum(lengthscales[self.unordered] ** -2.0))
-        return norms
+        return A, norms
 
     def steps(self, X: Array, Y: Array, lengthscales: Array) -> Array:
         """Return exp(-t) ``(m, n)`` for the city-block distances of rows ``X (m, d)`` and ``Y``."""

@@ -31,23 +31,20 @@ class Units:
     offset: float  # y = offset + scale * z
     scale: float
 
-    @classmethod
-    def of(cls, y: Array, *, centred: bool) -> Units:
-        """Return the units in which outputs `y` have variance 1, about their average or zero."""
-        largest = float(np.max(np.abs(y)))
-        if largest == 0.0:
-            return cls(0.0, 1.0)
-        u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
-        centre = float(u.mean()) if centred else 0.0
-        spread = float(np.sqrt(np.mean((u - centre) ** 2)))
-        # Constant outputs say nothing about their scale; their own size is the only guess.
-        if spread < 1e-14:
-            spread = 1.0
-        return cls(centre * largest, spread * largest)
 
-    def standardise(self, y: Array) -> Array:
-        """Return outputs `y` in these units."""
-        return (y - self.offset) / self.scale
+def standardised(y: Array, *, centred: bool) -> tuple[Array, Units]:
+    """Return outputs `y` with variance 1, about their average or zero, and their units."""
+    largest = float(np.max(np.abs(y)))
+    if largest == 0.0:
+        return y, Units(0.0, 1.0)
+    u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
+    centre = float(u.mean()) if centred else 0.0
+    spread = float(np.sqrt(np.mean((u - centre) ** 2)))
+    # Constant outputs say nothing about their scale; their own size is the only guess.
+    if spread < 1e-14:
+        spread = 1.0
+    units = Units(centre * largest, spread * largest)
+    return (y - units.offset) / units.scale, units
 
 
 def cholesky(K: Array) -> tuple[Array, float]:
@@ -74,6 +71,7 @@ class Covariances(NamedTuple):
     slope: Array  # k' of the smooth part (m, n)
     jumps: Array | None  # correlations of the part with steps (m, n), if there is one
     A: Array  # scaled rows (m, D)
+    squares: Array  # their squared norms (m,)
 
 
 def among(
@@ -126,7 +124,7 @@ class Posterior:
             c += jumps
         if self.h.output_scale != 1.0:
             c *= self.h.output_scale
-        return Covariances(c, slope, jumps, A)
+        return Covariances(c, slope, jumps, A, squares)
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
@@ -141,7 +139,7 @@ class Posterior:
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, jumps, A = self.covariances(X)
+        c, slope, jumps, A, _ = self.covariances(X)
         V = c @ self.L_inverse.T
         slope *= 2.0 * self.h.output_scale
         dmean = self._chain(slope * self.alpha, A)
@@ -214,8 +212,7 @@ def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     if not p.embedding.knows(X):
         embedding = Embedding.of(rows, tuple(p.embedding.unordered))
         return condition(rows, outputs, h, p.kernel, embedding)
-    c, _, _, A = p.covariances(X)
-    squares = p.embedding.norms(A, h.lengthscales)
+    c, _, _, A, squares = p.covariances(X)
     corner = among(X, A, squares, h, p.kernel, p.embedding)
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.

@@ -9,6 +9,7 @@ units of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.surrogate.kernels import KERNELS, Embedding
-from bayescfx.surrogate.posterior import Posterior, Units, condition, extend
+from bayescfx.surrogate.posterior import Posterior, Units, condition, extend, standardised
 
 __all__ = ["GaussianProcess", "Hyperparameters"]
 
@@ -83,14 +84,11 @@ class GaussianProcess:
             )
         if noise is not None and not 0.0 <= noise < np.inf:
             raise SettingsError(f"`noise` must be None or a number >= 0; got {noise!r}.")
-        if output_scale is not None and not 0.0 < output_scale < np.inf:
-            raise SettingsError(
-                f"`output_scale` must be None or a number > 0; got {output_scale!r}."
-            )
+        for name, given in (("output_scale", output_scale), ("alike", alike)):
+            if given is not None and not 0.0 < given < np.inf:
+                raise SettingsError(f"`{name}` must be None or a number > 0; got {given!r}.")
         if dimensions is not None and dimensions < 1:
             raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
-        if alike is not None and not 0.0 < alike < np.inf:
-            raise SettingsError(f"`alike` must be None or a number > 0; got {alike!r}.")
         self.kernel: str = kernel
         self.categorical = tuple(map(int, categorical))
         self.mean: MeanName = mean
@@ -129,11 +127,10 @@ class GaussianProcess:
         GaussianProcess
             This object, fitted.
         """
-        rows, outputs = self._data(X, y)
+        posterior = self.log_posterior(X, y, deadline)
         if start is not None:
-            _check_columns(start, rows.shape[1])
-        h = most_plausible(self.log_posterior(rows, outputs, deadline), start)
-        return self._adopt(rows, outputs, h)
+            _check_columns(start, posterior.features)
+        return self.condition(X, y, most_plausible(posterior, start))
 
     def condition(
         self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
@@ -156,7 +153,11 @@ class GaussianProcess:
         """
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
-        return self._adopt(rows, outputs, hyperparameters)
+        z, units = standardised(outputs, centred=self.mean == "standard")
+        embedding = Embedding.of(rows, self.categorical)
+        posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], embedding)
+        self._fitted = posterior, units
+        return self
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
         """Return a new process that also knows these points.
@@ -178,16 +179,9 @@ class GaussianProcess:
         """
         posterior, units = self._known()
         rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
-        twin = GaussianProcess(
-            kernel=self.kernel,
-            categorical=self.categorical,
-            mean=self.mean,
-            noise=self.noise,
-            output_scale=self.output_scale,
-            dimensions=self.dimensions,
-            alike=self.alike,
-        )
-        twin._fitted = extend(posterior, rows, units.standardise(outputs)), units
+        twin = copy(self)
+        z = (outputs - units.offset) / units.scale
+        twin._fitted = extend(posterior, rows, z), units
         return twin
 
     def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
@@ -207,7 +201,7 @@ class GaussianProcess:
         LogPosterior
         """
         rows, outputs = self._data(X, y)
-        z = Units.of(outputs, centred=self.mean == "standard").standardise(outputs)
+        z, _ = standardised(outputs, centred=self.mean == "standard")
         # and on fewer if n² d/2 numbers would exceed 160 MB
         limit = min(FIT_ROWS, int((2.0 * 2e7 / max(rows.shape[1], 1)) ** 0.5))
         if len(rows) > limit:
@@ -330,13 +324,6 @@ class GaussianProcess:
         if self._fitted is None:
             raise SettingsError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
         return self._fitted
-
-    def _adopt(self, X: Array, y: Array, h: Hyperparameters) -> GaussianProcess:
-        units = Units.of(y, centred=self.mean == "standard")
-        embedding = Embedding.of(X, self.categorical)
-        posterior = condition(X, units.standardise(y), h, KERNELS[self.kernel], embedding)
-        self._fitted = posterior, units
-        return self
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
         """Return rows and outputs as checked arrays of their own."""
