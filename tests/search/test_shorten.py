@@ -136,6 +136,27 @@ def test_an_answer_with_a_needless_change_is_not_handed_out() -> None:
     assert {tuple(x) for x in answers(question).tolist()} == {tuple(X[0]), tuple(X[2])}
 
 
+def test_a_nearly_equal_answer_with_a_needless_change_does_not_replace_one_without() -> None:
+    question = mixed(lambda r: 1.0 * (r["a"] > 0.8), n=3)
+    X = np.array([[0.82, 5.0, 0.0], [0.82, 9.0, 0.0], [0.825, 9.0, 0.0]])
+    question.account.evaluate(X)
+    assert not any(needless(question.region, X, x) for x in answers(question))
+
+
+def test_of_a_batch_so_many_rows_are_tried_that_those_that_hit_can_be_settled() -> None:
+    names = list("abcd")
+    space = Space({name: Real(0, 1) for name in names})
+    question = ask(
+        lambda r: r[names].sum(axis=1), space, dict.fromkeys(names, 0.0), at_least(1.5), budget=99
+    )
+    question.account.evaluate(np.array([[0.4, 0.4, 0.4, 0.4]]))
+    rounds = shorten(question, 13, batch=50)
+    assert len(next(rounds)) == 4  # each change taken back
+    question.account.evaluate(taken_back(question.region, answers(question)))
+    tried = rounds.send(np.empty(4))
+    assert 4 + len(tried) + to_settle(question.region, tried).max() <= 13
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("steps", [False, True])
 def test_no_answer_of_several_changes_anything_in_vain(seed: int, steps: bool) -> None:

@@ -42,6 +42,9 @@ def shorten(
         chosen = found[order] if len(back) else found[order][value[order] > -np.inf]
         if not len(chosen):
             return
+        if not len(back):  # as many of a batch as may hit are settled afterwards
+            last = np.sort(to_settle(region, chosen))[-question.n :].sum()
+            chosen = chosen[: max(1, room - last)]
         yield chosen[:room]
 
 

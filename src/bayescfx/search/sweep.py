@@ -21,7 +21,7 @@ from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves, values_of
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses
-from bayescfx.search.shorten import shorten
+from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import nothing_found
@@ -302,7 +302,9 @@ class _Run:
             record = self.record()
             if record is None or not len(X := self.shorter(record)):
                 return
-            yield from self.ask(X, self.question.account.left)
+            # Of several answers each change is taken back at last.
+            kept = int(to_settle(self.region, record.X[record.leaders]).sum())
+            yield from self.ask(X, self.question.account.left - kept * (self.question.n > 1))
 
     def shorter(self, record: Record) -> Array:
         """Return the answers with each of their changes taken back or shortened, each once.
