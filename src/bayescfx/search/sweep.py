@@ -57,7 +57,8 @@ class Sweep:
         ending = yield from self.first(question)
         rows = fresh_rows(question)  # where nothing was reached, the rest is left to chance
         while ending is None:
-            batch = list(islice(rows, self.batch))
+            # A hit by chance has needless changes: two thirds are kept to take them back.
+            batch = list(islice(rows, min(self.batch, 1 + question.account.left // 3)))
             if not batch:
                 return "exhausted"
             yield np.array(batch)
@@ -298,10 +299,12 @@ class _Run:
 
     def shorten(self) -> Generator[Array, Array, None]:
         """Take back or shorten each change of the answers, by eighths of what may do."""
-        for _ in range(3):
-            record = self.record()
-            if record is None or not len(X := self.shorter(record)):
+        before = np.inf
+        while (record := self.record()) is not None:
+            cost = float(record.cost[record.leaders].sum())
+            if cost > 0.998 * before or not len(X := self.shorter(record)):
                 return
+            before = cost
             # Of several answers each change is taken back at last.
             kept = int(to_settle(self.region, record.X[record.leaders]).sum())
             yield from self.ask(X, self.question.account.left - kept * (self.question.n > 1))
