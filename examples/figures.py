@@ -37,7 +37,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     X, model, space = diabetes()
     target = cfx.decrease(percent=25)
-    answer = cfx.explain(model, X.iloc[PATIENT], space, target, budget=60, rng=0)
+    answer = cfx.explain(model, X.iloc[PATIENT], space, target, rng=0)
     pictures = {
         "changes": plots.change_chart(answer),
         "convergence": plots.convergence(answer),

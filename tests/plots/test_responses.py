@@ -57,6 +57,26 @@ def test_derived_columns_follow_along_a_response(mixed: cfx.Explanation) -> None
     assert info.query.mean[0] > info.query.mean[-1]  # heavier, larger bmi, less pay
 
 
+def test_a_response_goes_through_what_is_known_also_of_a_thousand_rows() -> None:
+    """Far more rows than a surrogate is fitted to, steps all along the feature."""
+    X = np.random.default_rng(0).uniform(0.0, 10.0, (300, 8))
+    answer = cfx.explain(
+        lambda X: np.floor(X[:, 0]) + 0.1 * X[:, 1:].sum(axis=1),
+        np.full(8, 5.0),
+        cfx.Space.from_data(X),
+        cfx.increase(by=2.5),
+        budget=1200,
+        method="sweep",
+        rng=0,
+    )
+    assert answer.n_evaluations > 400
+    curve = response_info(View.of(answer), 0).query
+    codes, outputs = curve.seen
+    at = np.interp(codes, response_info(View.of(answer), 0).codes, curve.mean)
+    assert len(codes) > 16
+    assert np.median(np.abs(at - outputs)) < 0.1
+
+
 def test_unknown_features_are_named(numbers: cfx.Explanation) -> None:
     with pytest.raises(SpaceError, match="there is no feature 'x9'"):
         plots.response(numbers, feature="x9")

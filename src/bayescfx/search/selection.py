@@ -65,8 +65,10 @@ def _sparser(region: Region, X: Array, i: int, chosen: list[int]) -> int:
     fewer = np.flatnonzero((changed <= changed[i]).all(axis=1) & (cost <= 1.02 * cost[i]))
     fewer = fewer[changed[fewer].any(axis=1) & ~apart(region, X[fewer], X[[i]])[:, 0]]
     fewer = fewer[apart(region, X[fewer], X[chosen]).all(axis=1)]
-    order = fewer[np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))]
-    return next(int(k) for k in order if k == i or not needless(region, X, X[k]))
+    for k in fewer[np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))].tolist():
+        if k == i or not needless(region, X, X[k]):
+            return int(k)
+    return i
 
 
 def apart(region: Region, X: Array, others: Array) -> Mask:

@@ -57,6 +57,11 @@ class View:
             return None
         settings = SurrogateSettings()
         chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
+        # And what is shown: rows that differ from query or answer in one feature.
+        counted = ~self.region.recomputed
+        for base in (self.region.query, self.answers[0]):
+            other = ~same_codes(self.X, base)[:, counted]
+            chosen = np.union1d(chosen, np.flatnonzero(other.sum(axis=1) <= 1)[:200])
         y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", BayesCFXWarning)
