@@ -153,9 +153,10 @@ class _Levels(Feature):
 class Ordinal(_Levels):
     """Levels in order, lowest first; any hashable values.
 
-    Parameters
+    Attributes
     ----------
-    levels : sequence of hashable
+    levels : tuple of hashable
+        Given as any list of them.
 
     Examples
     --------
@@ -173,9 +174,10 @@ class Ordinal(_Levels):
 class Categorical(_Levels):
     """Levels without order; any hashable values.
 
-    Parameters
+    Attributes
     ----------
-    levels : iterable of hashable
+    levels : tuple of hashable
+        Given as any list of them.
 
     Examples
     --------
