@@ -153,10 +153,9 @@ class _Levels(Feature):
 class Ordinal(_Levels):
     """Levels in order, lowest first; any hashable values.
 
-    Attributes
+    Parameters
     ----------
-    levels : tuple of hashable
-        Given as any list of them.
+    levels : sequence of hashable
 
     Examples
     --------
@@ -174,10 +173,9 @@ class Ordinal(_Levels):
 class Categorical(_Levels):
     """Levels without order; any hashable values.
 
-    Attributes
+    Parameters
     ----------
-    levels : tuple of hashable
-        Given as any list of them.
+    levels : iterable of hashable
 
     Examples
     --------
