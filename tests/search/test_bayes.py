@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +17,17 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.features import Categorical, Integer, Real
 from bayescfx.model.model import Link, Model
 from bayescfx.potentials import increase
+from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.question import Question
 from bayescfx.search.selection import apart, distinct
+from bayescfx.search.shorten import to_settle
 from bayescfx.search.starting import alone, few_rows, first_rows, towards_query, towards_target
 from bayescfx.search.surrogate import SurrogateSettings, learn, relevant
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.conftest import Recorder
-from tests.search.questions import drive
+from tests.search.questions import UNIT, asked, drive, plane
 
 DATA = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 4)), columns=list("abcd"))
 MIDDLE = dict.fromkeys("abcd", 0.3)
@@ -451,3 +454,17 @@ def test_a_probability_is_modelled_on_log_odds() -> None:
     assert len(recorder.rows) <= 25
     plain, _ = ask(model, by=0.9, budget=25)
     assert plain.acceptance == question.acceptance
+
+
+def test_rows_are_kept_to_settle_the_answers_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    settled: list[Array] = []
+
+    def spy(region: Any, X: Array) -> Any:
+        settled.append(X)
+        return to_settle(region, X)
+
+    monkeypatch.setattr(bayes, "to_settle", spy)
+    question = asked(Space(UNIT), increase(by=1.0), rows=20, budget=60)
+    with contextlib.suppress(Stop):
+        drive(BayesCFX(), question)
+    assert question.accepted(plane(pd.DataFrame(settled[0], columns=list("abcd")))).all()

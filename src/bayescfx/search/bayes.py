@@ -157,7 +157,7 @@ class _Run:
     def closer(self) -> Array:
         """Return single features moved by less than the best answer, at last by an eighth of it."""
         record, rows = self.record(), self.alone[:0]
-        reach = float(self.question.region.distance(record.X[record.leaders[:1]])[0])
+        reach = float(self.question.region.distance(record.answers[:1])[0])
         while not len(rows) and self.halvings < 3:
             self.halvings += 1
             rows = self.untried(starting.alone(self.question.region, reach * 0.5**self.halvings))
@@ -285,8 +285,8 @@ class _Run:
         kept, region = 0.1 * account.budget, question.region
         walk_back = partial(shorten, question, batch=self.settings.batch, worth=self.worth)
         while True:
-            X = question.X[self.record().leaders]
-            if account.left <= min(max(kept, to_settle(region, X).sum()), 0.5 * account.budget):
+            settling = to_settle(region, self.record().answers).sum()
+            if account.left <= min(max(kept, settling), 0.5 * account.budget):
                 yield from walk_back(account.left)
                 kept = 0.0
             surrogate = self.learn()

@@ -243,6 +243,7 @@ class Record:
                 break
         # Positions in X of the best point of each of the best sets of features.
         self.leaders = np.array(chosen, dtype=np.intp)
+        self.answers = X[self.leaders]  # (k, d)
 
     @cached_property
     def _open_end(self) -> float:
