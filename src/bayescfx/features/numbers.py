@@ -83,10 +83,11 @@ class _Number(Feature):
     def stepped(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
         if step is None:
-            return replace(self, step=1 if self.whole else None)  # type: ignore[type-var]  # kinds are dataclasses
-        found: Feature = replace(self, step=step)  # type: ignore[type-var]
+            step = 1 if self.whole else None
+            return replace(self, step=step)  # type: ignore[type-var]  # kinds are dataclasses
+        found: Feature = replace(self, step=step)  # type: ignore[type-var]  # which checks the step
         low = math.floor(self.low / found.step + 1e-9) * found.step
-        return replace(found, low=round(low, 12))  # type: ignore[type-var]
+        return replace(found, low=round(low, 12))  # type: ignore[type-var]  # as above
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         dtype = cells.dtype

@@ -18,7 +18,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
 from bayescfx.search.question import PREMIUM, clear_changes
 from bayescfx.space.region import Region
-from bayescfx.space.repair import repair
+from bayescfx.space.repair import between, repair
 
 
 class Moves(NamedTuple):
@@ -129,17 +129,20 @@ def _sides(
         half = int(np.searchsorted(turn[order], region.period[j] / 2, side="right"))
         return _thinned(choices[order[1:half]], count), _thinned(choices[order[half:]][::-1], count)
     if len(values) > count:
-        k = int(np.searchsorted(values, query))
-        above = values[k + (k < len(values) and values[k] == query) :]
-        parts = [_thinned(above, count // 2), _thinned(values[:k][::-1], count // 2)]
+        parts = [_thinned(side, count // 2) for side in _split(values, query)]
         if base is not region.query:  # around the base, and on the way back to the query
             near = region.scale[j] * np.array([-0.3, -0.1, -0.03, 0.03, 0.1, 0.3])
             way = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0]) * (query - own)
             parts.append(region.axes[j].snap(np.concatenate([own + near, own + way])))
             parts.append(query[None])
         values = _sorted(np.concatenate(parts))
-    k = int(np.searchsorted(values, own))
-    return values[k + (k < len(values) and values[k] == own) :], values[:k][::-1]
+    return _split(values, own)
+
+
+def _split(codes: Array, at: float) -> tuple[Array, Array]:
+    """Return the sorted codes ``(n,)`` above and below a place, nearest first."""
+    low, high = np.searchsorted(codes, at), np.searchsorted(codes, at, side="right")
+    return codes[high:], codes[:low][::-1]
 
 
 def _sorted(codes: Array) -> Array:
@@ -193,6 +196,7 @@ class Pairs:
         self.i, self.j, self.cost = i, j, cost  # (p,) of pairs that cost less than `below`
         self.open = np.ones(len(i), dtype=bool)  # (p,) not tried yet
         self.lane = moves.ray[i] * (len(X) + 1) + moves.ray[j]  # (p,) which two rays
+        self.blocks = moves.block[i] * len(region.moving) + moves.block[j]  # (p,) which two blocks
         self._prior = moves.place[i] * moves.place[j]  # (p,) variance of interactions, relative
         self._excess, self._variance = np.zeros(len(i)), self._prior.copy()
         self._error = np.full(len(i), np.nan)  # (p,) of the sum, where it is known
@@ -238,7 +242,7 @@ class Pairs:
             return
         self._scale = float(np.mean(self._error[seen] ** 2 / np.maximum(self._prior[seen], 1e-3)))
         # Errors by pair of blocks, the last few of each: (blocks, errors), short lists filled up.
-        names = self.moves.block[self.i] * (self.moves.block.max() + 1) + self.moves.block[self.j]
+        names = self.blocks
         seen = seen[np.argsort(names[seen], kind="stable")]
         blocks, starts, sizes = np.unique(names[seen], return_index=True, return_counts=True)
         most = min(int(sizes.max()), 24)
@@ -276,7 +280,8 @@ class Pairs:
             at = np.flatnonzero(across)
             share = (0.5 * (low + high) - before[at]) / (value[at] - before[at])
             for f in (share, 0.5 * share, 0.5 + 0.5 * share):
-                rows.append(start[at] + f[:, None] * (moves.X[at] - start[at]))
+                X = moves.X[at]
+                rows.append(between(self.region, X, start[at], f[:, None], X))
                 costs.append(self.total(*self.price)[at])
         order = np.argsort(np.concatenate(costs), kind="stable")[:most]
         return self.region.on_grid(np.vstack(rows)[order])
@@ -300,8 +305,8 @@ class Pairs:
             crossed = np.flatnonzero((finer_mean[:-1] < aim) != (finer_mean[1:] < aim))
             i, j = crossed, crossed + 1
             share = (aim - finer_mean[i]) / (finer_mean[j] - finer_mean[i])
-            part = self.region.on_grid(finer[i] + share[:, None] * (finer[j] - finer[i]))
-            rows = np.vstack([part, finer, rows])
+            part = between(self.region, finer[j], finer[i], share[:, None], finer[j])
+            rows = np.vstack([self.region.on_grid(part), finer, rows])
             mean = np.concatenate([np.full(len(part), aim), finer_mean, mean])
         return rows, mean
 

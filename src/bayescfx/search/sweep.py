@@ -220,10 +220,7 @@ class _Run:
                 below = np.inf if record is None or question.n > 1 else record.cost.min()
                 for pairs, some in zip(tables, chosen, strict=True):
                     found, y = y[: len(some)], y[len(some) :]
-                    learnt = np.full(len(found), np.nan)
-                    known = np.isfinite(found)
-                    learnt[known] = question.to_surrogate(found[known])
-                    pairs.learn(some, learnt, below)
+                    pairs.learn(some, question.to_surrogate(found), below)
 
     def worth(self, mean: Array, std: Array, cost: Array, bar: Array | float | None) -> Array:
         """Return what rows are worth: how likely they hit, times what they save if they do."""
@@ -275,9 +272,7 @@ class _Run:
             return None
         if self.question.n == 1:
             return float(record.cost[record.leaders[0]])
-        block = pairs.moves.block
-        both = block[pairs.i] * (len(self.region.moving) + 1) + block[pairs.j]
-        _, first, inverse = np.unique(both, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(pairs.blocks, return_index=True, return_inverse=True)
         return record.beat(pairs.rows(first))[inverse]
 
     def several(self, pairs: Pairs, record: Record | None) -> Array:
@@ -306,7 +301,7 @@ class _Run:
                 return
             before = cost
             # Of several answers each change is taken back at last.
-            kept = int(to_settle(self.region, record.X[record.leaders]).sum())
+            kept = int(to_settle(self.region, record.answers).sum())
             yield from self.ask(X, self.question.account.left - kept * (self.question.n > 1))
 
     def shorter(self, record: Record) -> Array:
@@ -316,7 +311,7 @@ class _Run:
         """
         rows, region = [self._joined(x) for x in self._shortening], self.region
         self._shortening = []
-        for x in record.X[record.leaders]:
+        for x in record.answers:
             if x.tobytes() not in self._shortened:
                 self._shortened.add(x.tobytes())
                 self._shortening.append(x)
@@ -334,8 +329,8 @@ class _Run:
         same = (self.X[:, others] == x[others]) | np.isnan(x[others])
         line = np.flatnonzero(same.all(axis=1))
         shares = (self.X[line][:, moved] - query[moved]) / (x - query)[moved]
-        line, shares = line[np.ptp(shares, axis=1) < 1e-6], shares[np.ptp(shares, axis=1) < 1e-6]
-        return moved, shares[:, 0], self.question.accepted(self.y[line])
+        along = np.ptp(shares, axis=1) < 1e-6  # all features of the block by the same share
+        return moved, shares[along, 0], self.question.accepted(self.y[line[along]])
 
     def _shorter(self, x: Array, block: list[int]) -> Array:
         """Return the row ``(d,)`` with the change of a block taken back or shortened."""

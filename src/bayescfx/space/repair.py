@@ -92,14 +92,14 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
     for t in 0.5 ** np.arange(1, 11):
         if not len(X):
             break
-        Y = region.snap(_between(region, X, Z, t, np.where(rng.random(X.shape) < t, X, Z)))
+        Y = region.snap(between(region, X, Z, t, np.where(rng.random(X.shape) < t, X, Z)))
         good = region.contains(Y)
         done.append(Y[good])
         X, Z = X[~good], Z[~good]
     return np.concatenate(done)
 
 
-def _between(region: Region, X: Array, Z: Array, t: float, levels: Array) -> Array:
+def between(region: Region, X: Array, Z: Array, t: float | Array, levels: Array) -> Array:
     """Return rows the share `t` of the way from `Z` to `X`, with the given unordered levels."""
     Y = np.where(np.isnan(Z), Z, Z + t * (X - Z))
     return np.where(region.categorical | region.cyclic, levels, Y)
@@ -111,7 +111,7 @@ def _pull_back(region: Region, Y: Array, good: Mask) -> None:
         bad = np.flatnonzero(~good)
         if not len(bad):
             break
-        Z = region.snap(_between(region, Y[bad], region.query, t, Y[bad]))
+        Z = region.snap(between(region, Y[bad], region.query, t, Y[bad]))
         fine = region.contains(Z) & region.changes(Z).any(axis=1)
         Y[bad[fine]] = Z[fine]
         good[bad[fine]] = True
