@@ -1,7 +1,6 @@
 """Where to look next: EI-CFX and its logarithm as pure functions of arrays (Section 3)."""
 
-from bayescfx.acquisition.ei import ei_cfx, ei_cfx_gradient, log_ei_cfx, log_ei_cfx_gradient
-from bayescfx.acquisition.log_ei import LogEI
+from bayescfx.acquisition.ei import LogEI, ei_cfx, ei_cfx_gradient, log_ei_cfx, log_ei_cfx_gradient
 from bayescfx.acquisition.normal import (
     expected_improvement,
     log_expected_improvement,

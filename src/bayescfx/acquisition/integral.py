@@ -65,8 +65,7 @@ class Hull(NamedTuple):
 def hull(low: Array, high: Array, span: Array) -> Hull:
     """Return the part of intervals within `DROP` nats of the density's largest value, (n,).
 
-    Ends are deviations from the mean, turned so that ``-low <= high``; `span` is ``high - low``,
-    which the caller may know more exactly.
+    Ends are deviations from the mean, turned so that ``-low <= high``; `span` is their distance.
     """
     near = np.maximum(low, 0.0)
     # solves x * near + x**2 / 2 = DROP without cancellation

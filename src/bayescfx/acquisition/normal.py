@@ -1,8 +1,4 @@
-"""Classic expected improvement, and the probability of a target set.
-
-Both are what the naive method and the "hit first, then nearer" phase need of a normal density:
-pure functions of (mean, std, ...), in log form and with gradients.
-"""
+"""Classic expected improvement, for the naive method, and the probability of a target set."""
 
 from __future__ import annotations
 
@@ -22,8 +18,6 @@ from bayescfx.potentials.pieces import LONG, SHORT
 def expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Array:
     """Return the classic expected improvement ``E[max(0, y - best)]`` at ``(n,)`` points.
 
-    Examples
-    --------
     >>> expected_improvement([1.0, 0.0], [0.0, 1.0], 0.0).round(6).tolist()
     [1.0, 0.398942]
     """
@@ -39,8 +33,7 @@ def log_expected_improvement_gradient(
     mean: ArrayLike, std: ArrayLike, best: ArrayLike
 ) -> tuple[Array, Array]:
     """Return the derivatives of :func:`log_expected_improvement` by mean and deviation."""
-    _, d_mean, d_std = _classic(mean, std, best)
-    return d_mean, d_std
+    return _classic(mean, std, best)[1:]
 
 
 def _classic(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
@@ -82,8 +75,6 @@ def _mills_rest(x: Array) -> Array:
 def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]) -> Array:
     """Return log P(y in a union of disjoint intervals) ``(n,)``, -inf where it is exactly 0.
 
-    Examples
-    --------
     >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).round(6).tolist()
     [-0.693147]
     """

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from bayescfx.arrays import Array, Indices
 from bayescfx.errors import TargetError
 from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
-from bayescfx.potentials.potential import Intervals, checked_epsilon
+from bayescfx.potentials.potential import Intervals, checked_epsilon, checked_number
 
 PEAK = math.exp(-1.0)
 _FAR = 700.0  # exp of more overflows
@@ -90,6 +90,22 @@ class _EP:
     origin: float
     width: float
     peak = PEAK  # the largest value
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for key in ("origin", "width"):
+            object.__setattr__(self, key, checked_number(key, name, getattr(self, key)))
+        origin, width = self.origin, self.width
+        if not width > 0.0:
+            raise TargetError(
+                f"{name}: `width` must be positive; got {width!r}. "
+                "It is the size of the change asked for."
+            )
+        if origin + width == origin or not math.isfinite(abs(origin) + width):
+            raise TargetError(
+                f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
+                "Ask for a larger change."
+            )
 
     @property
     def signs(self) -> tuple[int, ...]:
@@ -177,12 +193,9 @@ class _EP:
         return tuple((float(low), float(high)) for low, high in (anchor + step).T)
 
     def _ends(self, t: Array, v: Array) -> tuple[Array, Array]:
-        """Return lower and upper ends ``(2, k, ...)`` of superlevel sets, as anchor plus step.
-
-        Steps are counted from the origin or from the peak, whichever keeps the digits.
-        """
+        """Return lower and upper ends ``(2, k, ...)`` of superlevel sets, as anchor plus step."""
         z = np.sqrt(t)
-        beside = (v > -0.75) & (v < 3.0)  # the peak
+        beside = (v > -0.75) & (v < 3.0)  # steps from the peak keep the digits, else from origin
         away = self.width * np.where(beside, np.minimum(v, 3.0) / (1.0 + z), z)
         anchors, steps = [], []
         for sign in self.signs:
@@ -247,25 +260,6 @@ def _close_to_the_peak(step: Array, t: Array, v: Array) -> Array:
     return rest
 
 
-def _check_shape(owner: _EP) -> None:
-    """Store `origin` and `width` as floats, or explain what is wrong with them."""
-    name, origin, width = type(owner).__name__, owner.origin, owner.width
-    for key, number in (("origin", origin), ("width", width)):
-        if not math.isfinite(number):
-            raise TargetError(f"{name}: `{key}` must be a finite number; got {number!r}.")
-        object.__setattr__(owner, key, float(number))
-    if not width > 0.0:
-        raise TargetError(
-            f"{name}: `width` must be positive; got {width!r}. "
-            "It is the size of the change asked for."
-        )
-    if origin + width == origin or not math.isfinite(abs(origin) + width):
-        raise TargetError(
-            f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
-            "Ask for a larger change."
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class AEP(_EP):
     """Asymmetric exponential-polynomial potential: change the output by `width` to one side.
@@ -294,7 +288,7 @@ class AEP(_EP):
     side: Literal[1, -1] = 1
 
     def __post_init__(self) -> None:
-        _check_shape(self)
+        _EP.__post_init__(self)
         if self.side not in (1, -1):
             raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {self.side!r}.")
 
@@ -325,6 +319,3 @@ class SEP(_EP):
 
     origin: float
     width: float
-
-    def __post_init__(self) -> None:
-        _check_shape(self)

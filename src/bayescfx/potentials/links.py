@@ -19,12 +19,9 @@ from bayescfx.potentials.potential import Intervals, LevelPotential
 
 @dataclass(frozen=True, slots=True)
 class Logit:
-    """The log-odds ``u = log(y / (1 - y))`` of a probability.
+    """The log-odds ``u = log(y / (1 - y))`` of a probability."""
 
-    Outputs are moved at least `clip` away from 0 and 1 before the logarithm.
-    """
-
-    clip: float = 1e-12
+    clip: float = 1e-12  # outputs are moved at least so far away from 0 and 1
 
     def __post_init__(self) -> None:
         if not 0.0 < self.clip < 0.5:
@@ -38,10 +35,6 @@ class Logit:
         """Return the probability of each log-odds."""
         return self.inverse_and_slope(u)[0]
 
-    def slope(self, u: ArrayLike) -> Array:
-        """Return d probability / d log-odds."""
-        return self.inverse_and_slope(u)[1]
-
     def inverse_and_slope(self, u: ArrayLike) -> tuple[Array, Array]:
         """Return probability and d probability / d log-odds together, at the price of one."""
         rest = np.exp(-np.clip(u, -350.0, 350.0))  # its square is still a number
@@ -50,9 +43,8 @@ class Logit:
 
     def interval(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
-        return float(scipy.special.logit(np.clip(low, 0, 1))), float(
-            scipy.special.logit(np.clip(high, 0, 1))
-        )
+        u = scipy.special.logit(np.clip([low, high], 0.0, 1.0))
+        return float(u[0]), float(u[1])
 
 
 @dataclass(frozen=True, slots=True)

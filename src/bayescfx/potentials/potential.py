@@ -6,6 +6,7 @@ at the query. Definition "Potential Duality": its superlevel sets are the target
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -57,6 +58,15 @@ def checked_epsilon(epsilon: float) -> float:
     if not 0.0 <= epsilon < 1.0:
         raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
     return float(epsilon)
+
+
+def checked_number(name: str, owner: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number, else explain."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TargetError(f"{owner}: `{name}` must be a number; got {value!r}.")
+    if not math.isfinite(value):
+        raise TargetError(f"{owner}: `{name}` must be a finite number; got {value!r}.")
+    return float(value)
 
 
 def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:

@@ -19,7 +19,13 @@ from numpy.typing import ArrayLike
 from bayescfx.errors import TargetError, suggest
 from bayescfx.potentials.ep_family import AEP, SEP
 from bayescfx.potentials.plateau import Plateau
-from bayescfx.potentials.potential import Intervals, LevelPotential, Potential, check_potential
+from bayescfx.potentials.potential import (
+    Intervals,
+    LevelPotential,
+    Potential,
+    check_potential,
+    checked_number,
+)
 from bayescfx.potentials.sampled import Sampled, window
 
 FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
@@ -61,15 +67,11 @@ class Target(ABC):
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
-        share, output = _checked_tolerance(tolerance), _number("output", "target", output)
-        wanted = self.wanted(output)
+        share, output = _checked_tolerance(tolerance), checked_number("output", "target", output)
         if self.exact:
-            return wanted
-        reached = []
-        for value, _ in wanted:
-            slack = share * abs(value - output)
-            reached.append((value - slack, value + slack))
-        return tuple(reached)
+            return self.wanted(output)
+        slacks = [(value, share * abs(value - output)) for value, _ in self.wanted(output)]
+        return tuple((value - slack, value + slack) for value, slack in slacks)
 
     def epsilon(self, tolerance: float) -> float:
         """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
@@ -100,15 +102,6 @@ def _checked_tolerance(tolerance: float) -> float:
     return float(tolerance)
 
 
-def _number(name: str, owner: str, value: object) -> float:
-    """Return a finite float, or explain."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise TargetError(f"{owner}: `{name}` must be a number; got {value!r}.")
-    if not math.isfinite(value):
-        raise TargetError(f"{owner}: `{name}` must be a finite number; got {value!r}.")
-    return float(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Reach(Target):
     """Reach one value; made by :func:`reach`."""
@@ -116,11 +109,11 @@ class Reach(Target):
     value: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _number("value", "reach", self.value))
+        object.__setattr__(self, "value", checked_number("value", "reach", self.value))
 
     def potential(self, output: float) -> LevelPotential:
         """Return the AEP with its peak at the value."""
-        output = _number("output", "target", output)
+        output = checked_number("output", "target", output)
         if self.value == output:
             raise TargetError(
                 f"reach({self.value:.6g}) asks for no change: f(query) is already {output:.6g}. "
@@ -158,7 +151,7 @@ class Range(Target):
 
     def potential(self, output: float) -> LevelPotential:
         """Return the plateau over the range; a third of the way to it sets the width."""
-        output = _number("output", "target", output)
+        output = checked_number("output", "target", output)
         gap = max(self.low - output, output - self.high)
         if gap <= 0.0:
             kind, *numbers = self.to_dict().values()
@@ -186,14 +179,11 @@ class Range(Target):
 
 @dataclass(frozen=True, slots=True)
 class Shift(Target):
-    """Move the output by an amount, or by at least that much; made by the functions of its kinds.
-
-    One of `by` and `percent` (of ``|f(query)|``) is given.
-    """
+    """Move the output by an amount, or at least by that; made by the functions of its kinds."""
 
     kind: Literal["increase", "decrease", "change", "at_least", "at_most"]
-    by: float | None = None
-    percent: float | None = None
+    by: float | None = None  # this one is given,
+    percent: float | None = None  # of |f(query)|, or this one
 
     def __post_init__(self) -> None:
         if (self.by is None) == (self.percent is None):
@@ -203,7 +193,7 @@ class Shift(Target):
                 f"For example {self.kind}(percent=20)."
             )
         name = "by" if self.percent is None else "percent"
-        amount = _number(name, self.kind, getattr(self, name))
+        amount = checked_number(name, self.kind, getattr(self, name))
         if amount <= 0.0:
             way = SHIFTS[self.kind][0] if amount < 0.0 else ""
             advice = f" For the other direction use {way}." if way else ""
@@ -245,7 +235,7 @@ class Shift(Target):
 
     def _amount(self, output: float) -> float:
         """Return the wanted change in output units."""
-        output = _number("output", "target", output)
+        output = checked_number("output", "target", output)
         if self.percent is None:
             return cast(float, self.by)
         if output == 0.0:
@@ -279,7 +269,7 @@ class Shaped(Target):
                 f"{type(self.shape).__name__} has no `superlevel`, so outputs to examine it on "
                 "are needed. Pass them: as_target(potential, outputs=...)."
             )
-        if float(known.value(_number("output", "target", output))) >= known.peak:
+        if float(known.value(checked_number("output", "target", output))) >= known.peak:
             raise TargetError(
                 f"{self.describe()} asks for no change: it is already at its peak at "
                 f"f(query) = {output:.6g}. Choose another potential."
@@ -287,7 +277,7 @@ class Shaped(Target):
         return known
 
     def wanted(self, output: float) -> Intervals:
-        return self.potential(output).target_set(0.0)
+        return self.acceptance(output, 0.0)
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the target set at the epsilon that the tolerance stands for."""
@@ -317,10 +307,6 @@ def reach(value: float) -> Reach:
     value : float
         The wanted output.
 
-    Returns
-    -------
-    Reach
-
     Examples
     --------
     >>> reach(150).potential(100.0)
@@ -336,10 +322,6 @@ def increase(*, by: float | None = None, percent: float | None = None) -> Shift:
     ----------
     by, percent : float, optional
         How much larger, in output units or in percent of ``|f(query)|``; one of the two.
-
-    Returns
-    -------
-    Shift
 
     Examples
     --------
@@ -357,10 +339,6 @@ def decrease(*, by: float | None = None, percent: float | None = None) -> Shift:
     by, percent : float, optional
         How much smaller, in output units or in percent of ``|f(query)|``; one of the two.
 
-    Returns
-    -------
-    Shift
-
     Examples
     --------
     >>> decrease(by=3).wanted(10.0)
@@ -376,10 +354,6 @@ def change(*, by: float | None = None, percent: float | None = None) -> Shift:
     ----------
     by, percent : float, optional
         How much it differs, in output units or in percent of ``|f(query)|``; one of the two.
-
-    Returns
-    -------
-    Shift
 
     Examples
     --------
@@ -397,16 +371,12 @@ def between(low: float, high: float) -> Range:
     low, high : float
         The range, ends included.
 
-    Returns
-    -------
-    Range
-
     Examples
     --------
     >>> between(100, 150).acceptance(200.0, tolerance=0.05)
     ((100.0, 150.0),)
     """
-    return Range(_number("low", "between", low), _number("high", "between", high))
+    return Range(checked_number("low", "between", low), checked_number("high", "between", high))
 
 
 def at_least(
@@ -421,16 +391,12 @@ def at_least(
     by, percent : float, optional
         Instead: the least increase, in output units or in percent of ``|f(query)|``.
 
-    Returns
-    -------
-    Range or Shift
-
     Examples
     --------
     >>> str(at_least(150)), at_least(percent=20).wanted(150.0)
     ('at least 150', ((180.0, inf),))
     """
-    return _one_sided("at_least", value, by, percent)
+    return _one_sided("at_least", value, by=by, percent=percent)
 
 
 def at_most(
@@ -445,34 +411,27 @@ def at_most(
     by, percent : float, optional
         Instead: the least decrease, in output units or in percent of ``|f(query)|``.
 
-    Returns
-    -------
-    Range or Shift
-
     Examples
     --------
     >>> str(at_most(by=20)), at_most(by=20).wanted(150.0)
     ('at least 20 less', ((-inf, 130.0),))
     """
-    return _one_sided("at_most", value, by, percent)
+    return _one_sided("at_most", value, by=by, percent=percent)
 
 
 def _one_sided(
-    kind: Literal["at_least", "at_most"],
-    value: float | None,
-    by: float | None,
-    percent: float | None,
+    kind: Literal["at_least", "at_most"], value: float | None, **shift: float | None
 ) -> Range | Shift:
     """Return a range with one end, absolute or relative to f(query)."""
-    numbers = {"value": value, "by": by, "percent": percent}
+    numbers = {"value": value, **shift}
     given = [f"`{name}`" for name, number in numbers.items() if number is not None]
     if len(given) != 1:
         raise TargetError(
             f"{kind}: give one of `value`, `by` and `percent`; got {' and '.join(given) or 'none'}."
         )
     if value is None:
-        return Shift(kind, by, percent)
-    end = _number("value", kind, value)
+        return Shift(kind, **shift)
+    end = checked_number("value", kind, value)
     return Range(end, math.inf) if kind == "at_least" else Range(-math.inf, end)
 
 
@@ -482,10 +441,10 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     A potential that is not ours is checked on the `outputs` seen so far, and examined between
     them if it has no `superlevel`.
     """
-    if isinstance(obj, int | float | np.number) and not isinstance(obj, bool | np.bool_):
-        return Reach(float(obj))
     if isinstance(obj, Target):
         return obj
+    if isinstance(obj, int | float | np.number) and not isinstance(obj, bool | np.bool_):
+        return Reach(float(obj))
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
             "`target` must be a number, a target such as cfx.reach(150), or a potential with "

@@ -5,9 +5,9 @@ The logarithm of the posterior of the hyperparameters is the evidence of the dat
     log p(y | l, v, s) = -½ yᵀ K⁻¹ y - ½ log|K| - n/2 log 2π,    K = s k(l) + v I
 
 with lengthscales l, noise v, output scale s and, for the tabular kernel, the share of its steps.
-Maximum likelihood on a handful of points collapses
-the lengthscales; the prior of Hvarfner et al. (2024), LogNormal(√2 + ½ log d, √3) for d varied
-features on the unit cube, keeps them at the size of the box.
+Maximum likelihood on a handful of points collapses the lengthscales; the prior of Hvarfner et al.
+(2024), LogNormal(√2 + ½ log d, √3) for d varied features on the unit cube, keeps them at the size
+of the box.
 """
 
 from __future__ import annotations
@@ -35,29 +35,12 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hyperparameters:
-    """What the surrogate learns besides the data; all for standardised outputs.
+    """What the surrogate learns besides the data; all for standardised outputs."""
 
-    Parameters
-    ----------
-    lengthscales : ndarray of shape (d,)
-        One per feature.
-    noise : float
-        Variance of the noise.
-    output_scale : float, default 1.0
-        Variance of the process.
-    steps : float, default 0.0
-        Which share of that variance belongs to steps along the axes.
-
-    Examples
-    --------
-    >>> Hyperparameters(np.array([0.5, 2.0]), noise=1e-4).output_scale
-    1.0
-    """
-
-    lengthscales: Array
-    noise: float
-    output_scale: float = 1.0
-    steps: float = 0.0
+    lengthscales: Array  # one per feature (d,)
+    noise: float  # variance of the noise
+    output_scale: float = 1.0  # variance of the process
+    steps: float = 0.0  # which share of that variance belongs to steps along the axes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,10 +64,9 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alike(LogNormal):
-    """A prior of variables that resemble each other, in terms of their logarithms t.
+    """A prior of variables whose geometric mean, and deviation from it, are log-normal.
 
-    Their geometric mean is log-normal, each one's deviation from it too. A few rows can tell how
-    quickly a model varies, and less well along which of many features.
+    A few rows can tell how quickly a model varies, and less well along which of many features.
     """
 
     apart: float  # standard deviation of the logarithms about their mean
@@ -114,10 +96,7 @@ class Priors:
 
     @classmethod
     def for_dimensions(cls, d: int, alike: float | None = None) -> Priors:
-        """Return the priors for `d` varied features (Hvarfner et al. 2024).
-
-        Lengthscales are independent, or `alike`: so much their logarithms differ.
-        """
+        """Return the priors for `d` varied features; `alike`: how much log lengthscales differ."""
         size = math.sqrt(2.0) + 0.5 * math.log(max(d, 1)), math.sqrt(3.0)
         return cls(LogNormal(*size) if alike is None else Alike(*size, alike))
 
@@ -126,9 +105,8 @@ class LogPosterior:
     """The log posterior of log hyperparameters, with its gradient, for one data set.
 
     The vector ``theta`` holds the log lengthscales of the features that vary, then the log noise
-    and the log output scale, each of these two only if it is free, and the log-odds of the share
-    of steps, if the kernel has any. Covariances are kept as
-    pairs i > j, so that the squared distance and the gradient are one matrix-vector product each.
+    and the log output scale, each if it is free, and the log-odds of steps, if there are any.
+    Covariances are kept as pairs i > j, so that distance and gradient are one product each.
     """
 
     def __init__(
@@ -179,9 +157,8 @@ class LogPosterior:
         """Return a vector theta as hyperparameters; features that do not vary get the mode."""
         lengthscales = np.full(self.features, math.exp(self.priors.lengthscale.log_mode))
         lengthscales[self.active] = np.exp(theta[: len(self.active)])
-        noise, scale, steps = self._tail(theta)
-        fixed = self.noise
-        return Hyperparameters(lengthscales, noise if fixed is None else fixed, scale, steps)
+        noise, *rest = self._tail(theta)
+        return Hyperparameters(lengthscales, noise if self.noise is None else self.noise, *rest)
 
     def mode(self) -> Hyperparameters:
         """Return the modes of the priors, the first guess without data."""

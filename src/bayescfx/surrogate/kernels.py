@@ -78,11 +78,7 @@ class Embedding:
         return cls(numeric, unordered, 0.5 * low + 0.5 * high, levels, feature)
 
     def scaled(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
-        """Return embedded rows over lengthscales, of shape (n, D), and their squared norms.
-
-        A one-hot block counts 1/(2 l²) also for a level it has no column for, which puts unknown
-        levels at the distance of any other level.
-        """
+        """Return embedded rows over lengthscales, of shape (n, D), and their squared norms."""
         if len(self.unordered):
             blocks = [X[:, self.numeric] - self.centre]
             for j, levels in zip(self.unordered, self.levels, strict=True):
@@ -93,7 +89,7 @@ class Embedding:
         A /= lengthscales[self.feature]
         p = len(self.numeric)
         norms: Array = np.einsum("ij,ij->i", A[:, :p], A[:, :p])
-        if len(self.unordered):
+        if len(self.unordered):  # also for a level without a column: it is as far as any other
             norms += 0.5 * float(np.sum(lengthscales[self.unordered] ** -2.0))
         return A, norms
 
@@ -117,19 +113,12 @@ class Embedding:
 
 
 def squared_distances(A: Array, a: Array, B: Array, b: Array) -> Array:
-    """Return |A_i - B_j|² from scaled rows and their squared norms.
-
-    One matrix product of the rows extended by their norms, [-2A, |A|², 1] · [B, 1, |B|²].
-    """
+    """Return |A_i - B_j|² from rows and their squared norms, as [-2A, |A|², 1] · [B, 1, |B|²]."""
     D = A.shape[1]
-    left = np.empty((len(A), D + 2))
+    left, right = np.empty((len(A), D + 2)), np.empty((len(B), D + 2))
     np.multiply(A, -2.0, out=left[:, :D])
-    left[:, D] = a
-    left[:, D + 1] = 1.0
-    right = np.empty((len(B), D + 2))
-    right[:, :D] = B
-    right[:, D] = 1.0
-    right[:, D + 1] = b
+    left[:, D], left[:, D + 1] = a, 1.0
+    right[:, :D], right[:, D], right[:, D + 1] = B, 1.0, b
     s: Array = left @ right.T
     np.maximum(s, 0.0, out=s)
     return s

@@ -77,10 +77,7 @@ class Covariances(NamedTuple):
 def among(
     X: Array, A: Array, squares: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
 ) -> Array:
-    """Return the covariances ``(m, m)`` of rows ``X (m, d)`` with each other, without noise.
-
-    `A` and `squares` are the same rows embedded and scaled, and their squared norms.
-    """
+    """Return the covariances ``(m, m)`` of rows (`A`, `squares`: scaled), without noise."""
     K, _ = kernel(squared_distances(A, squares, A, squares))
     if h.steps:
         K *= 1.0 - h.steps

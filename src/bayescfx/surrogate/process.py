@@ -73,11 +73,8 @@ class GaussianProcess:
         alike: float | None = None,
     ) -> None:
         if kernel not in tuple(KERNELS):
-            names = ", ".join(map(repr, KERNELS))
-            hint = suggest(kernel, KERNELS)
-            raise SettingsError(
-                f"`kernel` must be one of {names}; got {kernel!r}.{hint}", parameter="kernel"
-            )
+            must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {kernel!r}."
+            raise SettingsError(must + suggest(kernel, KERNELS), parameter="kernel")
         if mean not in ("standard", "zero"):
             raise SettingsError(
                 f"`mean` must be 'standard' or 'zero'; got {mean!r}.", parameter="mean"
@@ -109,7 +106,7 @@ class GaussianProcess:
         start: Hyperparameters | None = None,
         deadline: Deadline = NEVER,
     ) -> GaussianProcess:
-        """Learn hyperparameters (their posterior mode) and condition on the data.
+        """Learn hyperparameters (their posterior mode), condition on the data, and return self.
 
         Parameters
         ----------
@@ -121,11 +118,6 @@ class GaussianProcess:
             Warm start from an earlier fit, several times faster than none.
         deadline : Deadline, default NEVER
             Checked at every step; raises :class:`~bayescfx.errors.OutOfTime`.
-
-        Returns
-        -------
-        GaussianProcess
-            This object, fitted.
         """
         posterior = self.log_posterior(X, y, deadline)
         if start is not None:
@@ -135,22 +127,7 @@ class GaussianProcess:
     def condition(
         self, X: ArrayLike, y: ArrayLike, hyperparameters: Hyperparameters
     ) -> GaussianProcess:
-        """Condition on the data with given hyperparameters; nothing is learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Rows, near the unit cube.
-        y : array-like of shape (n,)
-            Outputs, in any units.
-        hyperparameters : Hyperparameters
-            Taken as they are.
-
-        Returns
-        -------
-        GaussianProcess
-            This object, fitted.
-        """
+        """Condition on data as in :meth:`fit`, with given hyperparameters; nothing is learned."""
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
         z, units = standardised(outputs, centred=self.mean == "standard")
@@ -160,22 +137,10 @@ class GaussianProcess:
         return self
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
-        """Return a new process that also knows these points.
+        """Return a new process that also knows rows ``(m, d)`` and outputs ``(m,)``.
 
         Hyperparameters, offset and scale stay, so nothing moves but what the points say. The
         Cholesky factor grows by the new rows, at a cost of n² per point.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            More rows.
-        y : array-like of shape (m,)
-            Their outputs.
-
-        Returns
-        -------
-        GaussianProcess
-            A new object; this one is unchanged.
         """
         posterior, units = self._known()
         rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
@@ -187,18 +152,7 @@ class GaussianProcess:
     def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
         """Return what :meth:`fit` maximises: a function of log hyperparameters, with gradient.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Rows; of many rows, a fixed choice of some hundreds is used.
-        y : array-like of shape (n,)
-            Outputs.
-        deadline : Deadline, default NEVER
-            Checked at every evaluation.
-
-        Returns
-        -------
-        LogPosterior
+        Of many rows, a fixed choice of some hundreds is used.
         """
         rows, outputs = self._data(X, y)
         z, _ = standardised(outputs, centred=self.mean == "standard")
@@ -256,14 +210,7 @@ class GaussianProcess:
     def predict_gradient(
         self, X: ArrayLike, *, noise: bool = False
     ) -> tuple[Array, Array, Array, Array]:
-        """Return mean, deviation, and their gradients with respect to the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows.
-        noise : bool, default False
-            Whether the deviation is that of a new output, noise included.
+        """Return what :meth:`predict` does, and gradients with respect to the rows.
 
         Returns
         -------
@@ -282,22 +229,7 @@ class GaussianProcess:
         return units.offset + units.scale * mean, units.scale * std, dmean, dvar
 
     def sample(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
-        """Return joint samples of the posterior, without noise.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows.
-        n : int
-            Number of samples.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            In the units of y.
-        """
+        """Return `n` joint samples ``(n, m)`` at rows ``(m, d)`` without noise."""
         posterior, units = self._known()
         mean, covariance = posterior.joint(_rows(X, posterior.X.shape[1]))
         # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
@@ -309,12 +241,7 @@ class GaussianProcess:
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return each output minus its prediction from all others, and that prediction's std.
 
-        Hyperparameters, offset and scale stay as they are; the deviation includes the noise.
-
-        Returns
-        -------
-        residual, std : ndarray of shape (n,)
-            In the units of y.
+        Both are ``(n,)``. Hyperparameters, offset and scale stay; the noise is included.
         """
         posterior, units = self._known()
         residual, variance = posterior.leave_one_out()
