@@ -27,17 +27,9 @@ def exit_code(answers: Iterable[Explanation]) -> int:
 
 def as_text(answer: Explanation) -> str:
     """Return the answer as a table and sentences: one line per feature, one column per answer."""
-    found = answer.counterfactuals
-    before: dict[Any, Any] = {}
-    for one in found:
-        before |= {name: old for name, (old, _) in one.changes.items()}
-    heads = [f"answer {k + 1}" for k in range(len(found))] if len(found) > 1 else ["then"]
-    lines = [["", "now", *heads]]
-    for name, old in before.items():
-        moved = [wording.move(*one.changes[name]) if name in one.changes else "-" for one in found]
-        lines.append([str(name), wording.cell(old), *(m.rpartition(" → ")[2] for m in moved)])
-    outputs = [wording.number(one.output) for one in found]
-    lines.append(["prediction", wording.number(answer.output), *outputs])
+    n = len(answer.counterfactuals)
+    heads = [f"answer {k + 1}" for k in range(n)] if n > 1 else ["then"]
+    lines = [["", "now", *heads], *wording.changed(answer)]
     table = "\n".join(f"  {line}" for line in _aligned(lines, "<" + ">" * len(lines[0])))
     return f"{table}\n\n{answer}"
 

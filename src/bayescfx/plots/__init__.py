@@ -1,8 +1,9 @@
 """Pictures and reports of answers; needs matplotlib: ``pip install 'bayescfx[plots]'``.
 
-Every picture is drawn into the axes given, or into a new figure, and returns its axes. The numbers
-behind it are in `bayescfx.plots.info`. What the surrogate says (effects, response curves, maps) is
-learnt anew from the answer's evaluations; the model is never called.
+Each picture of an `answer` is drawn into the axes `ax`, by default of a new figure, and returns its
+axes; `which` says which of the counterfactuals, by default the best. The numbers behind it are in
+`bayescfx.plots.info`. What the surrogate says (effects, response curves, maps) is learnt anew from
+the answer's evaluations; the model is never called.
 
 >>> from bayescfx import plots
 >>> plots.save(plots.change_chart(answer), "changes.png")  # doctest: +SKIP
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayescfx.plots.draw import drawn
 from bayescfx.plots.info.changes import change_info, movement_info
@@ -21,12 +22,8 @@ from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.page import report
-from bayescfx.plots.style import write
+from bayescfx.plots.style import Axes, Figure, write
 from bayescfx.result.explanation import Explanation
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = [
     "change_chart",
@@ -47,42 +44,17 @@ def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0)
     prediction: its Shapley value, an average over the orders in which the changes can be made,
     with the surrogate in place of the model where the model was not asked. Effects sum up to the
     whole change. Thick lines are what was allowed, thin ones the feature's range.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    which : int, default 0
-        Which of the answer's counterfactuals.
     """
     return drawn(change_info(View.of(answer), which), ax)
 
 
 def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw the best potential after each row that the model scored.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
+    """Draw the best potential after each row that the model scored."""
     return drawn(convergence_info(answer), ax)
 
 
 def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw what each output is worth, with query, answers and the outputs seen.
-
-    Parameters
-    ----------
-    answer : Explanation
-        The answer.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
+    """Draw what each output is worth, with query, answers and the outputs seen."""
     return drawn(potential_info(answer), ax)
 
 
@@ -96,14 +68,8 @@ def response(
 
     Parameters
     ----------
-    answer : Explanation
-        The answer.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
     feature : name, optional
         By default the most effective of the changed features.
-    which : int, default 0
-        Which of the answer's counterfactuals.
     """
     return drawn(response_info(View.of(answer), feature, which), ax)
 
@@ -123,28 +89,14 @@ def surface(
 
     Parameters
     ----------
-    answer : Explanation
-        The answer.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
     features : two names, optional
         By default the two most effective features.
-    which : int, default 0
-        Which of the answer's counterfactuals.
     """
     return drawn(surface_info(View.of(answer), features, which), ax)
 
 
 def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:
-    """Draw which features move, how often and how far, over the best answers to many questions.
-
-    Parameters
-    ----------
-    answers : Explanations or sequence of Explanation
-        For instance what `explain_many` returned.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
+    """Draw which features move, how often and how far, over the best answers to many questions."""
     return drawn(movement_info(answers), ax)
 
 

@@ -66,15 +66,7 @@ pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82
 
 
 def report(answer: Explanation | Explanations, path: str | os.PathLike[str]) -> None:
-    """Write an answer, or several, as one HTML file that needs nothing else.
-
-    Parameters
-    ----------
-    answer : Explanation or Explanations
-        What to report.
-    path : str or path
-        The file; it is replaced if there is one.
-    """
+    """Write an answer, or several, as one HTML file that needs nothing else; an old one goes."""
     Path(path).write_text(page(answer), encoding="utf-8")
 
 
@@ -176,18 +168,17 @@ def _rows(answer: Explanation) -> str:
     others = cells_of(answer.rows)
     titles = ["answer"] if len(found) == 1 else [f"answer {k + 1}" for k in range(len(found))]
     lines = [
-        [str(name), wording.cell(query[j]), *(_cell(row[j], query[j]) for row in others)]
+        [str(name), wording.cell(query[j]), *(_cell(query[j], row[j]) for row in others)]
         for j, name in enumerate(answer.layout.names)
     ]
-    outputs = [wording.number(c.output) for c in found]
-    lines.append(["prediction", wording.number(answer.output), *outputs])
+    lines.append(wording.changed(answer)[-1])
     lines.append(["valid", "", *("yes" if c.valid else "no" for c in found)])
     lines.append(["cost", "", *(wording.number(c.cost) for c in found)])
     return f'<div class="wide">{markup.table(["", "query", *titles], lines)}</div>'
 
 
-def _cell(after: Any, before: Any) -> str:
-    return "·" if same_cell(after, before) else wording.move(before, after).split(" → ")[-1]
+def _cell(before: Any, after: Any) -> str:
+    return "·" if same_cell(before, after) else wording.after(before, after)
 
 
 def _facts(answer: Explanation) -> str:

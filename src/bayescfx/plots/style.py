@@ -1,4 +1,4 @@
-"""How every picture looks: colours that colour-blind readers can tell apart, and small type."""
+"""How every picture looks: colours that colour-blind readers can tell apart, small type, axes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import optional
+from bayescfx.plots.info.scales import Scale
+from bayescfx.potentials import Intervals
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib is loaded when a picture is drawn
+    Axes = Figure = Any
 
 COLUMN = 3.3  # inches: one column of a paper
 
@@ -18,6 +22,9 @@ COLUMN = 3.3  # inches: one column of a paper
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 INK, GREY, DOT, PALE, PAPER = "#222222", "#6E6E6E", "#B4BAC0", "#DADDE0", "#FFFFFF"
 TARGET = "#BFE5D6"  # the green, light enough to read on
+
+QUERY: dict[str, Any] = {"marker": "o", "ms": 6, "color": PAPER, "mec": INK, "mew": 1.3, "ls": ""}
+ANSWER = QUERY | {"marker": "D", "ms": 6.5, "color": ORANGE, "mec": PAPER, "mew": 0.8}
 
 _RC: dict[str, Any] = {
     **dict.fromkeys(("font.size", "axes.labelsize"), 8),
@@ -56,11 +63,44 @@ def write(figure: Figure, target: Any, **options: Any) -> None:
 
 
 def new_axes(height: float, *, detached: bool = False) -> Axes:
-    """Return the axes of a new figure, one column wide.
-
-    Pyplot knows it, so that notebooks show it; one that is `detached` only its caller does.
-    """
+    """Return the axes of a new figure, one column wide; notebooks don't show a `detached` one."""
     name, make = ("figure", "Figure") if detached else ("pyplot", "figure")
     figure = getattr(matplotlib(f"matplotlib.{name}"), make)
     axes: Axes = figure(figsize=(COLUMN, height), layout="constrained").add_subplot()
     return axes
+
+
+def clip(text: str, most: int) -> str:
+    """Return a text of at most `most` letters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def band(accepted: Intervals, ax: Axes, *, vertical: bool) -> None:
+    """Draw the accepted outputs as a band over the axes as they are now."""
+    low, high = ax.get_xlim() if vertical else ax.get_ylim()
+    span = ax.axvspan if vertical else ax.axhspan
+    for k, (first, last) in enumerate(accepted):
+        if max(first, low) <= min(last, high):
+            label = "target" if k == 0 else None
+            ends = max(first, low), min(last, high)
+            span(*ends, color=TARGET, linewidth=0.8, zorder=0, label=label)
+    (ax.set_xlim if vertical else ax.set_ylim)(low, high)
+
+
+def name_axis(scale: Scale, name: str, ax: Axes, *, x: bool) -> None:
+    """Label a feature's axis in the user's own terms."""
+    (ax.set_xlabel if x else ax.set_ylabel)(clip(name, 40))
+    if scale.feature.numeric:
+        return
+    places, texts = zip(*scale.ticks(3), strict=True)
+    labels = [clip(text, 14) for text in texts]
+    crowded: dict[str, Any] = {"rotation": 30, "ha": "right"} if sum(map(len, labels)) > 34 else {}
+    ax.set_xticks(places, labels, **crowded) if x else ax.set_yticks(places, labels)
+
+
+def legend(ax: Axes) -> None:
+    """Put the legend above the axes, where it covers nothing and takes no width from them."""
+    ax.set_title(" ", fontsize=7)
+    spaces = {"columnspacing": 1.0, "handletextpad": 0.5, "borderaxespad": 0.1}
+    found = ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=5, **spaces)
+    found.set_in_layout(False)

@@ -122,17 +122,14 @@ class Explanation:
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return one line per counterfactual: its row, then what is known about it.
 
+        That is ``output``, ``valid``, ``potential``, ``cost`` and ``n_changes`` (``_`` is appended
+        where a column of that name exists).
+
         Parameters
         ----------
         changes_only : bool, default False
             Show only the columns in which some counterfactual differs from the query, with ``"-"``
             where it does not. Otherwise all columns, with the dtypes of the data.
-
-        Returns
-        -------
-        DataFrame
-            The columns, then ``output``, ``valid``, ``potential``, ``cost`` and ``n_changes``
-            (with ``_`` appended where a column of that name exists).
         """
         frame = as_frame(self.rows)
         columns = list(frame.columns)
@@ -149,22 +146,13 @@ class Explanation:
         return frame
 
     def to_json(self) -> str:
-        """Return the whole answer as a JSON text; see :meth:`from_json`.
-
-        Cells come back exactly, whatever their type. Rules that are functions can't be written;
-        their names are.
-        """
+        """Return the whole answer as a JSON text; of rules that are functions, the names."""
         evaluations = archive.write_evaluations(self.evaluations)
         return archive.dumps("explanation", archive.write(self, evaluations))
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
-        """Return the answer that :meth:`to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            What :meth:`to_json` returned.
+        """Return the answer that :meth:`to_json` wrote, its cells exactly as they were.
 
         Raises
         ------
@@ -181,17 +169,14 @@ class Explanation:
         valid, against the target. Nothing but the answer is needed, also after a JSON round trip,
         unless rules are functions.
 
+        :meth:`violations` says what is not true.
+
         Parameters
         ----------
         model : object
             The model.
         space : Space, optional
             What was allowed, if the answer comes from JSON and its rules are functions.
-
-        Returns
-        -------
-        bool
-            Whether all holds; :meth:`violations` says what does not.
         """
         return not self.violations(model, space)
 
@@ -236,15 +221,7 @@ class Explanation:
         return wording.verdict(self)
 
     def _repr_html_(self) -> str:
-        answers = self.counterfactuals
-        before = {name: pair[0] for c in answers for name, pair in c.changes.items()}
-        lines = [
-            [str(name), wording.cell(old)]
-            + [wording.cell(c.changes[name][1]) if name in c.changes else "-" for c in answers]
-            for name, old in before.items()
-        ]
-        outputs = [wording.number(c.output) for c in answers]
-        lines.append(["prediction", wording.number(self.output), *outputs])
+        answers, lines = self.counterfactuals, wording.changed(self)
         lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
         head = ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))]
         text = [markup.paragraph(line) for line in self._lines()]

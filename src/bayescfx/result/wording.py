@@ -62,6 +62,22 @@ def move(before: Any, after: Any) -> str:
     return " → ".join(_apart(cell, before, after))
 
 
+def after(old: Any, new: Any) -> str:
+    """Return what a cell becomes, with as many digits as tell it from what it was."""
+    return move(old, new).rpartition(" → ")[2]
+
+
+def changed(answer: Explanation) -> list[list[str]]:
+    """Return names and cells, now and in each counterfactual: what changes, and the prediction."""
+    found = answer.counterfactuals
+    before = {name: pair[0] for c in found for name, pair in c.changes.items()}
+    lines = [
+        [str(n), cell(old), *(after(*c.changes[n]) if n in c.changes else "-" for c in found)]
+        for n, old in before.items()
+    ]
+    return [*lines, ["prediction", number(answer.output), *(number(c.output) for c in found)]]
+
+
 def _apart(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
     """Return two values with as many digits as tell them apart."""
     for digits in range(4, 18):

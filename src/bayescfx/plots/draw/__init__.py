@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayescfx.plots.draw.changes import draw_changes, draw_movements
 from bayescfx.plots.draw.outcomes import draw_convergence, draw_potential
@@ -11,10 +11,7 @@ from bayescfx.plots.draw.responses import draw_response, draw_surface
 from bayescfx.plots.info.changes import ChangeInfo, MovementInfo
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
 from bayescfx.plots.info.responses import ResponseInfo, SurfaceInfo
-from bayescfx.plots.style import new_axes, styled
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayescfx.plots.style import Axes, new_axes, styled
 
 # How the numbers of each kind of picture are drawn, and how high it is, in inches.
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bayescfx.plots.draw.axes import clip
 from bayescfx.plots.info.changes import Change, ChangeInfo, MovementInfo, Prediction
-from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET
+from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET, Axes, clip
 from bayescfx.result import wording
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
-from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK, PAPER
+from bayescfx.plots.style import (
+    ANSWER,
+    BLUE,
+    DOT,
+    GREEN,
+    GREY,
+    INK,
+    PAPER,
+    QUERY,
+    Axes,
+    band,
+    legend,
+)
 from bayescfx.result import wording
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bayescfx.plots.draw.axes import ANSWER, QUERY, band, legend, name_axis
 from bayescfx.plots.info.outcomes import finite_ends
 from bayescfx.plots.info.responses import Curve, ResponseInfo, SurfaceInfo
-from bayescfx.plots.style import BLUE, GREEN, INK, ORANGE, PALE, PAPER, PURPLE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayescfx.plots.style import (
+    ANSWER,
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    PURPLE,
+    QUERY,
+    Axes,
+    band,
+    legend,
+    name_axis,
+)
 
 
 def draw_response(info: ResponseInfo, ax: Axes) -> None:

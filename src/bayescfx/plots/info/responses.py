@@ -82,10 +82,7 @@ def response_info(view: View, feature: Hashable | None = None, which: int = 0) -
 def surface_info(
     view: View, features: Sequence[Hashable] | None = None, which: int = 0
 ) -> SurfaceInfo:
-    """Return the surrogate over two features, and where a search would look next.
-
-    By default over the most effective of the changed features, then of those that may change.
-    """
+    """Return the surrogate over two features, and where a search would look next."""
     chosen = _chosen(view, features, which, 2)
     if len(set(chosen)) != 2:
         raise TooLittleError("`features` must be two different ones. Name two that may change.")
@@ -128,7 +125,7 @@ def _chosen(view: View, features: Sequence[Hashable] | None, which: int, n: int)
         )
     if features is not None:
         return [view.region.schema.position(name) for name in features]
-    changed = [j for j, _ in view.by_effect(which)]
+    changed = [j for j, _ in view.by_effect(which)]  # then those that may change
     others = [int(j) for j in view.region.free if j not in changed]
     if len(changed) < n and others:
         others.sort(key=lambda j: -_swing(view, which, j))
@@ -142,10 +139,7 @@ def _swing(view: View, which: int, j: int) -> float:
 
 
 def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
-    """Return the scale of a feature, and codes along it: every one of few, else about `n`.
-
-    The scale is what is allowed, or all of a feature that is fixed.
-    """
+    """Return the scale of what is allowed of a feature, and codes along it: all if few, or `n`."""
     code, low, high = view.answers[which, j], view.region.low[j], view.region.high[j]
     scale = Scale.of(view.region, j, float(code))
     if low < high:

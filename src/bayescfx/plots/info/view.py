@@ -94,10 +94,7 @@ class View:
         return np.setdiff1d(np.flatnonzero(~same), self.moved(which))
 
     def by_effect(self, which: int) -> list[tuple[int, float | None]]:
-        """Return the changed features with their effects, the most effective first.
-
-        Without a surrogate there are no effects, and the longest move comes first.
-        """
+        """Return changed features and effects, the largest first; without any, the longest move."""
         moved, effects = self.moved(which), self.effects(which)
         if effects is None:
             region = self.region
