@@ -107,9 +107,6 @@ def _common(a: Any, b: Any) -> Any:
     return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
 
 
-# ── rows ──
-
-
 def cells_of(rows: Rows) -> list[list[Any]]:
     """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):
@@ -171,9 +168,6 @@ def free_name(name: str, taken: Iterable[Any]) -> str:
     return name
 
 
-# ── columns ──
-
-
 @dataclass(frozen=True, eq=False)
 class Column:
     """Name and dtype of one column of the user's table."""
@@ -184,7 +178,7 @@ class Column:
     @property
     def kind(self) -> str:
         """NumPy's letter for the kind of dtype; "O" for objects, text and categories."""
-        return str(getattr(self.dtype, "kind", "O"))
+        return str(self.dtype.kind)
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -203,11 +197,9 @@ class Column:
         found = self._converted(given)
         if found is None:
             bad = next(v for v in given if self._converted(_object_cell(v)) is None)
-            shown = str(self.dtype)
-            if isinstance(self.dtype, pd.CategoricalDtype):
-                levels = self.dtype.categories
-                shown = ", ".join(repr(v) for v in levels[:5]) + ", …" * (len(levels) > 5)
-                shown = f"category ({shown})"
+            levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
+            if len(levels):
+                shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
             raise QueryError(
                 f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
                 f"{self.name!r} of dtype {shown}. Correct the cell."

@@ -65,8 +65,6 @@ def _check_out(paths: list[str], kinds: list[str]) -> None:
             raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
 
 
-# ── words ──
-
 #: What to do here about a parameter, where the library's advice is for Python.
 ADVICE = {
     "columns": "Leave out those it was not trained on, with --drop.",
@@ -112,9 +110,6 @@ def about(parameter: str) -> Iterator[None]:
 def one_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
-
-
-# ── streams ──
 
 
 @dataclass

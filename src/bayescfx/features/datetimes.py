@@ -67,9 +67,7 @@ class Moment(Feature):
             value = self.low if name == "origin" and self.origin is None else getattr(self, name)
             object.__setattr__(self, name, _time(name, value, duration))
         if self.low > self.high:
-            raise SpaceError(
-                f"`low <= high` must hold for Moment; got low={self.low!r}, high={self.high!r}."
-            )
+            raise SpaceError(f"`low <= high` must hold for Moment; got {self.low} and {self.high}.")
 
     @property
     def duration(self) -> bool:

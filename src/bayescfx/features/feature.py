@@ -43,8 +43,6 @@ class Feature(ABC):
         if not cls.__name__.startswith("_"):
             Feature.kinds[cls.kind] = cls
 
-    # ── codes ──
-
     @property
     @abstractmethod
     def code_range(self) -> tuple[float, float]:
@@ -96,8 +94,6 @@ class Feature(ABC):
         """Return in words what the feature has and `before` had not."""
         return f"the range {self.low!s} … {self.high!s}"
 
-    # ── cells ──
-
     @abstractmethod
     def encode(self, cells: Cells) -> Array:
         """Return the codes of cells ``(n,)``: ``nan`` where missing, -1 for an unknown level."""
@@ -120,8 +116,6 @@ class Feature(ABC):
         """Return the feature of this kind that a column shows."""
         raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
 
-    # ── one value ──
-
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one value that a user gave to a verb."""
         if not isinstance(value, (int, float, np.integer, np.floating)) or value != value:
@@ -131,8 +125,6 @@ class Feature(ABC):
     def shift(self, value: Any, name: Hashable = "value") -> float:
         """Return a relative change that a user gave to `move`, in codes."""
         return Feature.code(self, value, name, "move")
-
-    # ── text rules ──
 
     def measure(self, name: Hashable, text: str) -> str:
         """Return what the feature's numbers count in a text rule; raise if it has no numbers."""
@@ -146,8 +138,6 @@ class Feature(ABC):
     def line(self) -> tuple[float, float] | None:
         """Offset and slope of these numbers over the codes; None if they are not on a line."""
         return 0.0, 1.0
-
-    # ── words and files ──
 
     @property
     @abstractmethod

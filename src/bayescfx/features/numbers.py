@@ -220,7 +220,6 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
     """Return the step of the decimal grid on which all numbers of a column lie, or None.
 
     At most three decimals, of at least 20 numbers, which repeat themselves if fewer than 1,000.
-    The largest step that 20 different numbers share; of fewer, 1, 0.1, 0.01 or 0.001.
     """
     dtype: Any = cells.dtype
     narrow: Any = getattr(dtype, "numpy_dtype", dtype).type
@@ -233,9 +232,8 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
     finest = 100 * float(np.spacing(narrow(np.abs(values).max())))  # below it, all are on a grid
     for unit in (1, 10, 100, 1_000):
         whole = np.rint(values * unit)
-        if 1 / unit > finest and np.array_equal(
-            (whole / unit).astype(narrow), values.astype(narrow)
-        ):
+        on_grid = np.array_equal((whole / unit).astype(narrow), values.astype(narrow))
+        if 1 / unit > finest and on_grid:
             shared = np.gcd.reduce((whole - whole[0]).astype(np.int64)) if len(values) >= 20 else 1
             return float(shared / unit)
     return None

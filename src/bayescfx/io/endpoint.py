@@ -108,13 +108,7 @@ class Endpoint:
         self.protocol = speaks(self.url, self.output)
 
     def __call__(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
-        """Return one number per row, shape (n,).
-
-        Raises
-        ------
-        EndpointError
-            If the server does not answer, refuses the rows, or answers something else.
-        """
+        """Return one number per row, shape (n,), or an `EndpointError`."""
         protocol = self._introduced()
         parts = [rows[i : i + self.batch] for i in range(0, len(rows), self.batch)]
         return np.concatenate([self._ask(protocol, part) for part in parts])
@@ -152,10 +146,7 @@ class Endpoint:
             raise EndpointError(f"the model at {protocol.url} {error}") from error
 
     def _send(self, verb: str, url: str, body: Any) -> tuple[int, Any]:
-        """Return status and content of the answer, asking again while the server is busy or away.
-
-        Content that is not JSON is text.
-        """
+        """Return status and content, JSON or text; ask again while the server is busy or away."""
         import httpx  # which is there, since the client is
 
         attempt = 0

@@ -84,16 +84,8 @@ class Loaded:
         return cls(model, **{**told, **(known or {})})
 
     def select(self, columns: Sequence[Any]) -> list[Any]:
-        """Return the columns of a table that the model takes, in its order.
+        """Return the columns of a table that the model takes, in its order, or a `ModelError`.
 
-        Raises
-        ------
-        ModelError
-            If the table lacks some, or has another number of columns than a model takes that
-            does not know their names.
-
-        Examples
-        --------
         >>> Loaded(None, columns=("bmi", "age")).select(["age", "bmi", "y"])
         ['bmi', 'age']
         """
@@ -120,15 +112,7 @@ class Loaded:
     def scoring(self, label: str | None = None) -> object:
         """Return what to explain: the model, or a classifier's probability of one label.
 
-        Parameters
-        ----------
-        label : str, optional
-            The text of one of `labels`; the second one of two by default.
-
-        Raises
-        ------
-        ModelError
-            If there is no such label, or there are more than two and none is named.
+        `label` is the text of one of `labels`; of more than two, it must be given.
         """
         by_text = {str(known): known for known in self.labels}
         if not by_text and label is not None:

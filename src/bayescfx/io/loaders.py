@@ -109,9 +109,6 @@ def load_model(
         ) from error
 
 
-# ── one function per kind ──
-
-
 def _onnx(path: Path, _: Trust, output: str | None) -> Found:
     from bayescfx.model.adapters import Onnx, onnx_by_column, onnx_classifier
 

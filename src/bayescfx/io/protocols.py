@@ -1,5 +1,7 @@
 """What is sent to a model behind HTTP and what comes back, apart from the sending.
 
+Errors continue a sentence that begins with "the model at … ".
+
 MLflow's scoring protocol: ``POST /invocations`` with ``{"dataframe_split": …}``, answered by
 ``{"predictions": […]}``. Open Inference Protocol v2: ``POST /v2/models/NAME/infer`` with named
 tensors, answered by named tensors; ``GET /v2/models/NAME`` tells which.
@@ -32,10 +34,7 @@ def cell(value: Any) -> Any:
 
 
 def numbers(raw: object, n: int, column: str | None) -> NDArray[np.float64]:
-    """Return one number per row, shape (n,), from a list of numbers, of lists or of objects.
-
-    `column` says which of several numbers per row to take, by position or name. What is raised
-    continues "the model at … ".
+    """Return one number per row, shape (n,): of several, the one at a position or of a name.
 
     >>> numbers([[0.2, 0.8], [0.5, 0.5]], 2, "1")
     array([0.8, 0.5])
@@ -111,11 +110,7 @@ class Mlflow:
 
 
 class OpenInference:
-    """The Open Inference Protocol, version 2.
-
-    >>> OpenInference("http://localhost:8080/v2/models/risk").url
-    'http://localhost:8080/v2/models/risk/infer'
-    """
+    """The Open Inference Protocol, version 2."""
 
     inputs: Sequence[dict[str, Any]] = ()  # what the server tells: name, datatype, shape of each
 

@@ -39,9 +39,6 @@ class Classifier:
         return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
-# ── gradient boosting ──
-
-
 def xgboost_model(booster: Any) -> Predict:
     """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
     return partial(_ask_xgboost, booster, tuple(xgboost_categorical(booster)))
@@ -49,9 +46,8 @@ def xgboost_model(booster: Any) -> Predict:
 
 def _ask_xgboost(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
     xgboost = importlib.import_module("xgboost")
-    return booster.predict(
-        xgboost.DMatrix(with_categories(rows, categorical), enable_categorical=True)
-    )
+    table = with_categories(rows, categorical)
+    return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
 
 
 def xgboost_categorical(booster: Any) -> list[str]:
@@ -102,15 +98,8 @@ def xgboost_classifier(booster: Any) -> Classifier | None:
     return None
 
 
-# ── PyTorch ──
-
-
-def torch_model(module: Any) -> Predict:
-    """Return a PyTorch module on rows: as one tensor, without gradients and as in evaluation."""
-    return partial(_ask_torch, module)
-
-
 def _ask_torch(module: Any, rows: Any) -> object:
+    """Return what a PyTorch module says to rows: one tensor, no gradients, as in evaluation."""
     torch = importlib.import_module("torch")
     weights = next((p for p in module.parameters() if p.is_floating_point()), None)
     dtype = torch.float32 if weights is None else weights.dtype
@@ -125,8 +114,6 @@ def _ask_torch(module: Any, rows: Any) -> object:
         for part in training:
             part.training = True
 
-
-# ── ONNX Runtime ──
 
 _ONNX_TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
@@ -191,10 +178,7 @@ def _dtype(given: Any) -> Any:
 
 
 def onnx_classifier(session: Any) -> Classifier | None:
-    """Return an ONNX session as a classifier if it gives labels and probabilities.
-
-    A session does not tell the labels of a matrix of probabilities: here they are numbered.
-    """
+    """Return an ONNX session as a classifier if it gives labels and probabilities."""
     outputs = session.get_outputs()
     if len(outputs) != 2:
         return None
@@ -202,7 +186,7 @@ def onnx_classifier(session: Any) -> Classifier | None:
     if outputs[1].type.startswith("seq(map("):
         return Classifier(ask, _map_labels(session))
     if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 1:
-        return Classifier(ask, range(shape[1]))
+        return Classifier(ask, range(shape[1]))  # a matrix does not tell the labels
     return None
 
 
@@ -228,15 +212,12 @@ def _map_labels(session: Any) -> tuple[Any, ...]:
 ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = {
     "xgboost.core.Booster": (xgboost_model, xgboost_classifier),
     "lightgbm.basic.Booster": (lightgbm_model, lightgbm_classifier),
-    "torch.nn.modules.module.Module": (torch_model, lambda _: None),
+    "torch.nn.modules.module.Module": (lambda m: partial(_ask_torch, m), lambda _: None),
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": (Onnx, onnx_classifier),
 }
 
 
 def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
     """Return what `ADAPTERS` has for the model's class or one it derives from."""
-    for kind in type(model).__mro__:
-        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
-        if found is not None:
-            return found
-    return None
+    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(model).__mro__]
+    return next((ADAPTERS[name] for name in names if name in ADAPTERS), None)

@@ -19,24 +19,17 @@ def is_text(column: pd.Series[Any]) -> bool:
 
 
 def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
-    """Return rows whose text columns, and those named, are pandas categories.
-
-    Tree libraries take categories and no text, and know the levels they were trained on.
-    """
+    """Return rows whose text columns, and those named, are categories: trees take no text."""
     if not isinstance(rows, pd.DataFrame):
         return rows
-    wanted = {name for name in rows.columns if is_text(rows[name])}
-    wanted |= {name for name in more if name in rows.columns}
+    named = set(more)
+    wanted = [name for name in rows.columns if name in named or is_text(rows[name])]
     plain = [n for n in wanted if not isinstance(rows[n].dtype, pd.CategoricalDtype)]
     return rows.astype(dict.fromkeys(plain, "category")) if plain else rows
 
 
 def as_fitted(estimator: Any, rows: Any) -> Any:
-    """Return rows in the form that an estimator was fitted on: with its column names, or without.
-
-    Estimators take the other form too, but warn at every call, and a pipeline that chooses
-    columns by name refuses an array.
-    """
+    """Return rows as an estimator was fitted: with its column names or without; it would warn."""
     names = list(getattr(estimator, "feature_names_in_", ()))
     if isinstance(rows, np.ndarray):
         made_up = all(re.fullmatch(r"Column_\d+", str(name)) for name in names)  # by LightGBM

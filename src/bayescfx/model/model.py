@@ -39,10 +39,7 @@ class Model:
     names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
 
     def __call__(self, rows: Rows) -> Array:
-        """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite.
-
-        What the model itself raises passes through, with a note that names the rows.
-        """
+        """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""
         y = self.scores(rows)
         bad = np.flatnonzero(~np.isfinite(y))
         if bad.size:
@@ -110,10 +107,9 @@ class Model:
 
 
 def as_model(model: object, schema: Schema | None = None) -> Model:
-    """Return a user's model, a callable on rows or an object with ``predict``, as a `Model`.
+    """Return an object with ``predict``, or a callable on rows, as a `Model`.
 
-    ``predict`` is preferred if it is both. What it gets is what the space was made from: a frame
-    or an array. `schema` gives names to the columns of an array in messages.
+    `schema` gives names to the columns of an array in messages.
     """
     names = None if schema is None else tuple(schema.places)
     if isinstance(model, Model):

@@ -40,7 +40,6 @@ def ascend(
     evaluate: Callable[[Array], tuple[Array, Array]],
     X: Array,
     box: Box,
-    *,
     H: Array | None = None,
     iterations: int = 50,
     tolerance: float = 1e-6,

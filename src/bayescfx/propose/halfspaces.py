@@ -8,10 +8,7 @@ from bayescfx.arrays import Array, Indices, Mask
 
 
 class Halfspaces:
-    """Linear rules ``A x <= b``, for rows `X` ``(m, d)`` that move in their own `columns`.
-
-    In units of the ranges, `span` ``(m, c)``, each with a normal of length 1.
-    """
+    """Linear rules ``A x <= b`` in units of the ranges, for rows `X` that move in own `columns`."""
 
     def __init__(self, A: Array, b: Array, columns: Indices, span: Array, X: Array) -> None:
         moving = A.T[columns].transpose(0, 2, 1) * span[:, None, :]
@@ -29,16 +26,13 @@ class Halfspaces:
     def along(
         self, rows: Indices, X: Array, x: Array, g: Array, H: Array, low: Array, high: Array
     ) -> tuple[Array, Mask]:
-        """Return directions along the active rules, in the metric of `H`, and what stays.
-
-        An active-set method: each round drops the rule that pulls inwards most and holds the
-        coordinates that would leave their box.
-        """
+        """Return directions along the active rules, in the metric of `H`, and what stays."""
         A = self.A[rows]
         floor, ceiling = x <= low, x >= high
         active = self.slack(rows, X) <= 1e-7
         pull = np.zeros(active.shape)
         outward = low >= high
+        # each round drops the rule that pulls inwards most, and holds what would leave its box
         for _ in range(12):  # more changes of the active set are hardly ever needed
             rest = g - np.einsum("mr,mrc->mc", pull, A)
             stuck = outward | (floor & (rest <= 0)) | (ceiling & (rest >= 0))

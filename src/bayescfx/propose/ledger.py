@@ -26,10 +26,7 @@ class Acquisition(Protocol):
 
 
 class Ledger:
-    """Scores rows of a region, and remembers every allowed row and its value.
-
-    Rows to `avoid` ``(n, d)`` are scored, but not remembered.
-    """
+    """Scores rows of a region, and remembers allowed rows and values, but those to `avoid`."""
 
     def __init__(
         self,
@@ -64,8 +61,8 @@ class Ledger:
     def value(self, X: Array, *, allowed: bool = False) -> Array:
         """Return the values of snapped rows ``(n, d)``; ``-inf`` where not allowed.
 
-        Rows to avoid have their value too, since the way to the best new row may lead over them;
-        they are not remembered. `allowed` says that all rows are known to lie in the region.
+        Rows to avoid have their value too: the way to the best new row may lead over them.
+        `allowed` says that all rows are known to lie in the region.
         """
         if not allowed and not (inside := self.allowed(X)).all():
             out = np.full(len(X), -np.inf)
@@ -87,10 +84,7 @@ class Ledger:
         return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return values and gradients of rows that need not lie on the grid; not remembered.
-
-        Derived columns are recomputed, and their part of the slope counted by differences.
-        """
+        """Return values and gradients of rows that need not lie on the grid; not remembered."""
         region = self.region
         self.deadline.check()
         # Coordinates a hair beside the query's value are put back on it.

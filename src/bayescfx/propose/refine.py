@@ -39,10 +39,7 @@ class _Field(NamedTuple):
 
 
 def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> None:
-    """Improve the best different rows that the ledger knows; `k` maxima are wanted.
-
-    A thorough effort goes on until nothing rises any more, others up to a good point.
-    """
+    """Improve the best different rows that the ledger knows; `k` maxima are wanted."""
     free = ledger.free
     rounds = PLANS[effort]
     if effort != "glance" and not free.sloped.size:
@@ -61,7 +58,7 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
         if at or not free.sloped.size:
             field = _moved(ledger, field, rng)
         field = _climbed(ledger, field, calls, relaxed=at == 0)
-    if effort != "thorough":
+    if effort != "thorough":  # which goes on until nothing rises any more
         _moved(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
         return
     field = field.take(different(free, field.X, field.value, max(rounds[-1][0] // 4, k)))
@@ -133,19 +130,10 @@ def _climbed(ledger: Ledger, field: _Field, calls: int = 12, *, relaxed: bool = 
     movable = relaxed | (region.step[columns] == 0)
     if region.max_changes is not None:
         movable &= region.changes(field.X)[at, columns]
-    box = Box(
-        columns,
-        np.where(movable, region.low[columns], x),
-        np.where(movable, region.high[columns], x),
-        ledger.free.span[columns],
-        region.query[columns],
-        region.A,
-        region.b,
-    )
-    tolerance = 3e-6 * ledger.spread
-    X, _, H = ascend(
-        ledger.gradient, field.X, box, H=field.H, iterations=calls, tolerance=tolerance
-    )
+    low, high = (np.where(movable, end[columns], x) for end in (region.low, region.high))
+    span, kink = ledger.free.span[columns], region.query[columns]
+    box = Box(columns, low, high, span, kink, region.A, region.b)
+    X, _, H = ascend(ledger.gradient, field.X, box, field.H, calls, 3e-6 * ledger.spread)
     X = region.snap(X)
     value = ledger.value(X)
     better = value > field.value

@@ -72,8 +72,6 @@ def loads(kind: str, text: str) -> dict[str, Any]:
     return content
 
 
-# ── answers ──
-
 # Fields of an answer that are single values, or numbers in a row; and of its counterfactuals.
 _PLAIN = ("output", "tolerance", "probability_reachable", "n_evaluations", "method", "seed")
 _ARRAYS = ("wanted", "accepted", "reachable", "trace")
