@@ -78,11 +78,7 @@ def _mass(low: Array, high: Array) -> tuple[Array, Array]:
 def _normal_moments(
     low: Array, high: Array, low_error: Array, high_error: Array
 ) -> tuple[list[Array], list[Array]]:
-    """Return ``m_k``, k = 0..4, by ``m_k = (k - 1) m_{k-2} - [zeta**(k-1) phi]``.
-
-    Also return the sizes of their roundings: every term by its size, and what the errors of
-    both ends (in units of the last place) do to it.
-    """
+    """Return ``m_k = (k - 1) m_{k-2} - [zeta**(k-1) phi]``, k = 0..4, and sizes of roundings."""
     a, b = np.clip(low, -1e30, 1e30), np.clip(high, -1e30, 1e30)
     fa, fb = _phi(a), _phi(b)
     a, b = np.clip(a, -40.0, 40.0), np.clip(b, -40.0, 40.0)  # phi is 0 there in any case

@@ -15,10 +15,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected.
-
-    The arguments are those of the process by default.
-    """
+    """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
     options = parse(sys.argv[1:] if argv is None else argv)
     if options.version:
         sys.stdout.write(f"bayescfx {bayescfx.__version__}\n")

@@ -112,9 +112,8 @@ def ask(
 ) -> Asked:
     """Answer the question for each query that is not None, block by block.
 
-    Each block starts from what the ones before it have learnt. The answers to one block are those
-    of ``explain_many(..., rng=seed)``. If the model fails half-way, the block it failed in has the
-    best so far, and the rest is not answered. `on_block` hears what there is after each block.
+    Each starts from what the ones before it have learnt; `on_block` hears what there is after each.
+    If the model fails half-way, that block has the best so far, and the rest is not answered.
     """
     if settings.timeout is not None and not settings.timeout >= 0:
         raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")

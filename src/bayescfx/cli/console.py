@@ -140,11 +140,7 @@ class Console:
 
 @contextlib.contextmanager
 def opened(quiet: bool, plain: bool) -> Iterator[Console]:
-    """Yield the console of a command.
-
-    Models and libraries may print. While a command runs, what they write to stdout, from Python
-    or from compiled code, goes to stderr.
-    """
+    """Yield the console; what models write to stdout, even compiled ones, goes to stderr."""
     sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         out = sys.stdout

@@ -55,10 +55,7 @@ def gather(given: Namespace) -> Settings:
 def _said(
     known: Mapping[str, Option], given: Mapping[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the command line says.
-
-    Tables grow, and so do the lists of a space; other values are replaced.
-    """
+    """Return what the command line says; it adds to tables and to the lists of a space."""
     found: dict[str, Any] = {}
     for key, option in known.items():
         value, old = given.get(key), before.get(key)

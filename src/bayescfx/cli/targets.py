@@ -25,11 +25,7 @@ FORMS: dict[str, Callable[..., Target]] = {
 
 
 def parse_target(text: str) -> Target:
-    """Return the target that a text asks for.
-
-    A sign makes a number relative to f(query): ``"-15"`` asks for 15 less. For an output of
-    minus fifteen write ``"= -15"``.
-    """
+    """Return the target that a text asks for; a sign makes a number relative to f(query)."""
     plain = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
     parts = {
         " ": r"\s*",

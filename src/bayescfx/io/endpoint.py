@@ -40,11 +40,6 @@ class Patience:
     pause : float, default 0.25
         Seconds before the second attempt; doubled each time, 8 at most. A server that says when
         to come back is believed.
-
-    Examples
-    --------
-    >>> Patience(timeout=10).retries
-    4
     """
 
     timeout: float = 30.0

@@ -64,11 +64,6 @@ def load_model(
     batch : int, default 1000
         The most rows sent to an endpoint at once.
 
-    Returns
-    -------
-    Loaded
-        The model and what it tells about itself.
-
     Raises
     ------
     LoadError

@@ -82,8 +82,7 @@ def _under(key: str, kinds: tuple[type, ...], content: Any, manner: str) -> Any:
 class Mlflow:
     """MLflow's scoring protocol.
 
-    >>> mlflow = Mlflow("http://localhost:5000/invocations")
-    >>> mlflow.request(pd.DataFrame({"age": [30], "job": ["cook"]}))
+    >>> Mlflow("http://localhost:5000").request(pd.DataFrame({"age": [30], "job": ["cook"]}))
     {'dataframe_split': {'columns': ['age', 'job'], 'data': [[30, 'cook']]}}
     """
 

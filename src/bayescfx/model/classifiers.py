@@ -28,11 +28,6 @@ def probability(clf: object, label: object = None) -> Model:
     label : object, optional
         One of ``clf.classes_``. ``None`` means the second class of a binary classifier.
 
-    Returns
-    -------
-    Model
-        The probability of `label`, with ``link = "logit"``.
-
     Raises
     ------
     ModelError

@@ -218,10 +218,7 @@ def _ep_sums(
     offset: Array,
     length: Array,
 ) -> Array:
-    """Return the sums of an improvement over ``exp(-z**2)``; see :class:`Pieces`.
-
-    ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4`` are polynomials in ``u``.
-    """
+    """Return the sums of :class:`Pieces`: ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4``."""
     z, t, v = table.take(at, axis=1)
     inwards, sign = turns.take(at // (table.shape[1] // turns.shape[1]), axis=1)
     offset, length = inwards * offset, inwards * length

@@ -2,9 +2,8 @@
 
 On each piece the improvement is smooth. Its value is asked for at distances from the piece's
 nearer end, because next to the edge of a superlevel set ``rho(y) - best`` has lost its digits. A
-family that knows better than that difference builds its own :class:`Pieces`
-(``potential.pieces(best)``); for all others :func:`pieces_over` does, from
-value, slope and knots.
+family that knows better than that difference builds its own :class:`Pieces`, for all others
+:func:`pieces_over` does, from value, slope and knots.
 """
 
 from __future__ import annotations
@@ -94,10 +93,9 @@ def pieces_over(potential: Potential, best: Array) -> Pieces:
 def between_knots(
     potential: Potential, best: Array, ends: Array, *, endless: bool, sets: Levels | None = None
 ) -> Pieces:
-    """Return the improvement where a potential is monotone between `ends` ``(k + 1,)``.
+    """Return the improvement where a potential is monotone between `ends`, the last ones `endless`.
 
-    The first and last piece reach to infinity if `endless`; `sets` are the superlevel sets, if
-    they are known.
+    `sets` are the superlevel sets, if they are known.
     """
     with np.errstate(all="ignore"):  # a user's formula may overflow far outside
         values = potential.value(ends)
@@ -161,11 +159,7 @@ def _sums(
 
 
 def monotone_root(potential: Potential, ends: tuple[ArrayLike, ArrayLike], level: Array) -> Array:
-    """Solve ``rho(y) = level`` ``(n,)`` where the potential is monotone, by Newton in a bracket.
-
-    The bracket is one for all levels or one for each; the levels lie between the potential's
-    values at its ends.
-    """
+    """Solve ``rho(y) = level`` ``(n,)`` where the potential is monotone, by Newton in a bracket."""
     low, high = (np.array(np.broadcast_to(e, level.shape), dtype=float) for e in ends)
     if not level.size:
         return low

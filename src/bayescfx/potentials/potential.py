@@ -79,11 +79,7 @@ def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
 
 
 def check_potential(potential: Potential, outputs: ArrayLike) -> None:
-    """Raise unless a user's potential is continuously differentiable along some outputs.
-
-    Values and slopes must be finite, one per output, and the slope must agree with central
-    differences of the value on and between the outputs.
-    """
+    """Raise unless a user's potential is continuously differentiable along some outputs."""
     seen = np.unique(np.asarray(outputs, dtype=float))
     name = type(potential).__name__
     if seen.size == 0 or not np.all(np.isfinite(seen)):

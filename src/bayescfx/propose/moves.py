@@ -15,9 +15,8 @@ MOST_ROWS = 3072  # per call
 def improve(
     ledger: Ledger, X: Array, value: Array, rng: np.random.Generator, *, pairs: bool = False
 ) -> tuple[Array, Array]:
-    """Move every row ``(m, d)`` to the best point found; rows and values, never worse.
+    """Move every row ``(m, d)`` to the best point found by single moves, their combinations, swaps.
 
-    Single moves, combinations of the improving ones and swaps are tried, a random part of many.
     With `pairs` two moves at once instead, improving or not, and every level of long lists.
     """
     free, region = ledger.free, ledger.region

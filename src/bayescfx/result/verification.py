@@ -47,13 +47,10 @@ def violations(
 
 
 def _wrong_outputs(model: Model, rows: Rows, outputs: Array) -> Mask:
-    """Return which outputs ``(n,)`` are not what the model gives for the rows.
-
-    Models may add up in another order when a row comes in another batch, so that outputs may
-    differ by rounding, in double or in single precision, measured against the largest of them.
-    """
+    """Return which outputs ``(n,)`` are not what the model gives for the rows."""
     found = model.scores(rows)
     both = np.concatenate([found, outputs])
+    # another batch may be added up in another order: roundings of double or single precision
     relative = 1e-5 if np.all(both.astype(np.float32) == both) else 1e-9
     allowed = relative * np.max(np.abs(both[np.isfinite(both)]), initial=0.0)
     return np.asarray(~(np.abs(found - outputs) <= allowed))  # nan is wrong

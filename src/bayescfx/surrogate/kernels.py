@@ -39,10 +39,7 @@ def rbf(s: Array) -> tuple[Array, Array]:
 
 
 def matern52(s: Array) -> tuple[Array, Array]:
-    """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and its derivative with respect to s.
-
-    The derivative, -(5/6)(1 + t) exp(-t), is finite at s = 0: nothing divides by the distance.
-    """
+    """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and dk/ds = -(5/6)(1 + t) exp(-t)."""
     t = np.sqrt(5.0 * s)
     e = np.exp(-t)
     slope = (1.0 + t) * e

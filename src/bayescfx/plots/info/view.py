@@ -107,9 +107,8 @@ class View:
     def effects(self, which: int) -> Array | None:
         """Return what each change of an answer contributes to the output, None without a surrogate.
 
-        Shapley values of the changes: averages over the orders in which they can be made, over all
-        orders up to 10 changes. Where only some of them are made, the output is the model's if it
-        is known, else the surrogate's. They sum up to the whole change of the model's output.
+        Shapley values: averages over the orders in which changes can be made, all of up to 10. They
+        sum up to the whole change; outputs in between are the surrogate's where not known.
         """
         moved = self.moved(which)
         k = len(moved)
