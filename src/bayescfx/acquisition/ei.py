@@ -157,7 +157,7 @@ class LogEI:
     def value_and_gradient(self, mean: ArrayLike, std: ArrayLike) -> LogIntegral:
         """Return log EI-CFX and its derivatives by mean and deviation, each of shape (n,)."""
         shared = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float), self.best)
-        shape, (mean, std, best) = shared[0].shape, (part.ravel() for part in shared)
+        shape, mean, std, best = shared[0].shape, *map(np.ravel, shared)
         # deviations below so many widths count as zero
         live = std > 1e-80 * getattr(self.potential, "width", 1.0)
         live &= best < getattr(self.potential, "peak", np.inf)

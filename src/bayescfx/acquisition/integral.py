@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.potentials.pieces import LONG, SHORT, GaussLegendre, Pieces
+from bayescfx.potentials.pieces import LONG, SHORT, GaussLegendre, Nodes, Pieces
 
 DROP = 43.0  # nats below the largest term where the integrand is cut off
 LONG_HULL = 10.0  # deviations; longer hulls have both flanks of the density inside
@@ -95,7 +95,8 @@ def prepare(g: Pieces) -> Prepared:
     at = np.repeat(ends.ravel(), len(SHORT.u))
     length = np.tile(np.where(endless, 0.0, span), 2).repeat(len(SHORT.u))
     each = np.tile(np.eye(len(SHORT.u)), 2 * count)  # sums over one node each
-    sums = g.sums(SHORT, each, at, np.zeros(len(at)), length).reshape(7, -1, len(SHORT.u))
+    nodes = Nodes(SHORT, each, at, np.zeros(len(at)), length)
+    sums = g.sums(nodes).reshape(7, -1, len(SHORT.u))
     return Prepared(g, np.ascontiguousarray(sums.transpose(1, 0, 2)))
 
 
@@ -247,7 +248,7 @@ def _node_sums(prepared: Prepared, p: _Pairs, eta: Array) -> Array:
                 top = np.exp(g.log_top.ravel().take(end % g.log_top.size))
                 found[:3, some] = top * (rule.moments[:3] @ density)
             elif kind < 4:
-                found[:, some] = g.sums(rule, density, end, offset[some], length[some])
+                found[:, some] = g.sums(Nodes(rule, density, end, offset[some], length[some]))
             else:
                 np.matmul(prepared.shares[kind - 4], density, out=found[:, some])
     return found

@@ -219,5 +219,8 @@ ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = 
 
 def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
     """Return what `ADAPTERS` has for the model's class or one it derives from."""
-    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(model).__mro__]
-    return next((ADAPTERS[name] for name in names if name in ADAPTERS), None)
+    for kind in type(model).__mro__:
+        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if found is not None:
+            return found
+    return None

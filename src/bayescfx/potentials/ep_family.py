@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
-from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
-from bayescfx.potentials.potential import Intervals, checked_epsilon, checked_number
+from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
+from bayescfx.potentials.potential import Intervals, checked_number, checked_share
 
 PEAK = math.exp(-1.0)
 _FAR = 700.0  # exp of more overflows
@@ -141,7 +141,7 @@ class _EP:
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
-        return self._set(-math.log1p(-checked_epsilon(epsilon)))
+        return self._set(-math.log1p(-checked_share(epsilon)))
 
     def superlevels(self, levels: Array) -> Levels:
         """Return the superlevel set of each level ``(n,)``, all below the peak."""
@@ -207,18 +207,9 @@ class _EP:
         return np.stack(anchors, axis=1), np.stack(steps, axis=1)
 
 
-def _ep_sums(
-    table: Array,
-    turns: Array,
-    close_by: bool,
-    far_off: bool,
-    rule: GaussLegendre,
-    density: Array,
-    at: Indices,
-    offset: Array,
-    length: Array,
-) -> Array:
+def _ep_sums(table: Array, turns: Array, close_by: bool, far_off: bool, nodes: Nodes) -> Array:
     """Return the sums of :class:`Pieces`: ``g' = -2 z v`` and ``g'' = 4 v**2 - 2 v - 4``."""
+    rule, density, at, offset, length = nodes
     z, t, v = table.take(at, axis=1)
     inwards, sign = turns.take(at // (table.shape[1] // turns.shape[1]), axis=1)
     offset, length = inwards * offset, inwards * length

@@ -47,10 +47,19 @@ def _rule(nodes: int) -> GaussLegendre:
     )
 
 
+class Nodes(NamedTuple):
+    """Where an improvement is wanted: ``offset + length * u`` away from ends, inwards, r times."""
+
+    rule: GaussLegendre
+    density: Array  # (nodes, r) there
+    at: Indices  # (r,) which ends, an index into (2, k, m) raveled
+    offset: Array  # (r,)
+    length: Array  # (r,)
+
+
 # relative errors of the EP family's and the plateaus' integrals stay at roundings with these
 SHORT, LONG = _rule(26), _rule(42)
 Levels: TypeAlias = list[tuple[Array, Array]]  # ends of intervals, one entry per level
-Sums: TypeAlias = Callable[[GaussLegendre, Array, Indices, Array, Array], Array]
 ENDLESS = 1e100  # widths that stand for infinity: finite, so that no nan can arise
 
 
@@ -58,10 +67,8 @@ ENDLESS = 1e100  # widths that stand for infinity: finite, so that no nan can ar
 class Pieces:
     """An improvement as k pieces, for m thresholds: one per point, or one for all.
 
-    ``sums(rule, density, at, offset, length)`` returns seven sums ``(7, r)`` over the nodes
-    ``offset + length * u`` away from the ends `at`, an index into ``(2, k, m)`` raveled, inwards,
-    for densities there ``(nodes, r)``: of the improvement g times 1, u and u**2, of its slope g'
-    and the size of that, of its bend g'' and the size of that (per `unit`), all divided by
+    ``sums(nodes)`` returns seven sums ``(7, r)``: of the improvement g times 1, u and u**2, of its
+    slope g' and the size of that, of its bend g'' and the size of that (per `unit`), all divided by
     ``exp(-((y - centre) / fall)**2)``. Without `kinks` the last two are of g' u and nothing: the
     bend is then taken from the slope.
     """
@@ -69,7 +76,7 @@ class Pieces:
     anchor: Array  # (2, k, m), lower and upper ends of the pieces are anchor + step,
     step: Array  # so that no digits are lost
     log_top: Array  # (k, m), roughly the logarithm of the largest improvement; -inf: empty
-    sums: Sums
+    sums: Callable[[Nodes], Array]
     constant: int = 0  # on so many pieces, the first ones, the improvement is just that
     kinks: Array | None = None  # (2, k, m), jumps of the slope at both ends
     unit: float = 1.0
@@ -133,15 +140,8 @@ def between_knots(
     return Pieces(pieces, np.zeros((2, 1, 1)), log_top[kept], sums, constant)
 
 
-def _sums(
-    potential: Potential,
-    table: Array,
-    rule: GaussLegendre,
-    density: Array,
-    at: Indices,
-    offset: Array,
-    length: Array,
-) -> Array:
+def _sums(potential: Potential, table: Array, nodes: Nodes) -> Array:
+    rule, density, at, offset, length = nodes
     end, turn, best = table.take(at, axis=1)
     y = rule.u * (turn * length)
     y += end + turn * offset

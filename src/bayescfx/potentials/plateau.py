@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
 from bayescfx.potentials.ep_family import PEAK
-from bayescfx.potentials.pieces import ENDLESS, GaussLegendre, Levels, Pieces
-from bayescfx.potentials.potential import Intervals, checked_epsilon
+from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
+from bayescfx.potentials.potential import Intervals, checked_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Plateau:
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
-        epsilon = checked_epsilon(epsilon)
+        epsilon = checked_share(epsilon)
         step = self.width * math.sqrt(epsilon / (1.0 - epsilon))
         return ((self.low - step, self.high + step),)
 
@@ -137,21 +137,13 @@ class Plateau:
         return np.asarray(np.clip(outside, -1e100 * self.width, 1e100 * self.width) / self.width)
 
 
-def _plateau_sums(
-    z: Array,
-    reach: Array,
-    turns: Array,
-    rule: GaussLegendre,
-    density: Array,
-    at: Indices,
-    offset: Array,
-    length: Array,
-) -> Array:
+def _plateau_sums(z: Array, reach: Array, turns: Array, nodes: Nodes) -> Array:
     """Return the sums of an improvement; see :class:`Pieces`.
 
     Both ``Z**2 - z**2`` and ``1 + z**2`` are parabolas in ``u``; ``g' = -2 z fall**2`` and
     ``g'' = (6 - 8 fall) fall**2`` in peaks, with ``fall = 1 / (1 + z**2)``.
     """
+    rule, density, at, offset, length = nodes
     piece, point = np.divmod(at, len(reach))
     base, last, (inwards, side) = z.take(at), reach.take(point), turns.take(piece, axis=1)
     offset, length = inwards * offset, inwards * length

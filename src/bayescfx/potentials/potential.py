@@ -53,11 +53,11 @@ class LevelPotential(Potential, Protocol):
         """Return points between and beyond which the potential is smooth and monotone."""
 
 
-def checked_epsilon(epsilon: float) -> float:
-    """Return `epsilon` as a float if it is in [0, 1), else explain."""
-    if not 0.0 <= epsilon < 1.0:
-        raise TargetError(f"`epsilon` must be at least 0 and less than 1; got {epsilon!r}.")
-    return float(epsilon)
+def checked_share(value: float, name: str = "epsilon") -> float:
+    """Return `value` as a float if it is in [0, 1), else explain."""
+    if not 0.0 <= value < 1.0:
+        raise TargetError(f"`{name}` must be at least 0 and less than 1; got {value!r}.")
+    return float(value)
 
 
 def checked_number(name: str, owner: str, value: object) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from bayescfx.arrays import Array
 from bayescfx.errors import TargetError
 from bayescfx.potentials.pieces import Pieces, between_knots, monotone_root
-from bayescfx.potentials.potential import Intervals, Potential, checked_epsilon
+from bayescfx.potentials.potential import Intervals, Potential, checked_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Sampled:
 
     def target_set(self, epsilon: float) -> Intervals:
         """Return where the potential is at least ``(1 - epsilon) * peak``."""
-        return self.superlevel(self.peak - checked_epsilon(epsilon) * abs(self.peak))
+        return self.superlevel(self.peak - checked_share(epsilon) * abs(self.peak))
 
 
 def window(potential: Potential, outputs: Array) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from bayescfx.potentials.potential import (
     Potential,
     check_potential,
     checked_number,
+    checked_share,
 )
 from bayescfx.potentials.sampled import Sampled, window
 
@@ -67,11 +68,15 @@ class Target(ABC):
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
-        share, output = _checked_tolerance(tolerance), checked_number("output", "target", output)
+        share = checked_share(tolerance, "tolerance")
+        output = checked_number("output", "target", output)
         if self.exact:
             return self.wanted(output)
-        slacks = [(value, share * abs(value - output)) for value, _ in self.wanted(output)]
-        return tuple((value - slack, value + slack) for value, slack in slacks)
+        reached: Intervals = ()
+        for value, _ in self.wanted(output):
+            slack = share * abs(value - output)
+            reached += ((value - slack, value + slack),)
+        return reached
 
     def epsilon(self, tolerance: float) -> float:
         """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
@@ -89,17 +94,8 @@ def tolerance_epsilon(tolerance: float) -> float:
     change, so 1 % on the potential is 7 % on the output. The EP family falls more slowly above
     its peak than below, hence the epsilon of ``z = 1 + d``.
     """
-    d = _checked_tolerance(tolerance)
+    d = checked_share(tolerance, "tolerance")
     return -math.expm1(2.0 * math.log1p(d) - d * (2.0 + d))
-
-
-def _checked_tolerance(tolerance: float) -> float:
-    if not 0.0 <= tolerance < 1.0:
-        raise TargetError(
-            f"`tolerance` must be at least 0 and less than 1; got {tolerance!r}. "
-            "It is the share of the wanted change that may be missed."
-        )
-    return float(tolerance)
 
 
 @dataclass(frozen=True, slots=True)

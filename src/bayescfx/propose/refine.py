@@ -130,7 +130,7 @@ def _climbed(ledger: Ledger, field: _Field, calls: int = 12, *, relaxed: bool = 
     movable = relaxed | (region.step[columns] == 0)
     if region.max_changes is not None:
         movable &= region.changes(field.X)[at, columns]
-    low, high = (np.where(movable, end[columns], x) for end in (region.low, region.high))
+    low, high = np.where(movable, np.stack([region.low, region.high])[:, columns], x)
     span, kink = ledger.free.span[columns], region.query[columns]
     box = Box(columns, low, high, span, kink, region.A, region.b)
     X, _, H = ascend(ledger.gradient, field.X, box, field.H, calls, 3e-6 * ledger.spread)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from bayescfx.arrays import Mask
 from bayescfx.errors import TargetError
 from bayescfx.potentials import Potential
-from bayescfx.potentials.potential import checked_epsilon
+from bayescfx.potentials.potential import checked_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +106,4 @@ def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best
     >>> in_target_set(AEP(0.0, 1.0), [0.5, 1.0, 1.1], 0.05, AEP(0.0, 1.0).peak).tolist()
     [False, True, True]
     """
-    return np.asarray(potential.value(outputs) >= (1.0 - checked_epsilon(epsilon)) * best)
+    return np.asarray(potential.value(outputs) >= (1.0 - checked_share(epsilon)) * best)
