@@ -172,14 +172,14 @@ class LogEI:
             out[1, some] = self.potential.slope(mean[some]) / gain[some]
             mean, std, best = mean[live], std[live], best[live]
         found = out if every else np.empty((3, len(mean)))
-        known = self._with_knots(mean, std)
-        for k in range(0, len(mean), 5000):  # points per pass: what they need stays in the cache
-            part, levels = slice(k, k + 5000), best[k : k + 5000]
-            if self.best.ndim > 0:
-                prepared = Prepared(pieces_over(known, levels))
-            else:
-                prepared = self._shared or prepare(pieces_over(known, levels[:1]))
-                self._shared = prepared
+        known, size = self._with_knots(mean, std), 5000  # points per pass: it stays in the cache
+        if self.best.ndim == 0 and len(mean):
+            self._shared = self._shared or prepare(pieces_over(known, best[:1]))
+            g = self._shared.pieces
+            size = 10_000 if len(g.log_top) <= 3 and g.kinks is not None else size
+        for k in range(0, len(mean), size):
+            part, levels = slice(k, k + size), best[k : k + size]
+            prepared = self._shared or Prepared(pieces_over(known, levels))
             found[:, part] = log_integral(prepared, mean[part], std[part])
             least = prepared.pieces.least
             negative = np.flatnonzero(levels < least)

@@ -172,14 +172,17 @@ def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
     n, count, flat = len(mean), len(g.log_top), g.constant
     inverse, ratio = 1.0 / std, np.ones(n)
     # (k, n): ends in deviations of the (tilted) density, the point nearest to its mean
-    gap, place = (g.anchor - mean) + g.step, (g.anchor - g.centre) + g.step
+    gap, place = g.anchor - mean, (g.anchor - g.centre) + g.step
+    gap += g.step
     if math.isfinite(g.fall):
         spread = np.square(std * (math.sqrt(2.0) / g.fall))
         kappa = 1.0 + spread
         ratio /= np.sqrt(kappa)
-        low, high = (gap + spread * place) * (inverse * ratio)
         away = (mean - g.centre) / kappa
         deviation = np.maximum(np.minimum(-spread * away, gap[1]), gap[0]) * inverse
+        gap += spread * place
+        gap *= inverse * ratio
+        low, high = gap
         fallen = np.maximum(np.minimum(away, place[1]), place[0]) / g.fall
         exponent = -0.5 * deviation * deviation - fallen * fallen
     else:
@@ -227,7 +230,7 @@ def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
             f, there = fallen.ravel().take(largest).take(point), fallen.ravel().take(pair)
             ahead -= (there - f) * (there + f)
         weight = np.exp(np.minimum(ahead, 80.0))
-    h = Hull(*np.array(h).take(order, axis=1))
+    h = Hull(h.near.take(order), h.below.take(order), h.length.take(order), h.offset.take(order))
     kinds, ratio = np.bincount(kind, minlength=4), ratio.take(point)
     return _Pairs(point, end, upper, kinds, higher, deviations, weight, ratio, h, reference)
 
