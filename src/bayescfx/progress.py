@@ -53,17 +53,12 @@ class ProgressBar:
 
 
 def progress_bar(questions: int = 1) -> ProgressBar:
-    """Return a listener for `on_step` that shows a bar, in a notebook or a terminal.
+    """Return a listener for `on_step` that shows a bar, in a notebook or a terminal, with tqdm.
 
     Parameters
     ----------
     questions : int, default 1
         How many queries are asked about; the bar counts rows sent to the model for all of them.
-
-    Raises
-    ------
-    MissingExtraError
-        If tqdm is not installed.
 
     Examples
     --------

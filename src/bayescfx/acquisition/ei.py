@@ -26,12 +26,8 @@ def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: Arra
 
     Parameters
     ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    potential : Potential
-        Any potential.
-    best : float or ndarray of shape (n,)
-        The best potential so far; may be negative, or differ from point to point.
+    mean, std, potential, best
+        As in :func:`ei_cfx`.
 
     Returns
     -------
@@ -53,12 +49,8 @@ def log_ei_cfx_gradient(
 
     Parameters
     ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    potential : Potential
-        Any potential.
-    best : float or ndarray of shape (n,)
-        The best potential so far.
+    mean, std, potential, best
+        As in :func:`ei_cfx`.
 
     Returns
     -------
@@ -109,12 +101,8 @@ def ei_cfx_gradient(
 
     Parameters
     ----------
-    mean, std : ndarray of shape (n,)
-        Posterior of the model output; `std` may be zero.
-    potential : Potential
-        Any potential.
-    best : float or ndarray of shape (n,)
-        The best potential so far.
+    mean, std, potential, best
+        As in :func:`ei_cfx`.
 
     Returns
     -------

@@ -57,12 +57,8 @@ def load_model(
         What files may do when they are loaded; nothing that runs code, by default.
     output : str, optional
         Which output of an ONNX model or an endpoint to take, if there are several.
-    headers : dict, optional
-        Sent to an endpoint with each request.
-    patience : Patience, optional
-        Time-outs and retries of an endpoint.
-    batch : int, default 1000
-        The most rows sent to an endpoint at once.
+    headers, patience, batch : optional
+        Of an :class:`Endpoint`.
 
     Raises
     ------

@@ -294,10 +294,8 @@ class SEP(_EP):
 
     Parameters
     ----------
-    origin : float
-        The output that is to change, f(query).
-    width : float
-        How far it should move; positive.
+    origin, width : float
+        As in :class:`AEP`.
 
     Examples
     --------

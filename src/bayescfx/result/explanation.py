@@ -152,13 +152,7 @@ class Explanation:
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
-        """Return the answer that :meth:`to_json` wrote, its cells exactly as they were.
-
-        Raises
-        ------
-        ArchiveError
-            If the text is something else, or of a format that this version does not know.
-        """
+        """Return the answer that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanation", text)
         return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
 

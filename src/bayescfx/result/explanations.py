@@ -57,10 +57,7 @@ class Explanations(Sequence[Explanation]):
         return whole
 
     def summary(self) -> pd.DataFrame:
-        """Return one line per query: how it ended and what the best answer is.
-
-        ``output`` is the query's own, as in :class:`Explanation`; ``best_output`` is the answer's.
-        """
+        """Return one line per query: its own ``output``, how it ended, what the best answer is."""
         return pd.DataFrame(
             {
                 "status": [a.status for a in self],
@@ -88,13 +85,7 @@ class Explanations(Sequence[Explanation]):
 
     @classmethod
     def from_json(cls, text: str) -> Explanations:
-        """Return the answers that :meth:`to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            What :meth:`to_json` returned.
-        """
+        """Return the answers that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanations", text)
         stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
         fields = [archive.read(a, stores[a["evaluations"]]) for a in content["answers"]]

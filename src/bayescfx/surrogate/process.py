@@ -86,12 +86,9 @@ class GaussianProcess:
                 raise SettingsError(f"`{name}` must be None or a number > 0; got {given!r}.")
         if dimensions is not None and dimensions < 1:
             raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
-        self.kernel: str = kernel
-        self.categorical = tuple(map(int, categorical))
+        self.kernel, self.categorical = kernel, tuple(map(int, categorical))
         self.mean: MeanName = mean
-        self.noise = noise
-        self.output_scale = output_scale
-        self.dimensions = dimensions
+        self.noise, self.output_scale, self.dimensions = noise, output_scale, dimensions
         self.alike = alike
         self._fitted: tuple[Posterior, Units] | None = None
 
