@@ -10,8 +10,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.plots.info.changes import change_info, movement_info
-from bayescfx.plots.info.scales import Scale
-from bayescfx.plots.info.view import View
+from bayescfx.plots.info.view import Scale, View
 from tests.plots.conftest import SLOPES, with_row
 
 

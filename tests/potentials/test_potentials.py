@@ -26,7 +26,7 @@ from bayescfx.potentials import (
 from bayescfx.potentials.ep_family import PEAK, depth, ep_edges, shortfall
 from bayescfx.potentials.pieces import monotone_root
 from bayescfx.potentials.potential import check_potential
-from bayescfx.potentials.sampled import Sampled
+from bayescfx.potentials.wrapped import Sampled
 
 FAMILY: list[LevelPotential] = [
     AEP(0.0, 1.0),

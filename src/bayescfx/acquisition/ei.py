@@ -18,7 +18,7 @@ from bayescfx.acquisition.integral import LogIntegral, Prepared, log_integral, p
 from bayescfx.arrays import Array
 from bayescfx.potentials import AEP, SEP, Potential
 from bayescfx.potentials.pieces import pieces_over
-from bayescfx.potentials.sampled import Sampled
+from bayescfx.potentials.wrapped import Sampled
 
 
 def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import optional
-from bayescfx.plots.info.scales import Scale
+from bayescfx.plots.info.view import Scale
 from bayescfx.potentials import Intervals
 
 if TYPE_CHECKING:

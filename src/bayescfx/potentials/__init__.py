@@ -1,7 +1,6 @@
 """What is wanted: potentials of the output, and targets that become potentials (Section 2)."""
 
 from bayescfx.potentials.ep_family import AEP, SEP
-from bayescfx.potentials.links import Linked, Logit
 from bayescfx.potentials.plateau import Plateau
 from bayescfx.potentials.potential import Interval, Intervals, LevelPotential, Potential, contains
 from bayescfx.potentials.targets import (
@@ -14,6 +13,7 @@ from bayescfx.potentials.targets import (
     increase,
     reach,
 )
+from bayescfx.potentials.wrapped import Linked, Logit
 
 __all__ = [
     "AEP",

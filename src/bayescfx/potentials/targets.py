@@ -27,7 +27,7 @@ from bayescfx.potentials.potential import (
     checked_number,
     checked_share,
 )
-from bayescfx.potentials.sampled import Sampled, window
+from bayescfx.potentials.wrapped import Sampled, window
 
 FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
 # kinds of shifts: the other direction, and how they are said

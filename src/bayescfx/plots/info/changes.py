@@ -11,8 +11,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.plots.info.outcomes import output_range
-from bayescfx.plots.info.scales import Scale
-from bayescfx.plots.info.view import View
+from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals
 from bayescfx.result.explanation import Explanation
 

@@ -12,8 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
-from bayescfx.plots.info.scales import Scale
-from bayescfx.plots.info.view import View, same_codes
+from bayescfx.plots.info.view import Scale, View, same_codes
 from bayescfx.potentials import Intervals, Linked
 from bayescfx.search.objectives import Gain, Nearer, Record
 
