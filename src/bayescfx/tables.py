@@ -1,8 +1,7 @@
 """What a user's table looks like: its columns, and its rows as exact JSON and back.
 
-A :class:`Layout` is the form of a table without its rows: names and dtypes of the columns, or width
-and dtype of an array. With it, rows written as plain cells become the same rows again. A
-:class:`Column` takes cells in its own dtype only: what it can't hold exactly is an error.
+With a :class:`Layout`, rows written as plain cells become the same rows again. A :class:`Column`
+takes cells in its own dtype only: what it can't hold exactly is an error.
 """
 
 from __future__ import annotations

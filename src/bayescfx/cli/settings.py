@@ -1,8 +1,7 @@
 """Everything a question needs, from the command line and a settings file (TOML).
 
 A settings file holds options by their names, the table ``[features]`` that corrects what is
-inferred from the data, and the table ``[space]`` with the verbs of `Space`. The command line goes
-first for single values and adds to the space.
+inferred from the data, and the table ``[space]`` with the verbs of `Space`.
 """
 
 from __future__ import annotations

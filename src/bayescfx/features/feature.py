@@ -1,8 +1,7 @@
 """What a column can do, whatever its kind.
 
 A *code* is one ``float64`` per cell: numbers stand for themselves, levels for their position, times
-for units since an origin, and ``nan`` for a missing cell. A feature knows its range, its grid, its
-levels and its words; it does not know its name, its dtype or any rule.
+for units since an origin, and ``nan`` for a missing cell. A feature knows no name, dtype or rule.
 """
 
 from __future__ import annotations

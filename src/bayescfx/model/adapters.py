@@ -79,23 +79,18 @@ def lightgbm_categorical(booster: Any) -> list[str]:
 def lightgbm_classifier(booster: Any) -> Classifier | None:
     """Return a LightGBM model as a classifier if its objective is one."""
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
-    if objective in ("binary", "cross_entropy"):
-        return Classifier(lightgbm_model(booster), range(2))
-    if objective in ("multiclass", "multiclassova"):
-        return Classifier(lightgbm_model(booster), range(booster.num_model_per_iteration()))
-    return None
+    if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
+        return None
+    return Classifier(lightgbm_model(booster), range(max(2, booster.num_model_per_iteration())))
 
 
 def xgboost_classifier(booster: Any) -> Classifier | None:
     """Return an XGBoost model as a classifier if its objective is one."""
     learner = json.loads(booster.save_config())["learner"]
-    objective = learner["objective"]["name"]
-    if objective == "binary:logistic":
-        return Classifier(xgboost_model(booster), range(2))
-    if objective == "multi:softprob":
-        n_classes = int(learner["learner_model_param"]["num_class"])
-        return Classifier(xgboost_model(booster), range(n_classes))
-    return None
+    if learner["objective"]["name"] not in ("binary:logistic", "multi:softprob"):
+        return None
+    n_classes = max(2, int(learner["learner_model_param"]["num_class"]))  # 0 of a binary one
+    return Classifier(xgboost_model(booster), range(n_classes))
 
 
 def _ask_torch(module: Any, rows: Any) -> object:

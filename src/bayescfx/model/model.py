@@ -1,8 +1,7 @@
 """Any model as the paper's f: rows in, one finite number per row out.
 
-The library calls a user's model only through :class:`Model`, which checks what comes back: the
-shape, that it is numbers, and that they are finite. Whatever is wrong is said with the row it
-happened on.
+The library calls a user's model only through :class:`Model`, which checks what comes back and says
+what is wrong with the row it happened on.
 """
 
 from __future__ import annotations

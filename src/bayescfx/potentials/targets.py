@@ -1,8 +1,6 @@
 """Targets: what is asked, in the user's words.
 
-A target says how the output should change; once f(query) is known it turns into a potential
-(:meth:`Target.potential`), and the tolerance into the outputs that count as reached
-(:meth:`Target.acceptance`).
+Once f(query) is known a target turns into a potential, and the tolerance into accepted outputs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The best next point: maximise any function over a region.
 
-Small finite regions are enumerated. Otherwise some hundred candidates are scored in one call, a
+Small finite regions are enumerated. Otherwise some hundred candidates are scored in one call, and a
 handful of different good ones is refined together: gradient ascent for continuous features
-(:mod:`bayescfx.propose.ascent`) alternates with moves for the others
-(:mod:`bayescfx.propose.moves`). Every candidate lies in the region before it is scored, so what is
-proposed is allowed by construction.
+alternates with moves for the others. Every candidate lies in the region before it is scored.
 """
 
 from __future__ import annotations
@@ -49,8 +47,7 @@ def propose(
     value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
     proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
     a good point, and a *swift* one, in half of that, where the starts are good; a *glance* tells
-    good rows that lie apart, few of which have climbed a little.
-    Raises `OutOfTime` when the deadline has passed.
+    good rows that lie apart. Raises `OutOfTime` when the deadline has passed.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")

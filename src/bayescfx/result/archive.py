@@ -1,8 +1,4 @@
-"""An answer as one JSON text and back, exactly.
-
-The text has a format number and carries everything an answer holds: the query, the wish, what was
-allowed, the counterfactuals, and all evaluations, so that a later question can go on from it.
-"""
+"""An answer as one JSON text and back, exactly, with all evaluations to go on from."""
 
 from __future__ import annotations
 

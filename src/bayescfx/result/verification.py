@@ -1,8 +1,4 @@
-"""The check of an answer from the answer alone: score again, then test limits, rules and wish.
-
-This is the certificate check of CFX-Existence: polynomial in the size of the answer, and one call
-of the model.
-"""
+"""The check of an answer, the certificate of CFX-Existence: in polynomial time, one model call."""
 
 from __future__ import annotations
 

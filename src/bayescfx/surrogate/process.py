@@ -1,10 +1,4 @@
-"""The surrogate: an exact Gaussian process for the model's output.
-
-This module is the front: it checks what it is given, standardises outputs, and answers in the
-units of y. The covariances are in :mod:`bayescfx.surrogate.kernels`, the hyperparameters in
-:mod:`bayescfx.surrogate.evidence`, the linear algebra of prediction in
-:mod:`bayescfx.surrogate.posterior`.
-"""
+"""The surrogate: an exact Gaussian process; checks what it is given, answers in units of y."""
 
 from __future__ import annotations
 
@@ -21,8 +15,6 @@ from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.surrogate.kernels import KERNELS, Embedding
 from bayescfx.surrogate.posterior import Posterior, Units, condition, extend, standardised
-
-__all__ = ["GaussianProcess", "Hyperparameters"]
 
 MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
