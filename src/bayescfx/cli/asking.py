@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -127,18 +126,9 @@ def ask(
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     file = settings.evaluations
     store = Evaluations() if file is None else Evaluations.open(file)
-    answer = functools.partial(
-        explain_many,
-        space=subject.space,
-        target=target,
-        method=settings.method,
-        budget=settings.budget,
-        n=settings.n,
-        tolerance=settings.tolerance,
-        evaluations=store,
-        rng=np.random.default_rng(settings.seed),
-        on_fault=settings.on_fault,
-    )
+    said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
+    said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
+    wish = subject.space, target
     asked = Asked({})
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(console, len(places)))
@@ -151,7 +141,7 @@ def ask(
             rows, bar.first = [queries[i] for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
             try:
-                found = [*answer(model, rows, timeout=left, on_step=bar)]
+                found = [*explain_many(model, rows, *wish, timeout=left, on_step=bar, **said)]
             except Exception as error:
                 best, fault = getattr(error, "explanations", ()), error
                 # Not the model's, or it has answered nothing.

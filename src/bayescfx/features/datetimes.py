@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,12 +20,7 @@ Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
 # Times are counted in whole microseconds, which float64 holds exactly over 285 years.
 UNIT_MICROSECONDS: dict[str, int] = {
-    "W": 604_800_000_000,
-    "D": 86_400_000_000,
-    "h": 3_600_000_000,
-    "min": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1_000,
+    unit: pd.Timedelta(1, unit) // pd.Timedelta(1, "us") for unit in get_args(Unit)
 }
 
 

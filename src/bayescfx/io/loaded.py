@@ -143,11 +143,9 @@ def _names(model: object) -> tuple[str, ...] | None:
     for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
         with contextlib.suppress(Exception):  # pipelines raise where they know nothing
             found = getattr(model, attribute)
-            names = tuple(map(str, found() if callable(found) else found))
-            made_up = [
-                tuple(f"{p}{k}" for k in range(len(names))) for p in ("Column_", "f", "x", "")
-            ]
-            return None if names in made_up else names
+            names = [str(name) for name in (found() if callable(found) else found)]
+            made_up = [[f"{p}{k}" for k in range(len(names))] for p in ("Column_", "f", "x", "")]
+            return None if names in made_up else tuple(names)
     return None
 
 

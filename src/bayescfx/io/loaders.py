@@ -107,9 +107,7 @@ def _onnx(path: Path, _: Trust, output: str | None) -> Found:
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # what goes wrong is raised, and said once
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
-    session = runtime.InferenceSession(
-        str(path), sess_options=options, providers=["CPUExecutionProvider"]
-    )
+    session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
     known = [o.name for o in session.get_outputs()]
     if output is not None and output not in known:
         raise LoadError(

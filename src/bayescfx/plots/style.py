@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import optional
@@ -49,10 +48,9 @@ def matplotlib(name: str = "matplotlib") -> Any:
     return optional(name, "pictures need", "plots")
 
 
-def styled() -> AbstractContextManager[Any]:
+def styled() -> Any:
     """Return a context that draws in the library's style, and leaves the user's own untouched."""
-    context: AbstractContextManager[Any] = matplotlib().rc_context(_RC)
-    return context
+    return matplotlib().rc_context(_RC)
 
 
 def write(figure: Figure, target: Any, **options: Any) -> None:

@@ -68,9 +68,8 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
     exact = np.abs(s) < 0.1
     if not exact.all():
         far = np.maximum(d, 0.005)
-        start = np.where(
-            sign > 0.0, np.log(1.0 + far + np.log1p(s + far)), -1.0 - far + np.exp(-1.0 - far)
-        )
+        inner, outer = -1.0 - far + np.exp(-1.0 - far), np.log(1.0 + far + np.log1p(s + far))
+        start = np.where(sign > 0.0, outer, inner)
         log_t = np.where(exact, 0.15 * sign, np.where(far < 0.5, np.log1p(v), start))
         for _ in range(3):  # Halley's method: the digits triple from at least one
             gradient = np.expm1(log_t)

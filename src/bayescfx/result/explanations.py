@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import overload
 
 import numpy as np
@@ -37,9 +37,6 @@ class Explanations(Sequence[Explanation]):
 
     def __getitem__(self, i: int | slice) -> Explanation | Explanations:
         return Explanations(self._answers[i]) if isinstance(i, slice) else self._answers[i]
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return iter(self._answers)
 
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return the frames of all answers, with the query's position in a first column."""

@@ -149,9 +149,7 @@ class LogPosterior:
         tail += [h.steps / (1.0 - h.steps) if h.steps < 1.0 else math.inf] * self.has_steps
         with np.errstate(divide="ignore"):
             theta = np.log(np.concatenate([h.lengthscales[self.active], tail]))
-        low, high = self.bounds
-        clipped: Array = np.clip(theta, low, high)
-        return clipped
+        return np.asarray(np.clip(theta, *self.bounds))
 
     def unpack(self, theta: Array) -> Hyperparameters:
         """Return a vector theta as hyperparameters; features that do not vary get the mode."""
@@ -249,11 +247,9 @@ def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     """Return the most plausible places where one lengthscale is much shorter or longer."""
     k = len(posterior.active)
     steps = np.concatenate([np.eye(k, len(theta)), -np.eye(k, len(theta))])
-    low, high = posterior.bounds
-    places = np.clip(theta + 2.0 * steps, low, high)  # in log lengthscale
+    places = np.clip(theta + 2.0 * steps, *posterior.bounds)  # in log lengthscale
     heights = np.array([posterior(place)[0] for place in places])
-    best: Array = places[np.argsort(-heights, kind="stable")[:4]]
-    return best
+    return np.asarray(places[np.argsort(-heights, kind="stable")[:4]])
 
 
 def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[float, Array]:

@@ -126,8 +126,7 @@ class Posterior:
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
         # at least what cancellation leaves of a variance of zero
-        variance: Array = np.maximum(s - np.einsum("ij,ij->i", V, V), 1e-14 * s)
-        return variance
+        return np.asarray(np.maximum(s - np.einsum("ij,ij->i", V, V), 1e-14 * s))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance at each row, without noise."""
