@@ -129,14 +129,6 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Plain], Callable[[Any], Any]]] = {
     ),
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
-    "tuple": (
-        tuple,
-        lambda v: [to_plain(item) for item in v],
-        lambda v: tuple(from_plain(item) for item in v),
-    ),
-    "dict": (
-        dict,
-        lambda v: [[to_plain(key), to_plain(item)] for key, item in v.items()],
-        lambda v: {from_plain(key): from_plain(item) for key, item in v},
-    ),
+    "tuple": (tuple, lambda v: to_plain(list(v)), lambda v: tuple(from_plain(v))),
+    "dict": (dict, lambda v: to_plain([[*p] for p in v.items()]), lambda v: dict(from_plain(v))),
 }

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import bayescfx
 from bayescfx.cli.arguments import make_parser, parse
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
