@@ -332,11 +332,6 @@ def decrease(*, by: float | None = None, percent: float | None = None) -> Shift:
     ----------
     by, percent : float, optional
         How much smaller, in output units or in percent of ``|f(query)|``; one of the two.
-
-    Examples
-    --------
-    >>> decrease(by=3).wanted(10.0)
-    ((7.0, 7.0),)
     """
     return Shift("decrease", by, percent)
 

@@ -160,10 +160,8 @@ class Explanation:
         """Tell whether everything the answer claims is true; one call of the model.
 
         Each row is scored again, tested against every limit and rule, and, where it is called
-        valid, against the target. Nothing but the answer is needed, also after a JSON round trip,
-        unless rules are functions.
-
-        :meth:`violations` says what is not true.
+        valid, against the target; :meth:`violations` says what is not true. Nothing but the answer
+        is needed, also after a JSON round trip, unless rules are functions.
 
         Parameters
         ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianProcess:
     """Exact Gaussian process with one lengthscale per feature and learned hyperparameters.
 
@@ -53,36 +55,31 @@ class GaussianProcess:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "matern52",
-        categorical: Sequence[int] = (),
-        mean: MeanName = "standard",
-        noise: float | None = None,
-        output_scale: float | None = None,
-        dimensions: int | None = None,
-        alike: float | None = None,
-    ) -> None:
-        if kernel not in tuple(KERNELS):
-            must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {kernel!r}."
-            raise SettingsError(must + suggest(kernel, KERNELS), parameter="kernel")
-        if mean not in ("standard", "zero"):
-            raise SettingsError(
-                f"`mean` must be 'standard' or 'zero'; got {mean!r}.", parameter="mean"
-            )
-        if noise is not None and not 0.0 <= noise < np.inf:
-            raise SettingsError(f"`noise` must be None or a number >= 0; got {noise!r}.")
-        for name, given in (("output_scale", output_scale), ("alike", alike)):
+    kernel: str = "matern52"
+    categorical: Sequence[int] = ()
+    mean: MeanName = "standard"
+    noise: float | None = None
+    output_scale: float | None = None
+    dimensions: int | None = None
+    alike: float | None = None
+    _fitted: tuple[Posterior, Units] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.kernel not in tuple(KERNELS):
+            must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {self.kernel!r}."
+            raise SettingsError(must + suggest(self.kernel, KERNELS), parameter="kernel")
+        if self.mean not in ("standard", "zero"):
+            must = f"`mean` must be 'standard' or 'zero'; got {self.mean!r}."
+            raise SettingsError(must, parameter="mean")
+        if self.noise is not None and not 0.0 <= self.noise < np.inf:
+            raise SettingsError(f"`noise` must be None or a number >= 0; got {self.noise!r}.")
+        for name, given in (("output_scale", self.output_scale), ("alike", self.alike)):
             if given is not None and not 0.0 < given < np.inf:
                 raise SettingsError(f"`{name}` must be None or a number > 0; got {given!r}.")
-        if dimensions is not None and dimensions < 1:
-            raise SettingsError(f"`dimensions` must be None or at least 1; got {dimensions!r}.")
-        self.kernel, self.categorical = kernel, tuple(map(int, categorical))
-        self.mean: MeanName = mean
-        self.noise, self.output_scale, self.dimensions = noise, output_scale, dimensions
-        self.alike = alike
-        self._fitted: tuple[Posterior, Units] | None = None
+        if self.dimensions is not None and self.dimensions < 1:
+            got = self.dimensions
+            raise SettingsError(f"`dimensions` must be None or at least 1; got {got!r}.")
+        self.categorical = tuple(map(int, self.categorical))
 
     def __repr__(self) -> str:
         state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
