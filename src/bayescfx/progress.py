@@ -11,9 +11,9 @@ from bayescfx.search.turns import Step
 
 
 class ProgressBar:
-    """Hears a `Step` after each model call, and shows how far the search is; to be closed."""
+    """Hears a `Step` after each model call, and shows it on a bar like tqdm's; to be closed."""
 
-    def __init__(self, bar: Any, questions: int = 1) -> None:  # like ``tqdm.tqdm``, or None
+    def __init__(self, bar: Any, questions: int = 1) -> None:  # None shows nothing
         self.spent: dict[int, int] = {}  # rows sent to the model so far, by question
         self.first = 0  # the number of a call's first question, if it is about a part of them
         self._questions, self._bar = questions, bar

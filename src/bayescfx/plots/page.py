@@ -178,7 +178,7 @@ def _rows(answer: Explanation) -> str:
 
 
 def _cell(before: Any, after: Any) -> str:
-    return "·" if same_cell(before, after) else wording.after(before, after)
+    return "·" if same_cell(before, after) else wording.both(before, after)[1]
 
 
 def _facts(answer: Explanation) -> str:

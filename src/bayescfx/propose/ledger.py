@@ -18,11 +18,9 @@ class Acquisition(Protocol):
 
     def value(self, X: Array, /) -> Array:
         """Return the values ``(n,)`` of rows ``(n, d)``; ``-inf`` is allowed."""
-        ...
 
     def gradient(self, X: Array, /) -> tuple[Array, Array]:
         """Return values ``(n,)`` and their derivatives by each code ``(n, d)``."""
-        ...
 
 
 class Ledger:

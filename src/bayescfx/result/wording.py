@@ -55,16 +55,17 @@ def cell(value: Any, digits: int = 4) -> str:
     return number(float(value), digits)
 
 
-def move(before: Any, after: Any) -> str:
-    """Return ``before → after`` with as many digits as tell the two apart."""
+def both(before: Any, after: Any) -> tuple[str, str]:
+    """Return two cells with as many digits as tell them apart."""
     if _is_time(before) and _is_time(after):
-        return " → ".join(times(before, after))
-    return " → ".join(_apart(cell, before, after))
+        first, second = times(before, after)
+        return first, second
+    return _apart(cell, before, after)
 
 
-def after(old: Any, new: Any) -> str:
-    """Return what a cell becomes, with as many digits as tell it from what it was."""
-    return move(old, new).rpartition(" → ")[2]
+def move(before: Any, after: Any) -> str:
+    """Return ``before → after``, told apart."""
+    return " → ".join(both(before, after))
 
 
 def changed(answer: Explanation) -> list[list[str]]:
@@ -72,7 +73,7 @@ def changed(answer: Explanation) -> list[list[str]]:
     found = answer.counterfactuals
     before = {name: pair[0] for c in found for name, pair in c.changes.items()}
     lines = [
-        [str(n), cell(old), *(after(*c.changes[n]) if n in c.changes else "-" for c in found)]
+        [str(n), cell(old), *(both(*c.changes[n])[1] if n in c.changes else "-" for c in found)]
         for n, old in before.items()
     ]
     return [*lines, ["prediction", number(answer.output), *(number(c.output) for c in found)]]

@@ -65,8 +65,7 @@ class Scale:
     def move(self, before: float, after: float) -> tuple[str, str]:
         """Return two codes with as many digits as tell them apart."""
         if self.feature.numeric and not math.isnan(before):
-            first, second = wording.move(before, after).split(" → ")
-            return first, second
+            return wording.both(before, after)
         return self.label(before), self.label(after)
 
     def ticks(self, n: int = 4) -> list[tuple[float, str]]:
