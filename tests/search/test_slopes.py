@@ -35,29 +35,42 @@ class Watched:
 def test_differences_go_where_the_rules_allow() -> None:
     region = AB.require("a <= 1").fix("b").around({"a": 1.0, "b": 10.0})
     f = Watched()
-    found = difference_quotients(f, region, region.query, np.array([0]), np.array([0.5]))
+    found = difference_quotients(f, region, region.query, np.array([[0.5, 0.0]]))
     assert f.rows.tolist() == [[1.0, 10.0], [0.5, 10.0]]
     assert found[0] == 12.0
-    assert found[1].tolist() == [2.0]
+    assert found[1].tolist() == [1.0]  # over the whole move
+
+
+def test_what_cannot_be_tried_is_not_called_flat() -> None:
+    f = Watched()
     locked = AB.require("a + b == 11").around({"a": 1.0, "b": 10.0})
-    found = difference_quotients(f, locked, locked.query, np.array([0, 1]), np.array([0.5, 0.5]))
-    assert f.rows.tolist() == [[1.0, 10.0]]
-    assert found[1].tolist() == [0.0, 0.0]
+    moves = np.array([[0.5, 0.0], [0.0, 0.5], [0.5, -0.5]])  # the last keeps the rule
+    found = difference_quotients(f, locked, locked.query, moves)
+    assert f.rows.tolist() == [[1.0, 10.0], [1.5, 9.5]]
+    np.testing.assert_array_equal(found[1], [np.nan, np.nan, 0.5])
+
+
+def test_a_thin_band_is_entered_with_a_shorter_move() -> None:
+    f = Watched()
+    thin = AB.require("a + b <= 11.001").require("a + b >= 11").around({"a": 1.0, "b": 10.0})
+    found = difference_quotients(f, thin, thin.query, np.array([[0.05, 0.0]]))
+    assert 0 < f.rows[1, 0] - 1.0 < 1e-3
+    assert found[1] == pytest.approx([0.1])
 
 
 def test_differences_on_a_grid_are_whole_steps() -> None:
     region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
     f = Watched()
-    found = difference_quotients(f, region, region.query, region.free, np.array([0.25, 0.25]))
+    found = difference_quotients(f, region, region.query, np.diag([0.25, 1.0]))
     assert f.rows.tolist() == [[1.0, 3.0], [0.75, 3.0], [1.0, 4.0]]
-    assert found[1].tolist() == [2.0, 1.0]
+    assert found[1].tolist() == [0.5, 1.0]
 
 
-def test_a_difference_without_an_output_counts_as_flat() -> None:
+def test_a_difference_without_an_output_is_not_known() -> None:
     region = AB.around({"a": 1.0, "b": 10.0})
     f = Watched(fails_at=1.5)
-    found = difference_quotients(f, region, region.query, np.array([0, 1]), np.array([0.5, 0.5]))
-    assert found[1].tolist() == [0.0, 1.0]
+    found = difference_quotients(f, region, region.query, 0.5 * np.eye(2))
+    np.testing.assert_array_equal(found[1], [np.nan, 0.5])
 
 
 MIXED = replace(

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.errors import SettingsError
 from bayescfx.evaluations.evaluator import Stop
-from bayescfx.potentials import AEP
+from bayescfx.features import Real
+from bayescfx.potentials import AEP, at_least
 from bayescfx.search.gradient import ProjectedGradient, localopt_residual
 from bayescfx.search.polytope import Polytope
+from bayescfx.space.space import Space
 from bayescfx.theory.certificate import (
     GradientViolation,
     Instance,
@@ -26,7 +29,7 @@ from bayescfx.theory.certificate import (
     gradient_violation,
     lipschitz_violation,
 )
-from tests.search.kinds import SMOOTH, ask, smooth_slope
+from tests.search.kinds import AB, SMOOTH, Kind, ask, smooth_slope
 
 SQUARE = Polytope(np.zeros(2), np.ones(2), np.empty((0, 2)), np.empty(0))
 RHO = AEP(0.0, 1.0)  # |rho'| <= 0.64, |rho''| <= 2
@@ -261,3 +264,89 @@ def test_a_certificate_is_charged_for_rows_that_are_new() -> None:
     question.account.budget = question.account.spent
     with pytest.raises(Stop):
         certify_run(search, question, visits, lipschitz=100.0)
+
+
+# ── what is not known is not certified ──
+
+
+def first_visit(space: Space, query: dict[str, float], f: Any, **settings: Any) -> tuple[Any, ...]:
+    kind = Kind(space, query, f, lambda r: r["a"] >= 0, at_least(3.0))
+    question, _ = ask(kind, 100)
+    search = ProjectedGradient(step=1.0, iterations=1, restarts=0, backtrack=False, **settings)
+    return search, question, next(iter(search.visits(question)))
+
+
+def test_an_equation_does_not_make_a_slope_flat() -> None:
+    search, question, visit = first_visit(
+        AB.require("a + b == 11"), {"a": 2.0, "b": 9.0}, lambda r: r["a"]
+    )
+    rho = float(question.potential.slope(2.0))
+    # Along the equation, in units of the scales, b moves by a tenth of what a does.
+    along = np.array([1.0, -0.1]) / np.hypot(1.0, 0.1)
+    np.testing.assert_allclose(visit.slope, along[0] * along, rtol=1e-6)
+    assert visit.residual == pytest.approx(rho * along[0], rel=1e-6)
+    assert visit.residual > 0.03
+    assert not isinstance(certify_run(search, question, [visit]), LocalOptimum)
+
+
+def test_a_thin_band_does_not_make_a_slope_flat() -> None:
+    band = AB.require("a + b <= 11.00001").require("a + b >= 11")
+    search, question, visit = first_visit(band, {"a": 2.0, "b": 9.0}, lambda r: r["a"])
+    assert visit.residual > 0.03
+    assert not isinstance(certify_run(search, question, [visit]), LocalOptimum)
+
+
+def test_nothing_is_certified_where_a_direction_cannot_be_tried() -> None:
+    stuck = AB.require(lambda r: r["a"] + r["b"] == 11.0, label="a sum")
+    search, question, visit = first_visit(stuck, {"a": 2.0, "b": 9.0}, lambda r: r["a"])
+    assert not visit.known
+    assert certify_run(search, question, [visit]) is None
+
+
+def test_a_given_gradient_follows_derived_columns() -> None:
+    space = Space({"a": Real(0, 4), "twice": Real(0, 8)}).derive("twice", lambda r: 2.0 * r["a"])
+
+    def gradient(rows: Any) -> Any:
+        return np.column_stack([np.zeros(len(rows)), np.ones(len(rows))])
+
+    search, question, visit = first_visit(
+        space, {"a": 0.5, "twice": 1.0}, lambda r: r["twice"], gradient=gradient
+    )
+    np.testing.assert_allclose(visit.slope, 2.0 * question.region.scale[:1], rtol=1e-9)
+    assert not isinstance(certify_run(search, question, [visit]), LocalOptimum)
+
+
+def test_a_point_outside_the_domain_and_a_step_backwards_are_refused() -> None:
+    with pytest.raises(SettingsError, match="`c` must be a point of the domain"):
+        certify(WAVE, np.array([1.5, 0.5]))
+    for name in ("eta", "delta", "lipschitz"):
+        with pytest.raises(SettingsError, match=f"`{name}` must be"):
+            replace(WAVE, **{name: -1.0})
+
+
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_single_precision_is_no_violation(offset: float) -> None:
+    def f(Z: Array) -> Array:
+        return np.asarray(offset + wave(Z.astype(np.float32)), dtype=np.float32).astype(float)
+
+    def slope(Z: Array) -> Array:
+        return wave_slope(Z.astype(np.float32)).astype(np.float32).astype(float)
+
+    single = replace(WAVE, f=f, gradient=slope)
+    close = ANYWHERE[:5, None] + 1e-7 * np.random.default_rng(1).uniform(-1, 1, (5, 4, 2))
+    Z = np.vstack([ANYWHERE, close.reshape(-1, 2)])
+    assert lipschitz_violation(single, Z) is None
+    assert gradient_violation(single, Z) is None
+    doubled = replace(single, gradient=lambda Z: 2.0 * slope(Z))
+    assert isinstance(gradient_violation(doubled, ANYWHERE), GradientViolation)
+
+
+def test_noise_that_can_be_measured_is_no_violation() -> None:
+    def f(Z: Array) -> Array:  # single precision inside, double outside
+        return np.asarray(np.pi * wave(Z.astype(np.float32)).astype(np.float32), dtype=float)
+
+    noisy = replace(WAVE, f=f, gradient=lambda Z: np.pi * wave_slope(Z), lipschitz=16.0)
+    close = ANYWHERE[:5, None] + 1e-8 * np.random.default_rng(1).uniform(-1, 1, (5, 4, 2))
+    Z = np.vstack([ANYWHERE, close.reshape(-1, 2)])
+    assert lipschitz_violation(noisy, Z) is None
+    assert gradient_violation(noisy, Z) is None

@@ -125,10 +125,11 @@ class LBFGSB:
             row[line] = np.where(np.abs(u - origin) > 1e-12, low + u * span, start[line])
             rows, allowed = repair(region, row[None, :])
             if allowed[0]:
-                width = self.difference * span
-                value, slope = difference_quotients(potentials, region, rows[0], line, width)
+                width = np.maximum(self.difference * span, region.step[line])
+                moves = np.eye(len(start))[line] * width[:, None]
+                value, rises = difference_quotients(potentials, region, rows[0], moves)
                 if not np.isnan(value):
-                    return -value, -slope * span
+                    return -value, -np.nan_to_num(rises / width, nan=0.0) * span
             return 1.0, np.zeros(len(u))  # worse than any potential
 
         potentials(start[None, :])

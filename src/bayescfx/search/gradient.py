@@ -29,10 +29,11 @@ class Visit:
 
     point: Array  # codes (d,)
     output: float  # f(point)
-    slope: Array  # ∇f(point), shape (k,), in units of the features' scales
+    slope: Array  # ∇f(point), shape (k,), in units of the features' scales; 0 if not known
     gradient: Array  # ∇ρ(f(point)), shape (k,), in the same units
     step: float  # the η of the certificate
     residual: float  # ‖x − Π[x + η ∇ρ(f(x))]‖₂ in the same units
+    known: bool = True  # the slope in every direction; without it a residual certifies nothing
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,12 @@ class ProjectedGradient:
         if x is None or found is None:
             return None
         question, part, (output, slope) = slopes.question, slopes.part, found
+        known = not np.isnan(slope).any()
+        slope = np.nan_to_num(slope, nan=0.0)
         eta = eta or self.step or natural_step(question, slope)
         gradient = np.asarray(float(question.potential.slope(output)) * slope)
         residual = localopt_residual(part.coordinates(x), gradient, eta, part.project)
-        return Visit(x, output, slope, gradient, eta, residual)
+        return Visit(x, output, slope, gradient, eta, residual, known)
 
     def _starts(self, question: Question) -> Iterator[tuple[Slopes, Visit]]:
         """Yield where to start: the query, or one push away from it to each side wanted."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError, MissingExtraError
@@ -53,10 +54,22 @@ class Polytope:
             ) from error
         return np.asarray(np.clip(nearest, self.low, self.high))
 
+    @cached_property
+    def directions(self) -> Array:
+        """An orthonormal basis ``(m, k)`` of the directions that linear equations leave open."""
+        length = np.linalg.norm(self.A, axis=1)
+        rules = np.column_stack([self.A, self.b])[length > 0.0] / length[length > 0.0, None]
+        size = 1e-12 * np.maximum(1.0, np.abs(rules).max(axis=1, initial=0.0))
+        # An equation is a rule and its reverse.
+        reverse = (np.abs(rules[:, None] + rules[None]).max(axis=-1) <= size).any(axis=1)
+        unit = np.eye(len(self.low))
+        return scipy.linalg.null_space(rules[reverse, :-1]).T if reverse.any() else unit
+
     def contains(self, Z: Array) -> Mask:
-        """Return which points ``(n, k)`` belong to the set."""
+        """Return which points ``(n, k)`` belong to the set, but for rounding."""
         boxed = ((self.low <= Z) & (self.high >= Z)).all(axis=1)
-        return np.asarray(boxed & (Z @ self.A.T - self.b <= 0.0).all(axis=1))
+        rounding = 16.0 * np.finfo(float).eps * (np.abs(Z) @ np.abs(self.A.T) + np.abs(self.b))
+        return np.asarray(boxed & (Z @ self.A.T - self.b <= rounding).all(axis=1))
 
     def settle(self, Z: Array) -> Array:
         """Return the points as they are: every one can be told exactly."""
@@ -104,6 +117,12 @@ class Slice:
         rows = np.repeat(self.row[None, :], len(Z), axis=0)
         rows[:, self.features] = Z * self.scale
         return self.region.snap(rows)
+
+    def moves(self, steps: Array) -> Array:
+        """Return steps ``(n, k)`` of coordinates as moves of codes ``(n, d)``."""
+        found = np.zeros((len(steps), len(self.row)))
+        found[:, self.features] = steps * self.scale
+        return found
 
     def project(self, z: Array) -> Array:
         """Return the projection of coordinates ``(k,)`` onto box and linear rules."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices
 from bayescfx.errors import ModelError
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
@@ -17,33 +17,40 @@ from bayescfx.space.region import Region
 
 
 def difference_quotients(
-    function: Callable[[Array], Array], region: Region, x: Array, features: Indices, by: Array
+    function: Callable[[Array], Array], region: Region, x: Array, moves: Array
 ) -> tuple[float, Array]:
-    """Return a function at an allowed row ``(d,)``, and its slope ``(k,)`` along ordered features.
+    """Return a function at an allowed row ``(d,)``, and the rise over whole moves ``(k, d)``.
 
-    Each is moved by a width ``(k,)``, on a grid by one step at least, up or else down; the slope is
-    0 where neither is allowed, or the function is nan. All rows are asked for at once.
+    Each is tried forwards and backwards, then ever shorter to a thousandth of it; the slope is nan
+    where none is allowed, or the function is nan. All rows are asked for at once.
     """
-    reach = np.maximum(by, region.step[features])
-    rows, moved = _moved(region, x, features, reach)
-    back = np.flatnonzero(~moved)
-    if len(back):
-        rows[back], moved[back] = _moved(region, x, features[back], -reach[back])
-    values = function(np.vstack([x, rows[moved]]))
-    at = features[moved]
-    slope = np.zeros(len(features))
-    slope[moved] = (values[1:] - values[0]) / (rows[moved, at] - x[at])
-    return float(values[0]), np.nan_to_num(slope, nan=0.0)
+    rows, share = np.repeat(x[None, :], len(moves), axis=0), np.full(len(moves), np.nan)
+    for factor in (1.0, -1.0, 0.1, -0.1, 1e-2, -1e-2, 1e-3, -1e-3):
+        left = np.flatnonzero(np.isnan(share))
+        if not len(left):
+            break
+        m = moves[left]
+        rows[left] = region.snap(x + factor * m)
+        by = np.where(m != 0.0, (rows[left] - x) * m, 0.0).sum(axis=1) / (m**2).sum(axis=1)
+        good = by != 0.0
+        good[good] = region.contains(rows[left[good]])
+        share[left[good]] = by[good]
+    known = ~np.isnan(share)
+    values = function(np.vstack([x, rows[known]]))
+    share[known] = (values[1:] - values[0]) / share[known]
+    return float(values[0]), share
 
 
-def _moved(region: Region, x: Array, features: Indices, by: Array) -> tuple[Array, Mask]:
-    """Return one row per feature, moved in it, and which of them moved and are allowed."""
-    rows = np.repeat(x[None, :], len(features), axis=0)
-    rows[np.arange(len(features)), features] += by
-    rows = region.snap(rows)
-    good: Mask = rows[np.arange(len(features)), features] != x[features]
-    good[good] = region.contains(rows[good])
-    return rows, good
+def _slope(steps: Array, rises: Array, along: Array) -> Array:
+    """Return the gradient ``(k,)`` in directions ``(m, k)``, nan where steps don't tell it."""
+    known = ~np.isnan(rises)
+    length = np.linalg.norm(steps[known], axis=1)
+    units = steps[known] / length[:, None]
+    _, sizes, basis = np.linalg.svd(units, full_matrices=False)
+    basis = basis[sizes > 1e-3]
+    slope = np.linalg.lstsq(units @ basis.T, rises[known] / length)[0] @ basis
+    told = np.abs(basis.T @ basis - along.T @ along).max(axis=0) < 1e-6
+    return np.where(told, slope, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,40 +63,59 @@ class Slopes:
     difference: float  # without `gradient`: width of differences, as a share of a feature's range
 
     def at(self, x: Array) -> tuple[float, Array] | None:
-        """Return f and ∇f ``(k,)`` at a row of codes ``(d,)``; None if the model fails there."""
+        """Return f and ∇f ``(k,)`` at a row of codes ``(d,)``; None if the model fails there.
+
+        By finite differences it is the gradient inside what linear equations allow, and nan where
+        some direction can't be tried.
+        """
         part, evaluate = self.part, self.question.account.evaluate
         if self.gradient is not None:
             output = float(evaluate(x[None, :])[0])
             return None if np.isnan(output) else (output, self._stated(x[None, :])[0])
-        region, at = part.region, part.features
-        width = self.difference * (region.high - region.low)[at]
-        output, slope = difference_quotients(evaluate, region, x, at, width)
-        return None if np.isnan(output) else (output, slope * part.scale)
+        region, along = part.region, part.polytope.directions
+        width = self.difference * ((region.high - region.low)[part.features] / part.scale)
+        steps = np.linalg.norm(along * width, axis=1)[:, None] * along
+        output, rises = difference_quotients(evaluate, region, x, part.moves(steps))
+        if np.isnan(output):
+            return None
+        if (blocked := np.isnan(rises)).any():  # as at a vertex: slide along what stops it
+            z, aims = part.coordinates(x), np.vstack([steps[blocked], -steps[blocked]])
+            slides = np.array([part.project(z + step) - z for step in aims])
+            slides = slides[np.linalg.norm(slides, axis=1) > 1e-3 * np.linalg.norm(aims, axis=1)]
+            more = difference_quotients(evaluate, region, x, part.moves(slides))[1]
+            steps, rises = np.vstack([steps, slides]), np.append(rises, more)
+        return output, _slope(steps, rises, along)
 
     def outputs(self, Z: Array) -> Array:
         """Return f ``(n,)`` at coordinates ``(n, k)``."""
         return self.question.account.evaluate(self.part.codes(Z))
 
     def gradients(self, Z: Array) -> Array:
-        """Return ∇f ``(n, k)`` at coordinates ``(n, k)``; 0 where the model fails."""
+        """Return ∇f ``(n, k)`` at coordinates ``(n, k)``; nan where it is not known."""
         rows = self.part.codes(Z)
         if self.gradient is not None:
             return self._stated(rows)
         found = [self.at(x) for x in rows]
-        return np.array([np.zeros(Z.shape[1]) if one is None else one[1] for one in found])
+        return np.array([np.full(Z.shape[1], np.nan) if one is None else one[1] for one in found])
 
     def _stated(self, X: Array) -> Array:
         """Return the given gradient at rows of codes, by coordinates, shape (n, k), or explain."""
         assert self.gradient is not None  # the callers have looked
-        region = self.part.region
-        names = [region.names[j] for j in self.part.features]
+        region, at = self.part.region, self.part.features
+        follow = np.flatnonzero(region.recomputed)  # they move with the others: the chain rule
+        names = [region.names[j] for j in (*at, *follow)]
+        every, kinds = [c.name for c in region.schema.columns], region.schema.features
+        numeric = [c for c in every if c in kinds and kinds[c].numeric]
+        if odd := [name for name in names[len(at) :] if name not in numeric]:
+            raise ModelError(
+                f"`gradient` needs derived columns that are numbers, for the chain rule; "
+                f"{odd[0]!r} is none. Leave it out to use finite differences."
+            )
         found = self.gradient(region.rows(X))
         if isinstance(found, pd.DataFrame):
             slope = found.reindex(columns=names).to_numpy(dtype=float)
         else:
             slope = np.asarray(found, dtype=float)
-            every, kinds = [c.name for c in region.schema.columns], region.schema.features
-            numeric = [c for c in every if c in kinds and kinds[c].numeric]
             given = [c for c in (every, numeric) if slope.shape == (len(X), len(c))]
             if not given:
                 raise ModelError(
@@ -103,4 +129,20 @@ class Slopes:
                 f"`gradient` must return finite numbers; got {slope[i, j]} for "
                 f"{names[j]!r}. Leave it out to use finite differences."
             )
-        return slope * self.part.scale
+        own, others = slope[:, : len(at)], slope[:, len(at) :]
+        if len(follow):
+            own = own + (self._following(X, follow) * others[:, None]).sum(axis=-1)
+        return own * self.part.scale
+
+    def _following(self, X: Array, follow: Indices) -> Array:
+        """Return by how much derived features ``(m,)`` move with the others, shape (n, k, m)."""
+        region, at = self.part.region, self.part.features
+        moves = np.eye(X.shape[1])[at] * (1e-4 * self.part.scale[:, None])
+        ahead, back = (
+            region.snap((X[:, None] + side * moves).reshape(-1, X.shape[1])).reshape(
+                len(X), len(at), -1
+            )
+            for side in (1.0, -1.0)
+        )
+        moved = ahead - back
+        return np.asarray(moved[:, :, follow] / moved[:, np.arange(len(at)), at, None])
