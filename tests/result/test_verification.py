@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx.errors import SpaceError
+from bayescfx.features import Real
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model
@@ -30,10 +33,49 @@ def test_another_model_does_not_verify() -> None:
     )
 
 
-def test_rounding_of_another_batch_size_is_forgiven() -> None:
+def test_rounding_is_forgiven() -> None:
     answer = ask()
-    assert answer.verify(lambda rows: model(rows) * (1 + 1e-12))
-    assert not answer.verify(lambda rows: model(rows) * (1 + 1e-7))
+    assert answer.verify(lambda rows: model(rows) * (1 + 1e-15))
+    assert not answer.verify(lambda rows: model(rows) * (1 + 1e-13))
+
+
+def test_a_model_that_depends_on_the_batch_is_forgiven_what_it_differs_by() -> None:
+    def wavering(rows: pd.DataFrame) -> Any:
+        return model(rows) * (1 + 1e-10 / len(rows))
+
+    answer = ask(wavering)
+    assert answer.verify(wavering)
+    assert not answer.verify(lambda rows: wavering(rows) * (1 + 1e-9))
+    assert not forge(answer, output=answer.best.output * (1 + 1e-8)).verify(wavering)
+
+
+@pytest.mark.parametrize("size", [10.0, 2e6])
+def test_each_output_is_measured_by_itself(size: float) -> None:
+    space = Space({"a": Real(0.0, 3.0 * size), "b": Real(0.0, 1.0)})
+
+    def f(rows: Any) -> Any:
+        return rows["a"] + 0.0 * rows["b"]
+
+    query = {"a": 4.0, "b": 0.5}
+    answer = cfx.explain(f, query, space, cfx.at_least(size + 10.0), budget=40, rng=0)
+    assert answer.reached
+    assert answer.verify(f)
+    best = answer.best
+    lower = best.row.copy()
+    lower["a"] = size + 4.0
+    before = dict(best.changes)
+    forged = forge(answer, row=lower, output=size + 12.0, changes=before | {"a": (4.0, size + 4)})
+    assert "the model has another output for answer 0" in forged.violations(f)
+    assert "answer 0 misses the target" in forged.violations(f)
+    small = replace(answer, output=4.0 + 1e-6)
+    assert "the model has another output for the query" in small.violations(f)
+
+
+def test_a_forged_cost_is_found() -> None:
+    answer = ask(n=1)
+    assert forge(answer, cost=0.5 * answer.best.cost).violations(model) == (
+        "answer 0 has another cost",
+    )
 
 
 def test_models_in_single_precision_are_forgiven_more() -> None:
@@ -41,7 +83,7 @@ def test_models_in_single_precision_are_forgiven_more() -> None:
         return model(rows).astype(np.float32)
 
     answer = ask(single)
-    noise = np.float32(1 + 2e-7)
+    noise = np.float32(1 + 2.4e-7)  # two units in the last place
     assert answer.verify(lambda rows: single(rows) * noise)
     assert not answer.verify(lambda rows: single(rows) * np.float32(1.001))
 

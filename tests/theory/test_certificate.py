@@ -319,9 +319,10 @@ def test_a_given_gradient_follows_derived_columns() -> None:
 def test_a_point_outside_the_domain_and_a_step_backwards_are_refused() -> None:
     with pytest.raises(SettingsError, match="`c` must be a point of the domain"):
         certify(WAVE, np.array([1.5, 0.5]))
-    for name in ("eta", "delta", "lipschitz"):
-        with pytest.raises(SettingsError, match=f"`{name}` must be"):
-            replace(WAVE, **{name: -1.0})
+    changes: list[dict[str, Any]] = [{"eta": -1.0}, {"delta": 0.0}, {"lipschitz": np.nan}]
+    for change in changes:
+        with pytest.raises(SettingsError, match=f"`{next(iter(change))}` must be"):
+            replace(WAVE, **change)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1000.0])

@@ -157,11 +157,12 @@ class Explanation:
         return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
 
     def verify(self, model: object, space: Space | None = None) -> bool:
-        """Tell whether everything the answer claims is true; one call of the model.
+        """Tell whether everything the answer claims is true, mostly in one call of the model.
 
         Each row is scored again, tested against every limit and rule, and, where it is called
-        valid, against the target; :meth:`violations` says what is not true. Nothing but the answer
-        is needed, also after a JSON round trip, unless rules are functions.
+        valid, against the target; :meth:`violations` says what is not true. Outputs may differ by a few units in the last place, or by what
+        the model itself gives to one row in different batches. Nothing but the answer is needed,
+        also after a JSON round trip, unless rules are functions.
 
         Parameters
         ----------
