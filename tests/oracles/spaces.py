@@ -16,6 +16,7 @@ import pandas as pd
 from bayescfx.features import Feature, Integer, Moment, Real
 from bayescfx.space.space import Space
 from bayescfx.values import same_cell
+from tests.oracles.usual import Counted
 
 Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bool_]]"]
 
@@ -475,25 +476,13 @@ def _near(table: _Table) -> Wish | None:
         return None
     if any(isinstance(kind, Integer) and kind.cyclic for kind in table.kinds.values()):
         return None
-    data = table.frame.to_numpy(np.float64)
-    scale = np.array([_spread(data[:, j]) for j in range(data.shape[1])])
-
-    def kth(points: Any, k: int) -> Any:
-        far = (np.abs(points[:, None, :] - data[None, :, :]) / scale).sum(axis=2)
-        return np.sort(far, axis=1)[:, k - 1]
-
-    radius = np.quantile(kth(data, 3), 0.9, method="higher")
-    if kth(table.query.to_numpy(np.float64), 2)[0] > radius:
-        return None
+    counted = Counted(table.frame.to_numpy(np.float64), [False] * len(names))
+    query = counted.score(table.query.to_numpy(np.float64)[0])
+    least = min(np.quantile(counted.own, 1.0 - 0.9, method="lower"), query)
     return Wish(
         "near data",
-        lambda space: space.near_data(table.frame, quantile=0.9, neighbours=2),
-        lambda rows, query: kth(rows.to_numpy(np.float64), 2) <= radius * (1 + 1e-6),
+        lambda space: space.near_data(table.frame, quantile=0.9),
+        lambda rows, query: np.array(
+            [counted.score(row) >= least - 1e-6 for row in rows.to_numpy(np.float64)], dtype=bool
+        ),
     )
-
-
-def _spread(x: Any) -> float:
-    """Return MAD, or IQR, std, range where that is 0, or 1."""
-    quarter, middle, three = np.percentile(x, [25, 50, 75])
-    mad = np.median(np.abs(x - middle))
-    return float(next(s for s in (mad, three - quarter, np.std(x), np.ptp(x), 1.0) if s > 0))

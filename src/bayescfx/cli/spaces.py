@@ -74,8 +74,8 @@ def _derive(space: Space, name: str, source: str) -> Space:
 def _near(space: Space, wish: Any, data: pd.DataFrame) -> Space:
     if wish is False:
         return space
-    known = ("quantile", "neighbours")
-    return space.near_data(data, **({} if wish is True else _only(known, "near_data", wish)))
+    known = {} if wish is True else _only(("quantile",), "near_data", wish)
+    return space.near_data(data, **known)
 
 
 def _only(known: tuple[str, ...], verb: str, wish: dict[str, Any]) -> dict[str, Any]:

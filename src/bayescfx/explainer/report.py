@@ -21,6 +21,7 @@ from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema
+from bayescfx.space.usual import Usual
 from bayescfx.tables import Layout, Row, Rows, cells_of, row_of
 
 
@@ -61,7 +62,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
             status = "reached"
         elif ending in ("unreachable", "exhausted"):
             status = "unreachable"
-        found = counterfactuals(question, X, y)
+        found = counterfactuals(question, X, y, settings.space.usual)
         verdict = _verdict(question, ending)
         scores = question.score(account.evaluator.known.outputs[account.paid])
         trace = np.maximum.accumulate(scores)
@@ -103,13 +104,16 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
         return judge(question) if known >= min(12, 3 + 2 * free) else None
 
 
-def counterfactuals(question: Question, X: Array, y: Array) -> tuple[Counterfactual, ...]:
+def counterfactuals(
+    question: Question, X: Array, y: Array, data: Usual | None = None
+) -> tuple[Counterfactual, ...]:
     """Return scored codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals, in this order."""
     region = question.region
     rows = region.rows(np.vstack([region.query, X]))
     before, *after = _by_feature(region.schema, rows)
     moved, cost = region.changes(X), region.distance(X)
     potential, valid = question.score(y), question.accepted(y)
+    usual = None if data is None else data.share(X)
     found = []
     for i, cells in enumerate(after):
         features = zip(region.names, moved[i], strict=True)
@@ -123,6 +127,7 @@ def counterfactuals(question: Question, X: Array, y: Array) -> tuple[Counterfact
                 },
                 cost=float(cost[i]),
                 valid=bool(valid[i]),
+                usual=None if usual is None else float(usual[i]),
             )
         )
     return tuple(found)

@@ -28,6 +28,9 @@ class Counterfactual:
         The distance from the query.
     valid : bool
         Whether the output is accepted as reaching the target.
+    usual : float, optional
+        Which share of the space's data is less usual than this row: its values go together less
+        often. None for a space without data.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class Counterfactual:
     changes: Mapping[Any, tuple[Any, Any]]
     cost: float
     valid: bool
+    usual: float | None = None
 
     @property
     def n_changes(self) -> int:

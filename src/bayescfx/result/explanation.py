@@ -141,7 +141,8 @@ class Explanation:
                 if not all(kept):
                     shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
             frame = pd.DataFrame(shown, index=frame.index, dtype=object)
-        for name in ("output", "valid", "potential", "cost", "n_changes"):
+        told = ("output", "valid", "potential", "cost", "n_changes")
+        for name in told if self.best.usual is None else (*told, "usual"):
             frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
 
@@ -160,9 +161,10 @@ class Explanation:
         """Tell whether everything the answer claims is true, mostly in one call of the model.
 
         Each row is scored again, tested against every limit and rule, and, where it is called
-        valid, against the target; :meth:`violations` says what is not true. Outputs may differ by a few units in the last place, or by what
-        the model itself gives to one row in different batches. Nothing but the answer is needed,
-        also after a JSON round trip, unless rules are functions.
+        valid, against the target; :meth:`violations` says what is not true. Outputs may differ by a
+        few units in the last place, or by what the model itself gives to one row in different
+        batches. Nothing but the answer is needed, also after a JSON round trip, unless rules are
+        functions.
 
         Parameters
         ----------
@@ -204,6 +206,8 @@ class Explanation:
             tail = "" if other.valid else " (not valid)"
             moved = wording.moves(other.changes)
             lines.append(f"  {k}. {moved}: prediction {wording.number(other.output)}{tail}")
+        if self.best.usual is not None and self.best.changes:
+            lines.append(f"More usual than {wording.percent(self.best.usual)} of the data.")
         lines.append(self.verdict)
         lines.append(f"{wording.count(self.n_evaluations, 'row')} of the model used.")
         return lines

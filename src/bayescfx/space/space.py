@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayescfx.space.rules import max_changes as changes
 from bayescfx.space.rules import require as requirements
 from bayescfx.space.rules import together as blocks
 from bayescfx.space.schema import Schema
+from bayescfx.space.usual import Usual
 from bayescfx.tables import Rows
 
 
@@ -100,6 +102,12 @@ class Space:
         vars(self).update(fields)
         return self
 
+    @cached_property
+    def usual(self) -> Usual | None:
+        """What goes together in the data; None for a space without data."""
+        data = self.background
+        return Usual.learn(data, self.features.values()) if len(data) > 1 else None
+
     @property
     def features(self) -> Mapping[Hashable, Feature]:
         """Features by name, in the order of the codes."""
@@ -137,6 +145,8 @@ class Space:
     def changed(self, **fields: Any) -> Space:
         """Return a copy with some fields replaced."""
         other = copy.copy(self)
+        if "background" in fields:
+            vars(other).pop("usual", None)
         vars(other).update(fields)
         return other
 

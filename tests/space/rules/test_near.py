@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,12 @@ import pandas as pd
 import pytest
 
 from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical, Feature, Integer, Real
-from bayescfx.space.rules.near import Metric, NearData
+from bayescfx.features import Categorical, Real
+from bayescfx.space.rules.near import NearData
 from bayescfx.space.sampling import draw, sample
 from bayescfx.space.space import Space
+from bayescfx.space.usual import Usual
+from tests.oracles.usual import Counted
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -24,78 +25,68 @@ def rows(*columns: Any) -> Any:
     return np.stack(np.broadcast_arrays(*columns), axis=1).astype(float)
 
 
-def gower(X: Any, Y: Any, scale: Any, levels: Any, period: Any) -> Any:
-    """Return all distances, cell by cell."""
-    far = np.zeros((len(X), len(Y)))
-    for i, x in enumerate(X):
-        for k, y in enumerate(Y):
-            for j in range(len(scale)):
-                if np.isnan(x[j]) or np.isnan(y[j]):
-                    far[i, k] += np.isnan(x[j]) != np.isnan(y[j])
-                elif levels[j]:
-                    far[i, k] += x[j] != y[j]
-                else:
-                    delta = abs(x[j] - y[j])
-                    delta = min(delta, period[j] - delta) if period[j] else delta
-                    far[i, k] += delta / scale[j]
-    return far
+def mixed(n: int = 80, seed: int = 1) -> tuple[Any, list[bool]]:
+    """Return rows of which some columns depend on each other, with gaps and missing cells."""
+    r = rng(seed)
+    a, level = r.normal(size=n), r.integers(0, 4, n)
+    b = a + 0.1 * r.normal(size=n)
+    c = np.where(level < 2, r.uniform(0, 1, n), r.uniform(8, 9, n))
+    b[::9] = np.nan
+    return rows(a, b, c, level, r.integers(0, 7, n)), [False, False, False, True, False]
 
 
-@pytest.mark.parametrize("kind", ["numbers", "levels", "cyclic", "missing", "many levels"])
-def test_closeness_to_data_is_what_brute_force_says(kind: str) -> None:
-    rng = np.random.default_rng(1)
-    many = 100 if kind == "many levels" else 4
-    features: dict[Any, Feature] = {
-        "a": Real(0, 1),
-        "b": Real(0, 1),
-        "c": Categorical(range(many)) if "levels" in kind else Real(0, many),
-        "d": Integer(0, 6, cyclic=kind == "cyclic"),
-    }
-    data = rows(rng.random(60), rng.random(60), rng.integers(0, many, 60), rng.integers(0, 7, 60))
-    if kind == "missing":
-        data[::7, 0] = np.nan
-    scale = np.array([0.2, 0.3, 1.0, 2.0])
-    rule = NearData.fit(data, Metric.of(features.values(), scale), quantile=0.8, neighbours=3)
-    levels = [False, False, "levels" in kind, False]
-    period = [0, 0, 0, 7 if kind == "cyclic" else 0]
-    own = np.sort(gower(data, data, scale, levels, period), axis=1)[:, 3]
-    assert rule.radius == pytest.approx(np.quantile(own, 0.8, method="higher"))
-    query = data[3]
-    X = np.repeat(query[None], 200, axis=0)
-    X[:, 1] = rng.uniform(-0.5, 1.5, 200)
-    X[:, 2] = rng.integers(0, many, 200)
-    X[:, 3] = rng.integers(0, 7, 200)
-    region: Any = SimpleNamespace(
-        query=query,
-        free=np.array([1, 2, 3]),
-        recomputed=np.zeros(4, dtype=bool),
-        low=np.array([0, -0.5, 0, 0]),
-        high=np.array([1, 1.5, many, 6]),
-    )
-    here = rule.seen_from(region)
-    kth = np.sort(gower(X, data, scale, levels, period), axis=1)[:, 2]
-    np.testing.assert_allclose(rule.metric.kth(X, data, 3), kth)
-    for seen in (rule, here):
-        np.testing.assert_array_equal(seen.holds(region, X), kth <= rule.radius)
-    assert len(here.data) <= len(data)
-    assert 0 < here.holds(region, X).sum() < 200
+def learnt(data: Any, levels: list[bool]) -> Usual:
+    kinds = [Categorical(range(9)) if level else Real(0, 1) for level in levels]
+    return Usual.learn(data, kinds)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_are_what_counting_says(seed: int) -> None:
+    data, levels = mixed(seed=seed)
+    usual, counted = learnt(data, levels), Counted(data, levels)
+    assert {(p.i, p.j) for p in usual.pairs} == {(i, j) for i, j, _ in counted.tree}
+    np.testing.assert_allclose(usual.scores, np.sort(counted.own), atol=1e-9)
+    X = data[rng(9).integers(len(data), size=(60, 5)), np.arange(5)]
+    X[:20, 2] = rng(3).uniform(-3, 12, 20)  # in the gap, and beyond
+    X[20:30, 3] = 5.0  # a level that no row has
+    expected = [counted.score(x) for x in X]
+    np.testing.assert_allclose(usual.score(X), expected, atol=1e-9)
+    below = [np.mean(np.array(counted.own) < score - 1e-9) for score in expected]
+    np.testing.assert_allclose(usual.share(X), below, atol=0.02)
+
+
+def test_real_rows_pass_and_shuffled_ones_are_refused() -> None:
+    data, levels = mixed(4000)
+    usual = learnt(data[:3000], levels)
+    least = np.quantile(usual.scores, 0.05)
+    assert (usual.score(data[3000:]) >= least).mean() > 0.93
+    shuffled = np.column_stack([rng(j).permutation(data[3000:, j]) for j in range(5)])
+    assert (usual.score(shuffled) < least).mean() > 0.8
 
 
 def test_at_least_the_stated_share_of_the_data_is_near_itself() -> None:
-    rng = np.random.default_rng(0)
-    data = rng.normal(size=(400, 3))
-    features: dict[Any, Feature] = {name: Real(-5, 5) for name in "abc"}
+    data, _ = mixed(400)
+    frame = pd.DataFrame(data, columns=list("abcde")).astype({"d": int, "e": int})
     for quantile in (0.5, 0.9, 1.0):
-        rule = NearData.fit(data, Metric.of(features.values(), np.ones(3)), quantile, 5)
-        assert (rule.metric.kth(data, data, 5) <= rule.radius).mean() >= quantile
+        space = Space.from_data(frame, {"d": "categorical"}).near_data(frame, quantile)
+        (rule,) = space.rules
+        assert isinstance(rule, NearData)
+        assert (rule.usual.scores >= rule.least).mean() >= quantile
+
+
+def test_what_is_as_usual_as_the_query_is_usual_enough() -> None:
+    t = rng().uniform(0, 10, 500)
+    frame = pd.DataFrame({"a": t, "b": t + rng(1).normal(0, 0.1, 500), "c": rng(2).random(500)})
+    odd = {"a": 1.0, "b": 9.0, "c": 0.5}
+    region = Space.from_data(frame).fix("a", "b").near_data(frame).around(odd)
+    assert region.contains(np.array([[1.0, 9.0, 0.7]])).all()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"quantile": 0.0}, r"`quantile` must lie in \(0, 1\]; got 0.0"),
-        ({"neighbours": 0}, "`neighbours` must be at least 1"),
-        ({"neighbours": 3}, "less than the number of rows, 3; got 3"),
+        ({"quantile": 1.5}, "got 1.5"),
     ],
 )
 def test_impossible_closeness_is_refused(arguments: Any, message: str) -> None:
@@ -143,7 +134,7 @@ def test_a_derived_cell_that_is_missing_is_compared_as_one() -> None:
     whole = frame.dropna()
     for data in (frame, whole):
         space = Space.from_data(frame).derive("b", lambda d: d["a"].where(d["a"] < 0.8))
-        region = space.near_data(data, neighbours=1).around(whole.iloc[0])
+        region = space.near_data(data).around(whole.iloc[0])
         X = region.complete(np.array([[0.5, 0.5], [0.85, 0.5]]))
         assert np.isnan(X[1, 1])
         assert region.contains(X).tolist() == [True, data is frame]
