@@ -128,11 +128,12 @@ class Frame:
 
 
 def spread(codes: Array) -> Array:
-    """Return each column's MAD; where that is 0 its IQR, else its standard deviation."""
-    mad = np.median(np.abs(codes - np.median(codes, axis=0)), axis=0)
-    iqr = np.subtract(*np.percentile(codes, [75, 25], axis=0))
-    std = codes.std(axis=0)
-    return np.where(mad > 0, mad, np.where(iqr > 0, iqr, np.where(std > 0, std, 1.0)))
+    """Return each column's MAD; where most rows have one value, that of the others."""
+    apart = np.abs(codes - np.median(codes, axis=0))
+    mad = np.median(apart, axis=0)
+    for j in np.flatnonzero(mad == 0):
+        mad[j] = np.median(apart[apart[:, j] > 0, j]) if apart[:, j].any() else 1.0
+    return mad
 
 
 @cache

@@ -75,7 +75,7 @@ class Table:
 
     @property
     def scale(self) -> Array:
-        """Return each column's MAD; where that is 0 (two values), its interquartile range."""
+        """Return each column's MAD; where most rows have one value, that of the others."""
         return spread(self.X)
 
     def row(self, i: int) -> Array:

@@ -87,14 +87,16 @@ def test_data_that_is_no_table_is_refused(X: Any, message: str) -> None:
     ("values", "scale"),
     [
         ([1, 2, 3, 10], 1.0),  # median absolute deviation
-        ([0, 0, 0, 0, 1, 2, 2, 0], 1.25),  # MAD 0: interquartile range
-        ([0] * 9 + [10], 3.0),  # IQR 0: standard deviation
+        ([0, 0, 0, 0, 1, 2, 2, 0], 2.0),  # where most rows have one value, of the others
+        ([0] * 9 + [10], 10.0),
+        ([1] * 94 + [2] * 6, 1.0),  # one level is one unit, however rare
+        ([0] * 90 + [*range(100, 1100, 100)], 550.0),
         ([5, 5], 1.0),
         ([], 1.0),
         ([np.nan, np.inf, 1.0, 3.0], 1.0),
     ],
 )
-def test_scales_fall_back_from_mad_to_iqr_to_std_to_one(values: list[float], scale: float) -> None:
+def test_the_unit_of_change_is_the_usual_deviation(values: list[float], scale: float) -> None:
     assert robust_scale(np.array(values, dtype=float)) == pytest.approx(scale)
 
 

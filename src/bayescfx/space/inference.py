@@ -92,18 +92,14 @@ def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
 
 
 def robust_scale(codes: Array) -> float:
-    """Return the spread of `codes`: MAD, or IQR, std, range if that is 0, or 1."""
+    """Return the MAD of `codes`; where most rows have one value, of the others; or else 1."""
     codes = codes[np.isfinite(codes)]
-    if not len(codes):
-        return 1.0
-    with np.errstate(over="ignore"):  # of numbers near the largest; then a later spread serves
-        spreads = (
-            np.median(np.abs(codes - np.median(codes))),
-            np.subtract(*np.percentile(codes, [75, 25])),
-            np.std(codes),
-            np.ptp(codes),
-        )
-    return next((float(s) for s in spreads if np.isfinite(s) and s > 0), 1.0)
+    with np.errstate(over="ignore"):  # of numbers near the largest
+        deviation = np.abs(codes - np.median(codes)) if len(codes) else codes
+    for some in (deviation, deviation[deviation > 0.0]):
+        if len(some) and 0.0 < (unit := float(np.median(some))) < np.inf:
+            return unit
+    return 1.0
 
 
 def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
