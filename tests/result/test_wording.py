@@ -200,7 +200,7 @@ def test_a_percentage_is_never_rounded_to_certainty() -> None:
     shares = [0.0231, 1e-9, 0.9999]
     assert [wording.percent(share) for share in shares] == [
         "2 %",
-        "less than 1 %",
+        "at most 1 %",
         "more than 99 %",
     ]
 

@@ -25,6 +25,7 @@ from bayescfx.search.verdict import (
     overconfidence,
     probability_reachable,
     probes,
+    shortfall,
 )
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import sample
@@ -34,7 +35,9 @@ from tests.search.questions import MIDDLE, UNIT, asked, believed, plane
 
 
 def probability(question: Question) -> float:
-    return probability_reachable(believed(question), question, np.random.default_rng(0))
+    found = probability_reachable(believed(question), question, np.random.default_rng(0))
+    assert found is not None
+    return found
 
 
 # ── the probability ──
@@ -67,11 +70,20 @@ def test_either_way_of_a_change_counts() -> None:
     assert probability(asked(Space(UNIT), change(by=7.0), query=up)) < 0.02
 
 
-def test_outputs_on_both_sides_of_the_target_make_it_certain() -> None:
+def test_nothing_is_said_of_a_target_between_outputs() -> None:
     def step(frame: pd.DataFrame) -> Any:
         return (frame["a"] > 0.5) * 10.0
 
-    assert probability(asked(Space(UNIT), 7.0, f=step)) == 1.0
+    question = asked(Space(UNIT), 7.0, f=step)
+    assert probability_reachable(believed(question), question, np.random.default_rng(0)) is None
+    assert shortfall(believed(question), question, np.random.default_rng(0)) == 0.0
+    assert judge(question).probability is None
+
+
+def test_no_probability_below_a_hundredth_is_told_while_rows_are_left() -> None:
+    question = asked(Space(UNIT), 80.0)
+    assert probability(question) == 0.01
+    assert shortfall(believed(question), question, np.random.default_rng(0)) > 4.0
 
 
 def test_a_reached_target_is_certain_and_nothing_binds() -> None:
@@ -90,7 +102,7 @@ def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
     half = question.region.enumerate(100)
     assert half is not None
     question.account.evaluate(half[::2])
-    assert probability(question) > 0.0
+    assert probability(question) > 0.01
     question.account.evaluate(half)
     assert judge(question).probability == 0.0
 
@@ -178,12 +190,10 @@ def test_a_hard_but_reachable_target_is_not_given_up() -> None:
 def test_no_verdict_without_a_probe() -> None:
     question = asked(Space(UNIT), 9.0, rows=60)
     surrogate, watch = believed(question), Watch(question)
-    assert not watch.out_of_reach(surrogate)
     assert not len(watch.probe())
-    for row in sample(question.region, 6, np.random.default_rng(3)):
-        question.account.evaluate(row[None])
-        assert not watch.out_of_reach(believed(question))
+    assert not watch.out_of_reach(surrogate)
     rows = watch.probe()
+    assert len(rows) >= 2
     assert question.region.contains(rows).all()
     assert len(np.unique(np.vstack([question.X, rows]), axis=0)) == len(question.X) + len(rows)
     assert not len(watch.probe())  # handed out once
@@ -213,37 +223,41 @@ def test_a_near_miss_is_not_given_up() -> None:
         assert (spent is not None) == given_up
 
 
-def test_a_search_that_climbs_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: 0.0)
-    question = asked(Space(UNIT), 6.1, rows=0, budget=100)
-    still = np.column_stack([np.full((30, 3), 0.5), np.linspace(0, 1, 30)])
-    question.account.evaluate(still)
-    surrogate, watch = believed(asked(Space(UNIT), 9.0)), Watch(question)
-
-    def gives_up(rows: Array) -> bool:
-        found = []
-        for row in rows:
+def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
+    for budget, most in ((20, 2), (40, 5), (200, 8)):
+        question = asked(Space(UNIT), 9.0, rows=0, budget=budget)
+        watch, probed = Watch(question), []
+        for row in sample(question.region, budget - 10, np.random.default_rng(2)):
             question.account.evaluate(row[None])
-            found.append(watch.out_of_reach(surrogate))
-            watch.probe()
-        return any(found)
-
-    assert not gives_up(np.linspace(0.5, 0.85, 15)[:, None] * np.ones(4))
-    assert gives_up(np.column_stack([np.full((30, 3), 0.8), np.linspace(0, 1, 30)]))
+            watch.out_of_reach(believed(question))
+            probed.append(len(watch.probe()))
+        assert sum(n > 0 for n in probed) == 1
+        assert 2 <= sum(probed) <= most
 
 
-def test_probes_take_a_fifth_of_the_budget_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    hopes = iter(([0.0] * 6 + [1.0]) * 100)
-    monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: next(hopes))
-    question = asked(Space(UNIT), 9.0, rows=0, budget=200)
-    surrogate, watch, probed = believed(asked(Space(UNIT), 9.0)), Watch(question), []
-    for row in sample(question.region, 150, np.random.default_rng(2)):
-        question.account.evaluate(row[None])
-        watch.out_of_reach(surrogate)
-        probed.append(len(watch.probe()))
-    assert sum(n > 0 for n in probed) > 1
-    assert max(probed) <= 8
-    assert sum(probed) <= 0.2 * 200
+def test_at_the_end_less_will_do() -> None:
+    question = asked(Space(UNIT), 9.0, rows=40)
+    assert not Watch(question).out_of_reach(believed(question), last=True)  # without a probe
+    watch = Watch(question)
+    watch.out_of_reach(believed(question))
+    question.account.evaluate(watch.probe())
+    assert not watch.out_of_reach(believed(question))  # once is not twice
+    assert watch.out_of_reach(believed(question), last=True)
+
+
+def test_what_surprised_by_as_much_as_is_missing_may_do_so_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def needle(frame: pd.DataFrame) -> Any:
+        return plane(frame) + 6.0 * (frame["a"] > 0.93)
+
+    smooth, odd = asked(Space(UNIT), 8.0, rows=40), asked(Space(UNIT), 14.0, f=needle, rows=40)
+    monkeypatch.setattr("bayescfx.search.verdict.shortfall", lambda *_: 3.0)
+    for question, given_up in ((smooth, True), (odd, False)):
+        watch = Watch(question)
+        watch.out_of_reach(believed(question))
+        question.account.evaluate(watch.probe())
+        assert watch.out_of_reach(believed(question), last=True) == given_up
 
 
 def strip(frame: pd.DataFrame) -> Any:

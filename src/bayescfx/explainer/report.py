@@ -88,7 +88,20 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         binding=() if verdict is None else verdict.binding,
         method=", ".join(question.ran) if question and question.ran else method,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
+        jump=None if question is None else _jump(question),
     )
+
+
+def _jump(question: Question) -> tuple[float, float] | None:
+    """Return the nearest outputs on either side of what is wanted, if both sides were seen."""
+    if question.reached:
+        return None
+    y, pairs = question.y, []
+    for low, high in question.acceptance:
+        below, above = y[y < low], y[y > high]
+        if len(below) and len(above):
+            pairs.append((float(below.max()), float(above.min())))
+    return min(pairs, key=lambda pair: pair[1] - pair[0], default=None)
 
 
 def _verdict(question: Question, ending: Stopped) -> Verdict | None:

@@ -94,6 +94,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
             for found in answer.counterfactuals
         ],
         "binding": list(answer.binding),
+        "jump": to_plain(answer.jump),
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
     }
@@ -120,6 +121,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         ),
         "reachable": tuple(from_plain(content["reachable"])),
         "binding": tuple(content["binding"]),
+        "jump": from_plain(content.get("jump")),  # not in files of version 0.1
         "trace": np.array(from_plain(content["trace"]), dtype=np.float64),
         "space": Space.from_dict(content["space"]),
         "evaluations": evaluations,

@@ -76,6 +76,9 @@ class Explanation:
         The search that was used.
     seed : int, optional
         The seed, if the random state was given as one.
+    jump : tuple of float, optional
+        The nearest outputs seen below and above what is wanted, where nothing was reached between
+        them.
     """
 
     query: Row
@@ -97,6 +100,7 @@ class Explanation:
     binding: tuple[str, ...] = ()
     method: str = "bayes-cfx"
     seed: int | None = None
+    jump: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.counterfactuals:
@@ -207,7 +211,7 @@ class Explanation:
             moved = wording.moves(other.changes)
             lines.append(f"  {k}. {moved}: prediction {wording.number(other.output)}{tail}")
         if self.best.usual is not None and self.best.changes:
-            lines.append(f"More usual than {wording.percent(self.best.usual)} of the data.")
+            lines.append(f"More usual than {100 * self.best.usual:.0f} % of the data.")
         lines.append(self.verdict)
         lines.append(f"{wording.count(self.n_evaluations, 'row')} of the model used.")
         return lines

@@ -126,8 +126,8 @@ def sentence(answer: Explanation) -> str:
 
 def percent(share: float) -> str:
     """Return a probability as a percentage that is never rounded to certainty."""
-    if share < 0.01:
-        return "less than 1 %"
+    if share <= 0.01:
+        return "at most 1 %"
     if share > 0.99:
         return "more than 99 %"
     return f"{100 * share:.0f} %"
@@ -146,6 +146,12 @@ def verdict(answer: Explanation) -> str:
         which = "this" if len(answer.binding) == 1 else "any of these"
         listed = "; ".join(answer.binding)
         seen += f" Relaxing {which} would bring it nearer, as the surrogate sees it: {listed}."
+    if answer.jump is not None:
+        below, above = map(number, answer.jump)
+        seen += (
+            f" Nearest on either side: {below} and {above}; the model may jump over what is "
+            "wanted. Ask for at least or at most so much, or allow a wider tolerance."
+        )
     if answer.stopped == "exhausted":
         return f"Out of reach: {ending}. {seen}"
     if answer.status == "unreachable":

@@ -217,11 +217,11 @@ class _Run:
         question, account = self.question, self.question.account
         watch, costly = Watch(question), question.weight > 0.0
         while not question.reached:
-            surrogate = self.learn()
-            hopeless = self.settings.give_up and watch.out_of_reach(surrogate)
+            surrogate, last = self.learn(), account.left <= self.settings.batch
+            hopeless = self.settings.give_up and watch.out_of_reach(surrogate, last=last)
             # Half of the budget is spent on the best guess before a search gives up.
             if account.spent >= 0.5 * account.budget:
-                rows = self.alone if hopeless else self.few
+                rows = self.alone if hopeless and not last else self.few
                 if not hopeless and (account.spent >= 0.75 * account.budget or not costly):
                     rows = rows[:0]
                 if len(rows := self.untried(rows)[: max(1, account.left // 2)]):

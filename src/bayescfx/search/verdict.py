@@ -1,10 +1,10 @@
 """Can the target be reached at all? What the surrogate says, and what keeps the target away.
 
 A verdict is a statement about the surrogate, never a proof. It leans towards "can be reached":
-joint posterior samples are taken at the rows where the surrogate hopes most, they are widened
-where the surrogate has been too sure of itself and by what learning its hyperparameters cost,
-and any output between two reachable ones counts as reachable. Nothing is said of a region that can
-hardly be sampled: what was not found there may still be there.
+deviations are widened where the surrogate has been too sure of itself and by what learning its
+hyperparameters cost, any output between two reachable ones counts as reachable, and no target is
+given up that is near to what was seen. Nothing is said of a region that can hardly be sampled:
+what was not found there may still be there.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 OPTIMISM = 2.0  # how many deviations are hoped for
 FEW = 256  # regions with at most this many rows are looked at row by row
 _DRAWS = 256  # rows that show whether the rules leave anything of a region to find
+LEAST = 0.01  # the least probability that a surrogate is believed
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Verdict:
     """What the surrogate says of a target that was not reached."""
 
     # That the target can be reached within the limits; None if nothing can be said, because rules
-    # hide most of the region, or all outputs are the same.
+    # hide most of the region, all outputs are the same, or they lie on both sides of the target.
     probability: float | None
     binding: tuple[str, ...]  # limits and rules that keep it away, most binding first
 
@@ -65,30 +66,57 @@ def hidden(region: Region, rng: np.random.Generator) -> bool:
 
 def probability_reachable(
     surrogate: Surrogate, question: Question, rng: np.random.Generator
-) -> float:
-    """Return the surrogate's probability, 0 to 1, that some allowed row reaches the target."""
-    accepted = question.surrogate_acceptance
-    if not accepted:
+) -> float | None:
+    """Return the surrogate's probability that some allowed row reaches the target.
+
+    Never less than 0.01, unless there is no row left, or no such output; None where known outputs
+    lie on both sides: the model may jump over the target, or not.
+    """
+    accepted, X = question.surrogate_acceptance, hopeful(surrogate, question, rng)
+    if X is None:
+        return None
+    if not len(X):
         return 0.0
-    everything = question.region.enumerate(FEW)
-    if everything is not None:
-        left = everything[not_among(everything, question.X)]
-        if not len(left):
-            return 0.0
-        paths = _paths(surrogate, left, rng)
+    Z = surrogate.coordinates(X)
+    mean, _ = surrogate.process.predict(Z)
+    spread = surrogate.process.sample(Z, 256, rng) - mean
+    paths = mean + widening(surrogate) * spread
+    if question.region.enumerate(FEW) is not None:
         met = [((paths >= low) & (paths <= high)).any(axis=1) for low, high in accepted]
-        return float(np.any(met, axis=0).mean())
-    seen = question.to_surrogate(question.y)
-    sides = _sides(accepted, seen)
+    else:
+        seen = question.to_surrogate(question.y)
+        lowest = np.minimum(paths.min(axis=1), seen.min())
+        highest = np.maximum(paths.max(axis=1), seen.max())
+        met = [(highest >= low) & (lowest <= high) for low, high in accepted]
+    return max(LEAST, float(np.any(met, axis=0).mean()))
+
+
+def shortfall(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> float:
+    """Return by how many deviations every allowed row is expected to miss the target."""
+    X = hopeful(surrogate, question, rng)
+    if X is None:
+        return 0.0
+    mean, std = surrogate.predict(X)
+    deviation = np.maximum(widening(surrogate) * std, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        short = misses(question.surrogate_acceptance, mean) / deviation
+    return float(short.min(initial=np.inf))
+
+
+def hopeful(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> Array | None:
+    """Return rows ``(n, d)`` where the surrogate hopes most, all of few; None if that says nothing.
+
+    There are none if all were tried, or no output is accepted.
+    """
+    accepted, everything = question.surrogate_acceptance, question.region.enumerate(FEW)
+    if not accepted:
+        return question.X[:0]
+    if everything is not None:
+        return everything[not_among(everything, question.X)]
+    sides = _sides(accepted, question.to_surrogate(question.y))
     if 0 in sides:
-        return 1.0  # known outputs lie on both sides of accepted ones
-    most = 64 // len(sides)
-    X = np.vstack([frontier(surrogate, question, side, rng, most) for side in sides])
-    paths = _paths(surrogate, X, rng)
-    lowest = np.minimum(paths.min(axis=1), seen.min())
-    highest = np.maximum(paths.max(axis=1), seen.max())
-    met = [(highest >= low) & (lowest <= high) for low, high in accepted]
-    return float(np.any(met, axis=0).mean())
+        return None
+    return np.vstack([frontier(surrogate, question, side, rng, 64 // len(sides)) for side in sides])
 
 
 def frontier(
@@ -141,16 +169,12 @@ def _sides(accepted: Intervals, seen: Array) -> list[int]:
     return sorted({1 if low > most else -1 if high < least else 0 for low, high in accepted})
 
 
-def _paths(surrogate: Surrogate, X: Array, rng: np.random.Generator) -> Array:
-    """Return joint samples ``(256, n)`` at codes ``(n, d)``, widened by past overconfidence."""
-    # And by what learning hyperparameters costs, as in regression: n rows that fixed k of them
-    # (a lengthscale per input, a scale, a noise) leave n - k to judge the error by.
+def widening(surrogate: Surrogate) -> float:
+    """Return by what factor deviations are widened: past overconfidence, and what learning cost."""
+    # As in regression, n rows that fixed k hyperparameters (a lengthscale per input, a scale, a
+    # noise) leave n - k to judge the error by.
     rows, parameters = surrogate.rows, surrogate.coordinates.width + 2
-    learning = min(1.5, float(np.sqrt(rows / max(rows - parameters, 1))))
-    Z = surrogate.coordinates(X)
-    mean, _ = surrogate.process.predict(Z)
-    spread = surrogate.process.sample(Z, 256, rng) - mean
-    return np.asarray(mean + overconfidence(surrogate) * learning * spread)
+    return overconfidence(surrogate) * min(1.5, float(np.sqrt(rows / max(rows - parameters, 1))))
 
 
 def overconfidence(surrogate: Surrogate) -> float:
@@ -174,64 +198,51 @@ class Watch:
         # the budget and, beyond eight, no more than three tenths.
         needed = min(max(8 + len(question.region.free), 0.2 * budget), 0.3 * budget)
         self._next = max(8, round(needed))  # rows known before the next check
-        self._found: list[tuple[int, float]] = []  # rows known and probability, of each check
+        self._short: list[float] = []  # by how many deviations the target was missed, each check
         self.pending: Array | None = None  # a probe to be handed out
-        self._probed, self._spent = False, 0
+        self._probed = False
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
 
-    def out_of_reach(self, surrogate: Surrogate) -> bool:
-        """Return whether the target has looked out of reach for some time; mostly at once."""
+    def out_of_reach(self, surrogate: Surrogate, *, last: bool = False) -> bool:
+        """Return whether the target looks out of reach; now and then, or if it is the last look.
+
+        By 4 deviations, twice in turn. At last once will do, or 2.25 if no known row has come out
+        better than the others let expect by as much as is missing.
+        """
         question, known = self.question, len(self.question.y)
-        if known < self._next or np.ptp(question.y) == 0.0:
-            return False
-        outputs = question.to_surrogate(np.append(question.y, question.output))
-        *missed, way = misses(question.surrogate_acceptance, outputs)
-        # With less than a twelfth of the way to go the surrogate can't tell it from nothing.
-        if min(missed) < 0.08 * way or self._hidden:
+        if not last and known < self._next:
             return False
         self._next = known + max(2, question.account.budget // 40)
-        probability = probability_reachable(surrogate, question, self._rng)
-        self._found.append((known, probability))
-        if probability >= 0.4 and self._allowance >= 2:
-            self._probed = False  # there is hope again, and rows for another probe
-        # The mean over the last fifth of the rows, in which the surrogate has learnt its
-        # hyperparameters anew, and over two checks at least.
-        recent = [p for rows, p in self._found if rows >= 0.8 * known]
-        if len(recent) < 2:
-            recent = [p for _, p in self._found[-2:]]
-        if len(recent) < 2:
+        seen = question.to_surrogate(question.y)
+        gap = float(misses(question.surrogate_acceptance, seen).min())
+        sides = _sides(question.surrogate_acceptance, seen)
+        short = 0.0
+        # Nearer than a seventh of the outputs' range the surrogate can't tell it from nothing.
+        if gap >= 0.14 * np.ptp(seen) > 0.0 and not self._hidden:
+            short = shortfall(surrogate, question, self._rng)
+        self._short.append(short)
+        if not self._probed:
+            if short >= 1.5 and not last:
+                n = max(2, min(8, int(0.13 * question.account.budget)))
+                side = -1 if sides == [-1] else 1
+                self.pending = probes(surrogate, question, side, self._rng, n)
             return False
-        if self._probed:
-            # Would the search arrive with twice what the last third of its rows brought?
-            before = min(missed[: known - int(1 / 3 * known)])
-            climbing = 3.0 * min(missed) < 2.0 * before
-            return float(np.mean(recent)) < 0.1 and not climbing
-        if float(np.mean(recent)) < 0.2:
-            seen = question.to_surrogate(question.y)
-            sides = [side for side in _sides(question.surrogate_acceptance, seen) if side]
-            side, n = sides[0] if sides else 1, self._allowance
-            self.pending = probes(surrogate, question, side, self._rng, n)
-        return False
+        if not last:
+            return len(self._short) > 1 and min(self._short[-2:]) >= 4.0
+        residual = surrogate.process.leave_one_out()[0]
+        surprised = max(float((side * residual).max()) for side in sides or [1])
+        return short >= 4.0 or (short >= 2.25 and surprised <= gap)
+
+    def probe(self) -> Array:
+        """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
+        rows = self.question.X[:0] if self.pending is None else self.pending
+        if self.pending is not None:
+            self.pending, self._probed = None, True
+            self._short.clear()
+            self._next = len(self.question.y) + len(rows)
+        return rows
 
     @cached_property
     def _hidden(self) -> bool:
         return hidden(self.question.region, self._rng)
-
-    def probe(self) -> Array:
-        """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
-        rows = np.empty((0, len(self.question.region.query)))
-        if self.pending is None:
-            return rows
-        rows, self.pending, self._probed = self.pending, None, True
-        self._spent += len(rows)
-        self._found.clear()
-        self._next = len(self.question.y) + len(rows)
-        return rows
-
-    @property
-    def _allowance(self) -> int:
-        """How many rows the next probe may have; the first has two at least."""
-        budget = self.question.account.budget
-        most = min(8, int(0.13 * budget), int(0.2 * budget) - self._spent)
-        return most if self._spent else max(2, most)
