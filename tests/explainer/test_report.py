@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayescfx as cfx
@@ -88,3 +91,44 @@ def test_several_answers_change_different_features_and_no_trifles(weight: float)
     for c in answers if weight else ():
         moves = [abs(after - before) / scale[str(n)] for n, (before, after) in c.changes.items()]
         assert min(moves) > 0.02 * max(moves)
+
+
+def test_a_band_that_the_model_jumps_over_is_not_called_out_of_reach() -> None:
+    space = cfx.Space({"a": cfx.Real(0, 10), "b": cfx.Real(0, 1)})
+
+    def steps(rows: Any) -> Any:
+        return 10.0 * np.floor(rows["a"])
+
+    answer = cfx.explain(steps, {"a": 1.5, "b": 0.5}, space, 44.0, tolerance=0.01, rng=0, budget=60)
+    assert answer.status == "best_guess"
+    assert answer.jump == (40.0, 50.0)
+    assert answer.probability_reachable is None
+    assert "Nearest on either side: 40 and 50; the model may jump over what is wanted" in str(
+        answer
+    )
+    again = cfx.Explanation.from_json(answer.to_json())
+    assert again.jump == answer.jump
+    assert cfx.explain(steps, {"a": 1.5, "b": 0.5}, space, 40.0, rng=0, budget=60).jump is None
+
+
+def test_every_answer_of_a_space_with_data_says_how_usual_it_is() -> None:
+    rng = np.random.default_rng(0)
+    t = rng.uniform(0, 10, 400)
+    frame = pd.DataFrame({"a": t, "b": t + rng.normal(0, 0.2, 400), "c": rng.random(400)})
+
+    def model(rows: Any) -> Any:
+        return rows["a"] + rows["b"]
+
+    space, query = cfx.Space.from_data(frame), {"a": 3.0, "b": 3.0, "c": 0.5}
+    along = cfx.explain(model, query, space, 12.0, rng=0, budget=300)
+    across = cfx.explain(model, query, space.fix("b"), 12.0, rng=0, budget=300)
+    assert along.best.usual is not None
+    assert across.best.usual is not None
+    assert across.best.usual < 0.05  # a = 9 never goes with b = 3
+    assert f"More usual than {100 * along.best.usual:.0f} % of the data." in str(along)
+    assert along.to_frame()["usual"].tolist() == [along.best.usual]
+    assert cfx.Explanation.from_json(along.to_json()).best.usual == along.best.usual
+    near = cfx.explain(model, query, space.near_data(frame), 12.0, rng=0, budget=300)
+    assert near.reached
+    assert near.best.usual is not None
+    assert near.best.usual >= 0.04
