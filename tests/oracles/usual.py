@@ -12,7 +12,9 @@ def _bin(data: list[list[float]], j: int, levels: bool, x: float) -> Any:
     if isnan(x):
         return "missing"
     if levels:
-        return x
+        count = Counter(row[j] for row in data)
+        order = sorted(count, key=lambda level: (-count[level], level))
+        return min(order.index(x), 63) if x in count else "missing"
     seen = sorted(row[j] for row in data if not isnan(row[j]))
     return bisect_right([seen[int(k / 64 * len(seen))] for k in range(1, 64)], x)
 
@@ -61,11 +63,12 @@ class Counted:
                     self.own[k] -= log(n + 1)
 
     def pair(self, bins: list[Any], i: int, j: int, shift: int) -> tuple[Any, Any]:
-        a, b = (
-            bins[k] if self.levels[k] or bins[k] == "missing" else bins[k] // 2**shift
-            for k in (i, j)
-        )
-        return a, b
+        def coarse(k: int) -> Any:
+            if bins[k] == "missing":
+                return "missing"
+            return min(bins[k], 64 // 2**shift - 1) if self.levels[k] else bins[k] // 2**shift
+
+        return coarse(i), coarse(j)
 
     def counts(self, i: int, j: int, shift: int) -> tuple[Counter[Any], Counter[Any], Counter[Any]]:
         both = Counter(self.pair(bins, i, j, shift) for bins in self.bins)
@@ -91,7 +94,6 @@ class Counted:
         for j, x in enumerate(row):
             if _unseen([r[j] for r in self.data], self.levels[j], x):
                 total -= log(n + 1)
-                bins[j] = "missing" if self.levels[j] else bins[j]
         for i, j, shift in self.tree:
             both, first, second = self.counts(i, j, shift)
             a, b = self.pair(bins, i, j, shift)

@@ -20,37 +20,41 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.features import Feature
 
 _BITS = 6  # there are two to the power of it bins
+_MISSING = 2**_BITS  # the bin of missing cells
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The bins of one feature; the last is for missing cells."""
+    """The bins of one feature: as many rows in each, or the levels, frequent ones first."""
 
-    cuts: Array  # where bins begin, or the levels
+    cuts: Array  # where bins begin, or the levels, sorted
     holes: Array  # (2, g) lower and upper ends of open intervals without data; none for levels
+    rank: Indices  # the bins of levels
 
     @classmethod
     def of(cls, x: Array, categorical: bool) -> Bins:
         """Return the bins of a column of codes ``(n,)``."""
         x = np.sort(x[~np.isnan(x)])
         if categorical or not len(x):
-            return cls(np.unique(x), np.empty((2, 0)))
+            levels, count = np.unique(x, return_counts=True)
+            rank = np.argsort(np.argsort(-count, kind="stable"), kind="stable")
+            return cls(levels, np.empty((2, 0)), np.minimum(rank, 2**_BITS - 1))
         reach = (x[-1] - x[0]) / 16.0  # values no farther from one that was seen count as seen
         low, high = np.append(-np.inf, x + reach), np.append(x - reach, np.inf)
         holes = np.array([low, high])[:, low < high]
-        share = np.arange(1, 2**_BITS) / 2**_BITS
-        return cls(x[(share * len(x)).astype(np.intp)], holes)
+        at = np.arange(1, 2**_BITS) * len(x) // 2**_BITS
+        return cls(x[at], holes, at[:0])
 
     def __call__(self, x: Array) -> tuple[Indices, Mask]:
         """Return the bins of codes ``(n,)``, and which of them are where the data have none."""
-        missing = np.isnan(x)
         if not self.holes.size:
             at = np.searchsorted(self.cuts, x)
             found = np.append(self.cuts, np.nan)[at] == x
-            return np.where(found, at, len(self.cuts)), ~(found | missing)
+            bins = np.append(self.rank, _MISSING)[at]
+            return np.where(found, bins, _MISSING), ~(found | np.isnan(x))
         at = np.searchsorted(self.cuts, x, side="right")
         hole = np.searchsorted(self.holes[0], x) - 1
-        return np.where(missing, 2**_BITS, at), np.asarray(x < self.holes[1, hole])
+        return np.where(np.isnan(x), _MISSING, at), np.asarray(x < self.holes[1, hole])
 
     def alone(self, x: Array) -> Mask:
         """Return which data rows ``(n,)`` are where the others have none."""
@@ -64,11 +68,12 @@ class Bins:
         found[known] = far[at]
         return found
 
-    def coarse(self, bins: Indices, shift: int) -> tuple[Indices, int]:
-        """Return wider bins, two to the power of `shift` of them in one, and how many there are."""
-        if not self.holes.size:
-            return bins, len(self.cuts) + 1
-        return bins >> shift, (2**_BITS >> shift) + 1
+    def coarse(self, bins: Indices, shift: int) -> Indices:
+        """Return wider bins, two to the power of `shift` in one; of levels, rare ones together."""
+        if self.holes.size:
+            return bins >> shift
+        most = 2**_BITS >> shift
+        return np.asarray(np.where(bins == _MISSING, most, np.minimum(bins, most - 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +90,9 @@ class Pair:
         cls, columns: Sequence[Bins], B: Indices, i: int, j: int, shift: int
     ) -> tuple[Pair, Array]:
         """Return the pair of features with bins `B` ``(n, d)``, and left-out rows' scores."""
-        (a, high), (b, wide) = (columns[k].coarse(B[:, k], shift) for k in (i, j))
-        seen = np.bincount(a * wide + b, minlength=high * wide).reshape(high, wide).astype(float)
+        a, b = (columns[k].coarse(B[:, k], shift) for k in (i, j))
+        size = (2**_BITS >> shift) + 1
+        seen = np.bincount(a * size + b, minlength=size**2).reshape(size, size).astype(float)
         apart = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / len(B)
         apart[apart == 0.0] = 1.0
         # One row more, spread as if the two had nothing to do with each other.
@@ -107,18 +113,14 @@ class Usual:
     @classmethod
     def learn(cls, data: Array, features: Iterable[Feature]) -> Usual:
         """Return what goes together in rows of codes ``(n, d)``."""
-        n, d = data.shape
+        n = len(data)
         columns = tuple(Bins.of(data[:, j], f.categorical) for j, f in enumerate(features))
         B = np.column_stack([bins(data[:, j])[0] for j, bins in enumerate(columns)])
-        some = B[:: max(1, n // 2000)]  # they tell which pairs count
-        weight = np.zeros((d, d))
-        for i in range(d):
-            for j in range(i + 1, d):
-                weight[i, j] = -max(0.0, Pair.learn(columns, some, i, j, _BITS - 3)[1].mean())
         unseen = -float(np.log(n + 1.0))
         alone = [bins.alone(data[:, j]) for j, bins in enumerate(columns)]
         pairs, scores = [], unseen * np.sum(alone, axis=0, dtype=float)
-        for i, j in np.argwhere(scipy.sparse.csgraph.minimum_spanning_tree(weight).toarray()):
+        tree = scipy.sparse.csgraph.minimum_spanning_tree(-_told(columns, B))
+        for i, j in np.argwhere(tree.toarray()):
             found = [Pair.learn(columns, B, i, j, shift) for shift in range(_BITS - 1)]
             pair, left_out = max(found, key=lambda one: float(one[1].mean()))
             pairs.append(pair)
@@ -130,10 +132,28 @@ class Usual:
         found = [bins(X[:, j]) for j, bins in enumerate(self.columns)]
         total = self.unseen * np.sum([odd for _, odd in found], axis=0, dtype=float)
         for pair in self.pairs:
-            i, j = (self.columns[k].coarse(found[k][0], pair.shift)[0] for k in (pair.i, pair.j))
+            i, j = (self.columns[k].coarse(found[k][0], pair.shift) for k in (pair.i, pair.j))
             total += pair.table[i, j]
         return np.asarray(total)
 
     def share(self, X: Array) -> Array:
         """Return which share ``(n,)`` of the data is less usual than rows of codes ``(n, d)``."""
         return np.searchsorted(self.scores, self.score(X)) / len(self.scores)
+
+
+def _told(columns: Sequence[Bins], B: Indices) -> Array:
+    """Return how much features tell of each other by eight bins each, 0 if nothing; shape (d, d).
+
+    That is the mean of left-out rows' scores, for all pairs at once, from some of the rows.
+    """
+    size = 2**3 + 1
+    some = B[:: max(1, len(B) // int(np.clip(3e9 / (size * len(columns)) ** 2, 200, 2000)))]
+    n, each = len(some), zip(columns, some.T, strict=True)
+    coarse = np.array([bins.coarse(b, _BITS - 3) for bins, b in each])
+    hot = (coarse.T[:, :, None] == np.arange(size)).reshape(n, -1).astype(np.float32)
+    seen = (hot.T @ hot).astype(float)
+    apart = np.outer(seen.diagonal(), seen.diagonal()) / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.where(seen > 0.0, seen * np.log((seen - 1.0 + apart / n) / apart), 0.0)
+    told = score.reshape(len(columns), size, -1, size).sum(axis=(1, 3)) / n
+    return np.triu(np.maximum(told, 0.0), 1)
