@@ -222,7 +222,8 @@ class _Run:
             # Half of the budget is spent on the best guess before a search gives up.
             if account.spent >= 0.5 * account.budget:
                 rows = self.alone if hopeless and not last else self.few
-                if not hopeless and (account.spent >= 0.75 * account.budget or not costly):
+                early = costly and account.spent < 0.75 * account.budget
+                if not (hopeless or early or watch.doubtful):
                     rows = rows[:0]
                 if len(rows := self.untried(rows)[: max(1, account.left // 2)]):
                     yield rows

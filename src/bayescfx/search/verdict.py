@@ -232,7 +232,12 @@ class Watch:
             return len(self._short) > 1 and min(self._short[-2:]) >= 4.0
         residual = surrogate.process.leave_one_out()[0]
         surprised = max(float((side * residual).max()) for side in sides or [1])
-        return short >= 4.0 or (short >= 2.25 and surprised <= gap)
+        return short >= 4.0 or (self.doubtful and surprised <= gap)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the target may be called out of reach at last."""
+        return self._probed and self._short[-1:] >= [2.25]
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
