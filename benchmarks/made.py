@@ -70,7 +70,7 @@ class Levels:
         first, second = (
             np.floor(X[:, j] * (11 if self.kinds[j] == "real" else 1)).astype(int) for j in (0, 1)
         )
-        return total + self.together[first, second]
+        return np.asarray(total + self.together[first, second])
 
 
 class Steps:
