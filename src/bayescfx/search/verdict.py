@@ -207,8 +207,8 @@ class Watch:
     def out_of_reach(self, surrogate: Surrogate, *, last: bool = False) -> bool:
         """Return whether the target looks out of reach; now and then, or if it is the last look.
 
-        By 4 deviations, twice in turn. At last once will do, or 2.25 if no known row has come out
-        better than the others let expect by as much as is missing.
+        By 4 deviations, twice in turn. At last once will do, or 2 with a probability below 0.1 if
+        no known row has come out better than the others let expect by as much as is missing.
         """
         question, known = self.question, len(self.question.y)
         if not last and known < self._next:
@@ -232,12 +232,14 @@ class Watch:
             return len(self._short) > 1 and min(self._short[-2:]) >= 4.0
         residual = surrogate.process.leave_one_out()[0]
         surprised = max(float((side * residual).max()) for side in sides or [1])
-        return short >= 4.0 or (self.doubtful and surprised <= gap)
+        if short >= 4.0 or not self.doubtful or surprised > gap:
+            return short >= 4.0
+        return (probability_reachable(surrogate, question, self._rng) or 0.0) < 0.1
 
     @property
     def doubtful(self) -> bool:
         """Whether the target may be called out of reach at last."""
-        return self._probed and self._short[-1:] >= [2.25]
+        return self._probed and self._short[-1:] >= [2.0]
 
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
