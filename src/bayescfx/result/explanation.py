@@ -126,8 +126,8 @@ class Explanation:
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return one line per counterfactual: its row, then what is known about it.
 
-        That is ``output``, ``valid``, ``potential``, ``cost`` and ``n_changes`` (``_`` is appended
-        where a column of that name exists).
+        That is ``output``, ``valid``, ``potential``, ``cost``, ``n_changes`` and, for a space with
+        data, ``usual`` (``_`` is appended where a column of that name exists).
 
         Parameters
         ----------
