@@ -8,11 +8,14 @@ written in backticks, as in ``pandas.DataFrame.query``: ``"`hours-per-week` <= 4
 from __future__ import annotations
 
 import ast
+import contextlib
+import keyword
+import math
 import operator
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,36 +25,47 @@ from bayescfx.errors import SpaceError, suggest
 # An equality of continuous features holds up to rounding, or it could never be met.
 EQUALITY_TOLERANCE = 1e-9
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_ARITHMETIC: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
 }
 _COMPARE = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A feature in an expression."""
+
+    feature: Hashable
+
+
+Operation: TypeAlias = Callable[..., Any]
+# Operands before their operation, so that a sum of thousands needs no recursion.
+Expression: TypeAlias = tuple["np.float64 | Named | Operation", ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """One comparison ``left op right`` of two arithmetic expressions over features."""
 
-    left: ast.expr
+    left: Expression
     op: str
-    right: ast.expr
-    names: Mapping[str, Hashable]  # identifiers in the tree -> features
+    right: Expression
 
     @property
     def features(self) -> set[Hashable]:
         """Features that occur in the comparison."""
-        found = (*ast.walk(self.left), *ast.walk(self.right))
-        return {self.names[node.id] for node in found if isinstance(node, ast.Name)}
+        return {item.feature for item in (*self.left, *self.right) if isinstance(item, Named)}
 
     def holds(self, values: Callable[[Hashable], Array]) -> Mask:
         """Return where the comparison holds; `values` are a feature's raw values, shape (n,)."""
         with np.errstate(all="ignore"):  # 1/0 is inf or nan, and nan satisfies nothing
-            left = _value(self.left, self.names, values)
-            right = _value(self.right, self.names, values)
+            left, right = _worked_out(self.left, values), _worked_out(self.right, values)
             match self.op:
                 case "<=":
                     return np.asarray(left <= right)
@@ -66,24 +80,26 @@ class Comparison:
 
     def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
         """Return ``sum_j a_j x_j <= b`` as pairs (a, b), an equality as two; None if curved."""
-        left, right = _linear(self.left, self.names), _linear(self.right, self.names)
-        if left is None or right is None:
+        with np.errstate(all="ignore"):
+            sides = (_worked_out(side, _line, _combined) for side in (self.left, self.right))
+            difference = _combined(operator.sub, *sides)
+        if difference is None or not all(map(math.isfinite, difference.values())):
             return None
-        difference = _combine(left, right, -1.0)
-        constant = difference.pop(None, 0.0)
-        upper = ({k: v for k, v in difference.items() if v != 0}, -constant)
+        constant = float(difference.pop(None, 0.0))
+        upper = ({k: float(v) for k, v in difference.items() if v != 0}, -constant)
         lower = ({k: -v for k, v in upper[0].items()}, constant)
         return {"<=": [upper], "<": [upper], "==": [upper, lower]}.get(self.op, [lower])
 
 
 def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, ...]:
     """Return the comparisons that `text` states, chained or joined by ``and``."""
-    source, names = _quoted(text, features)
+    source, written = _aliased(text)
     try:
-        tree = ast.parse(source.strip(), mode="eval").body
+        tree = ast.parse(source if source.isascii() else "", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpaceError(
-            f"a rule must be a comparison such as 'a + 2*b <= 10'; got {text!r}."
+            f"a rule must be a comparison such as 'a + 2*b <= 10'; got {_short(text)}. Pass a "
+            "function for what text can't say."
         ) from error
     parts = [tree]
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
@@ -91,116 +107,142 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
     comparisons: list[Comparison] = []
     for part in parts:
         if not isinstance(part, ast.Compare):
-            raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {text!r}.")
-        sides = [part.left, *part.comparators]
+            raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {_short(text)}.")
+        sides = [_expression(s, features, written, text) for s in (part.left, *part.comparators)]
         for op, left, right in zip(part.ops, sides[:-1], sides[1:], strict=True):
             if type(op) not in _COMPARE:
-                raise SpaceError(f"a rule must compare with <=, >=, <, > or ==; got {text!r}.")
-            comparisons.append(Comparison(left, _COMPARE[type(op)], right, names))
-    for comparison in comparisons:
-        _check(comparison.left, names, text)
-        _check(comparison.right, names, text)
+                raise SpaceError(
+                    f"a rule must compare with <=, >=, <, > or ==; got {_short(text)}."
+                )
+            comparisons.append(Comparison(left, _COMPARE[type(op)], right))
     if not any(comparison.features for comparison in comparisons):
-        raise SpaceError(f"a rule must name at least one feature; got {text!r}.")
+        raise SpaceError(f"a rule must name at least one feature; got {_short(text)}.")
     return tuple(comparisons)
 
 
-def _quoted(text: str, features: tuple[Hashable, ...]) -> tuple[str, dict[str, Hashable]]:
-    """Replace names in backticks by identifiers."""
-    known = {str(name): name for name in features}
-    names: dict[str, Hashable] = dict(known)
+def _aliased(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text with every name as ``_0_``, ``_1_``, …, and how these are written.
 
-    def identifier(match: re.Match[str]) -> str:
-        quoted = match.group(1)
-        if quoted not in known:
-            raise SpaceError(
-                f"rule {text!r} names {quoted!r}, which is no feature.{suggest(quoted, known)}"
-            )
-        alias = f"quoted_{len(names)}_"
-        names[alias] = known[quoted]
-        return alias
+    Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
+    """
+    written: dict[str, str] = {}
 
-    return re.sub(r"`([^`]+)`", identifier, text), names
+    def alias(match: re.Match[str]) -> str:
+        if keyword.iskeyword(match[0]):
+            return match[0]
+        written[new := f"_{len(written)}_"] = match[1] or match[0]
+        return new
+
+    return re.sub(r"`([^`]+)`|(?<![\w.])[^\W\d]\w*", alias, text.strip()), written
 
 
-def _check(node: ast.expr, names: Mapping[str, Hashable], text: str) -> None:
-    """Raise unless the tree holds only numbers, known names and arithmetic."""
-    match node:
-        case ast.Constant(value=value) if type(value) in (int, float):
-            return
-        case ast.Name(id=name) if name in names:
-            return
-        case ast.Name(id=name):
-            raise SpaceError(
-                f"rule {text!r} names {name!r}, which is no feature.{suggest(name, names)} "
-                "Write names that are not identifiers in backticks."
-            )
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-            _check(operand, names, text)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            _check(left, names, text)
-            _check(right, names, text)
-        case _:
-            raise SpaceError(
-                f"a rule may hold numbers, features, + - * / ** and comparisons; got "
-                f"{ast.unparse(node)!r} in {text!r}. Pass a function for anything else."
-            )
+def _expression(
+    tree: ast.expr, features: tuple[Hashable, ...], written: dict[str, str], text: str
+) -> Expression:
+    """Return an expression of only numbers, known names and arithmetic, or say what else it has."""
+    items: list[np.float64 | Named | Operation] = []
+    todo = [tree]
+    while todo:
+        match todo.pop():
+            case ast.Constant(value=value) if type(value) in (int, float):
+                items.append(_number(value, text))
+            case ast.Name(id=alias):
+                items.append(Named(_feature(written.get(alias, alias), features, text)))
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _ARITHMETIC:
+                items.append(_ARITHMETIC[type(op)])
+                todo.append(operand)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                items.append(_ARITHMETIC[type(op)])
+                todo += [left, right]
+            case _:
+                raise SpaceError(
+                    "a rule may hold numbers, features, + - * / ** and comparisons; got "
+                    f"{_short(text)}. Pass a function for anything else."
+                )
+    expression = tuple(reversed(items))
+
+    def known(operation: Operation, *parts: np.float64 | None) -> np.float64 | None:
+        return None if None in parts else _number(operation(*parts), text)
+
+    with np.errstate(all="ignore"):
+        _worked_out(expression, lambda _: None, known)
+    return expression
 
 
-def _value(
-    node: ast.expr, names: Mapping[str, Hashable], values: Callable[[Hashable], Array]
+def _feature(name: str, features: tuple[Hashable, ...], text: str) -> Hashable:
+    """Return the feature that is written so."""
+    found = [feature for feature in features if str(feature) == name]
+    if not found:
+        raise SpaceError(
+            f"rule {_short(text)} names {name!r}, which is no feature.{suggest(name, features)} "
+            "Write names that are not identifiers in backticks."
+        )
+    if len(found) > 1:
+        raise SpaceError(
+            f"rule {_short(text)} names {name!r}, which may be {' or '.join(map(repr, found))}. "
+            "Rename one of the columns, or pass a function."
+        )
+    return found[0]
+
+
+def _number(value: Any, text: str) -> np.float64:
+    """Return a number of a rule; it must be finite, and so must what is computed from it."""
+    with contextlib.suppress(OverflowError):
+        number = np.float64(value)
+        if np.isfinite(number):
+            return number
+    raise SpaceError(
+        f"the numbers of a rule must be finite, and so must what is computed from them; got "
+        f"{_short(text)}. Write a smaller number, and no root of a negative one."
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"
+
+
+def _worked_out(
+    expression: Expression,
+    named: Callable[[Hashable], Any],
+    operate: Callable[..., Any] = lambda operation, *parts: operation(*parts),
 ) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return np.float64(value)  # type: ignore[arg-type]  # checked to be a number
-        case ast.Name(id=name):
-            return values(names[name])
-        case ast.UnaryOp(op=op, operand=operand):
-            inner = _value(operand, names, values)
-            return -inner if isinstance(op, ast.USub) else inner
-        case ast.BinOp(left=left, op=op, right=right):
-            return _ARITHMETIC[type(op)](_value(left, names, values), _value(right, names, values))
-    raise AssertionError("the tree was checked when it was parsed")
+    """Return what an expression comes to, where `named` says what features are."""
+    stack: list[Any] = []
+    for item in expression:
+        if isinstance(item, Named):
+            stack.append(named(item.feature))
+        elif isinstance(item, float):
+            stack.append(item)
+        else:
+            count = 1 if item in (operator.neg, operator.pos) else 2
+            stack[-count:] = [operate(item, *stack[-count:])]
+    return stack[0]
 
 
-_Linear = dict[Hashable | None, float]  # coefficient per feature; None holds the constant
+_Line = dict[Hashable | None, Any]  # coefficient per feature; None holds the constant
 
 
-def _linear(node: ast.expr, names: Mapping[str, Hashable]) -> _Linear | None:
-    match node:
-        case ast.Constant(value=value):
-            return {None: float(value)}  # type: ignore[arg-type]  # checked to be a number
-        case ast.Name(id=name):
-            return {names[name]: 1.0}
-        case ast.UnaryOp(op=op, operand=operand):
-            inner = _linear(operand, names)
-            return inner if inner is None or isinstance(op, ast.UAdd) else _combine({}, inner, -1.0)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _linear_operation(op, _linear(left, names), _linear(right, names))
-    return None
+def _line(name: Hashable) -> _Line:
+    return {name: 1.0}
 
 
-def _linear_operation(
-    op: ast.operator, left: _Linear | None, right: _Linear | None
-) -> _Linear | None:
-    if left is None or right is None:
+def _combined(operation: Operation, *parts: Any) -> _Line | None:
+    """Return the result of an operation on linear expressions; None if it is curved."""
+    lines = [{None: part} if isinstance(part, float) else part for part in parts]
+    if None in lines:
         return None
-    match op:
-        case ast.Add():
-            return _combine(left, right, 1.0)
-        case ast.Sub():
-            return _combine(left, right, -1.0)
-        case ast.Mult() if set(right) <= {None}:
-            return _combine({}, left, right.get(None, 0.0))
-        case ast.Mult() if set(left) <= {None}:
-            return _combine({}, right, left.get(None, 0.0))
-        case ast.Div() if set(right) == {None} and right[None] != 0:
-            return _combine({}, left, 1.0 / right[None])
-        case ast.Pow() if set(left) <= {None} and set(right) <= {None}:
-            return {None: float(left.get(None, 0.0) ** right.get(None, 0.0))}
+    left, right = lines[0], lines[-1]
+    fixed = [set(line) <= {None} for line in lines]
+    if all(fixed):
+        return {None: operation(*(line[None] for line in lines))}
+    if operation in (operator.add, operator.sub):
+        keys = {**left, **right}
+        return {key: operation(left.get(key, 0.0), right.get(key, 0.0)) for key in keys}
+    if operation in (operator.neg, operator.pos):
+        return {key: operation(value) for key, value in left.items()}
+    if operation is operator.mul and any(fixed):
+        factor, line = (left[None], right) if fixed[0] else (right[None], left)
+        return {key: value * factor for key, value in line.items()}
+    if operation is operator.truediv and fixed[1]:
+        return {key: value / right[None] for key, value in left.items()}
     return None
-
-
-def _combine(left: _Linear, right: _Linear, factor: float) -> _Linear:
-    keys = {**left, **right}
-    return {key: left.get(key, 0.0) + factor * right.get(key, 0.0) for key in keys}

@@ -118,11 +118,61 @@ def test_a_rule_that_is_not_linear_has_no_half_spaces(text: str) -> None:
         ("[a][0] <= 1", "Pass a function for anything else"),
         ("colour <= 1", "has levels such as 'red'"),
         ("(" * 500 + "a" + ")" * 500 + " <= 1", "must be a comparison"),
+        (" + ".join(["a"] * 100_000) + " <= 1", "must be a comparison"),
     ],
 )
 def test_text_that_is_no_rule_is_refused(text: str, message: str) -> None:
     with pytest.raises(SpaceError, match=message):
         TextRule.parse(text, FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("µ", "μ"), "µ <= 3"),  # micro sign and mu, which Python's parser takes for one name
+        (("μ", "µ"), "μ <= 3"),
+        (("ﬁ", "fi"), "ﬁ <= 3"),
+        (("b c", "quoted_2_"), "`b c` <= 3"),
+        (("quoted_2_", "b c"), "quoted_2_ <= 3 and `b c` <= 9"),
+        (("_0_", "_1_"), "_0_ <= 3"),
+        (("a b", "a_b"), "`a b` <= 3"),
+    ],
+)
+def test_names_are_matched_exactly(names: tuple[str, str], text: str) -> None:
+    features: dict[Any, Feature] = dict.fromkeys(names, Real(0, 9))
+    rule = TextRule.parse(text, features)
+    holds = rule.holds(around(features), np.array([[2.0, 8.0], [8.0, 2.0]]))
+    assert holds.tolist() == [True, False]
+
+
+def test_a_name_that_two_columns_have_is_refused() -> None:
+    features: dict[Any, Feature] = {1: Real(0, 9), "1": Real(0, 9), "a": Real(0, 9)}
+    with pytest.raises(SpaceError, match="names '1', which may be 1 or '1'"):
+        TextRule.parse("`1` <= 3", features)
+    assert TextRule.parse("a <= 3", features).comparisons[0].features == {"a"}
+
+
+@pytest.mark.parametrize("text", ["＿0＿ <= a", "a <= ٣", "ａ <= 3", "a._9_ <= b"])
+def test_look_alikes_are_no_names(text: str) -> None:
+    with pytest.raises(SpaceError, match="rule"):
+        TextRule.parse(text, FEATURES)
+
+
+@pytest.mark.parametrize(
+    "number", ["10**1000", "0**-1", "(-8)**0.5", "1/0", "1e999", "1" + "0" * 400, "10**300*10**300"]
+)
+def test_numbers_of_a_rule_are_finite(number: str) -> None:
+    with pytest.raises(SpaceError, match="the numbers of a rule must be finite"):
+        Space(FEATURES).require(f"a * ({number}) <= b")
+
+
+@pytest.mark.parametrize("terms", [3, 1_500])
+def test_a_long_sum_is_a_rule(terms: int) -> None:
+    rule = TextRule.parse(" + ".join(["a"] * terms) + f" <= {terms}", FEATURES)
+    X = rows([0.9, 1.1], 0, 0, 0, 0, 0)
+    assert rule.holds(REGION, X).tolist() == [True, False]
+    [(normal, bound)] = rule.halfspaces(REGION)
+    assert (normal[0], bound) == (terms, terms)
 
 
 def test_times_are_compared_as_times() -> None:
