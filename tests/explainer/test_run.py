@@ -77,6 +77,22 @@ def test_the_time_is_kept_while_fitting_and_proposing(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_the_time_is_kept_by_slow_rules(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(per_call=0.0, per_look=0.0)
+    monkeypatch.setattr(time, "monotonic", clock)
+
+    def rule(rows: Any) -> Any:
+        clock.now += 1.0
+        return np.asarray(rows)[:, 0] > 1e9 if clock.now > 1 else np.ones(len(rows), dtype=bool)
+
+    answer = cfx.explain(
+        clock.model, ZERO, cube().require(rule), 40.0, method=method, timeout=8, rng=0
+    )
+    assert answer.stopped == "timeout"
+    assert clock.now <= 9.0  # no rule is tested after the deadline
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_no_time_at_all_still_gives_an_answer(method: str) -> None:
     answer = cfx.explain(plane, ZERO, cube(), 2.0, method=method, timeout=0, rng=0)
     assert answer.stopped == "timeout"

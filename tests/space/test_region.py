@@ -236,3 +236,17 @@ def test_a_region_of_200_features_works() -> None:
     X = sample(region, 50, rng())
     assert len(X) == 50
     assert region.contains(X).all()
+
+
+@pytest.mark.parametrize(("low", "kept"), [(0.0, 0), (-9.0, 200)])
+def test_the_work_on_many_linear_rules_is_bounded(low: float, kept: int) -> None:
+    bounds = np.linspace(2.0, 3.0, 3_000)
+    space = Space({"a": Real(low, 1.0), "b": Real(0.0, 1.0), "c": Real(0.0, 1.0)})
+    space = space.require(" and ".join(f"b - a <= {bound:.6f}" for bound in bounds))
+    region = space.around({"a": 0.5, "b": 0.5, "c": 0.5})
+    assert len(region.A) == kept  # none where the limits imply all of them
+    assert region.curved == (kept > 0)
+    X = sample(region, 300, rng())
+    assert (X[:, 1] - X[:, 0] <= 2.0 + 1e-9).all()
+    if kept:
+        assert region.b.min() == 2.0  # the nearest

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.deadline import NEVER
+from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Account, Stopped
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.potentials import Target
@@ -110,11 +112,17 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     late = ending in ("timeout", "interrupted", "fault") or question.deadline.passed
     if question.reached or late or not known:
         return None
-    with one_thread():
-        if ending == "exhausted":  # every point was evaluated
-            return replace(judge(question), probability=0.0)
-        # a dozen rows, or a few and two per free feature, before it is worth telling
-        return judge(question) if known >= min(12, 3 + 2 * free) else None
+    question.region.deadline = question.deadline
+    try:
+        with one_thread():
+            if ending == "exhausted":  # every point was evaluated
+                return replace(judge(question), probability=0.0)
+            # a dozen rows, or a few and two per free feature, before it is worth telling
+            return judge(question) if known >= min(12, 3 + 2 * free) else None
+    except OutOfTime:
+        return None
+    finally:
+        question.region.deadline = NEVER
 
 
 def counterfactuals(

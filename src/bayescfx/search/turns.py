@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
@@ -109,6 +110,7 @@ class Turns:
             self.endings[label] = "budget"
         else:
             try:
+                question.region.deadline = question.deadline
                 if rounds is not None:
                     with one_thread():
                         return next(rounds) if scores is None else rounds.send(scores.y)
@@ -126,6 +128,8 @@ class Turns:
                 if len(self.questions) > 1:
                     error.add_note(f"for the query at position {label}")
                 raise
+            finally:
+                question.region.deadline = NEVER
         return None
 
     def _hear(self, i: int) -> None:

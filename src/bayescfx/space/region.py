@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
@@ -40,6 +41,7 @@ class Region:
     data: Array  # (m, d) background rows
     cost: Cost  # what moving costs; its weight is not part of `distance`
     rules: tuple[Rule, ...] = ()  # what is to be tested beyond the axes, cheap ones first
+    deadline: Deadline = NEVER  # no rule is tested after it; see `Turns`
     said: InitVar[tuple[Rule, ...]] = ()  # rules of the space, still to be seen from here
 
     def __post_init__(self, said: tuple[Rule, ...]) -> None:
@@ -95,11 +97,23 @@ class Region:
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
-        # Whether rules other than linear ones restrict the continuous features.
+        # Whether rules other than these linear ones restrict the continuous features.
         self.curved = any([rule.curved(self) for rule in self.rules])
+        if len(linear) > 200:  # the work of some searches grows with their square
+            self._bound_linear(200)
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
+
+    def _bound_linear(self, most: int) -> None:
+        """Leave out linear rules that the limits imply, and all but those next to the query."""
+        changing = (self.A != 0) & (self.recomputed | self._missing)
+        ends = np.where(self.A > 0, np.nan_to_num(self.high), np.nan_to_num(self.low))
+        needed = changing.any(axis=1) | ~((self.A * ends).sum(axis=1) <= self.b)
+        A, b = self.A[needed], self.b[needed]
+        room = (b - A @ np.nan_to_num(self.query)) / (np.abs(A) @ self.scale)
+        nearest = np.sort(np.argsort(np.abs(room), kind="stable")[:most])
+        self.A, self.b, self.curved = A[nearest], b[nearest], self.curved or len(b) > most
 
     @cached_property
     def size(self) -> float:
@@ -273,6 +287,7 @@ class Region:
             left = np.flatnonzero(inside)
             if not len(left):
                 break
+            self.deadline.check()
             inside[left] = rule.holds(self, X[left])
         return inside
 

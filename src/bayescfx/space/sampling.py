@@ -231,6 +231,7 @@ def _broken(region: Region, X: Array) -> Array:
     """Return the number of broken rules, linear ones by degree; 0 if the row is allowed."""
     broken = (~region.within(X)).astype(np.float64)
     for rule in region.rules:
+        region.deadline.check()
         broken += ~rule.holds(region, X)
     if len(region.A):
         size = np.abs(region.A) @ region.scale + np.finfo(float).tiny
