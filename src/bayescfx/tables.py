@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices
-from bayescfx.errors import QueryError
+from bayescfx.errors import BayesCFXError, QueryError
 from bayescfx.values import Plain, from_plain, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -150,6 +150,27 @@ def lent(rows: Rows) -> Rows:
     if isinstance(rows, pd.DataFrame):
         return rows.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
     return rows.copy()
+
+
+def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any:
+    """Return what a user's function said of rows, in their order; masked cells are missing.
+
+    A Series or a DataFrame goes by its index: in another order it is put right, with other labels
+    it is an `error` about `what`.
+    """
+    if isinstance(raw, pd.Series | pd.DataFrame) and len(raw) == len(rows):
+        index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(rows))
+        if not raw.index.equals(index):
+            if not raw.index.is_unique or not index.isin(raw.index).all():
+                got = ", ".join(map(repr, raw.index[:5]))
+                raise error(
+                    f"{what} must return one value for each row, by position or with the index of "
+                    f"the rows; got a {type(raw).__name__} with index {got}, … Return it with "
+                    "to_numpy()."
+                )
+            return raw.reindex(index)
+    masked = isinstance(raw, np.ma.MaskedArray)
+    return np.ma.filled(raw.astype(object), np.nan) if masked else raw
 
 
 def as_frame(rows: Rows) -> pd.DataFrame:

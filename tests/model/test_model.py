@@ -7,6 +7,7 @@ import pickle
 import sys
 import types
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def constant(output: object) -> Model:
         np.array([1, 2.0], dtype=object),
         [1, 2],
         (1.0, np.float32(2.0)),
-        pd.Series([1.0, 2.0], index=[7, 3]),
+        pd.Series([2.0, 1.0], index=[1, 0]),
+        pd.DataFrame({"y": [2.0, 1.0]}, index=[1, 0]),
         pd.Series([1, 2], dtype="Int64"),
         pd.DataFrame({"y": [1, 2]}),
     ],
@@ -116,6 +118,35 @@ def test_outputs_that_are_not_finite_name_their_row(bad: float) -> None:
 def test_a_missing_output_of_a_nullable_series_is_nan() -> None:
     with pytest.raises(ModelError, match=r"`model` returned nan for {'hour': 4"):
         constant(pd.Series([1, None], dtype="Int64"))(FRAME)
+
+
+@pytest.mark.parametrize("index", [[7, 3], ["a", "b"], [0, 0]])
+def test_a_series_about_other_rows_is_refused(index: list[Any]) -> None:
+    with pytest.raises(ModelError, match="by position or with the index of the rows; got a Series"):
+        constant(pd.Series([1.0, 2.0], index=index))(FRAME)
+
+
+def test_a_series_goes_by_the_index_of_the_rows() -> None:
+    rows = FRAME.set_axis([7, 3])
+    assert as_model(lambda X: X["hour"].sort_index())(rows).tolist() == [3.0, 4.0]
+    assert constant(pd.Series([1.0, 2.0], index=[1, 0]))(rows.to_numpy()).tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_masked_cells_are_missing(kind: type) -> None:
+    masked: Any = np.ma.masked_array(np.array([1, 2], dtype=kind), mask=[True, False])
+    assert np.array_equal(constant(masked).scores(FRAME), [np.nan, 2.0], equal_nan=True)
+    table = np.ma.masked_array([[0.5, 0.5], [0.2, 0.8]], mask=[[False, True], [False, False]])
+    clf = types.SimpleNamespace(predict_proba=lambda rows: table, classes_=[0, 1])
+    assert np.array_equal(probability(clf).scores(FRAME), [np.nan, 0.8], equal_nan=True)
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), np.longdouble("1e400"), Fraction(10**400)])
+def test_numbers_beyond_float64_are_faults(huge: Any) -> None:
+    model = as_model(lambda rows: [1.5, huge])
+    assert model.scores(FRAME)[0] == 1.5
+    with pytest.raises(ModelError, match=r"`model` returned -?inf for"):
+        model(FRAME)
 
 
 def test_rows_of_an_array_are_named_by_the_schema_or_by_position() -> None:

@@ -172,7 +172,7 @@ class Evaluator:
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
         new: dict[bytes, int] = {}  # by key, who pays
-        accounts, parts, known = [], [], self.known.index
+        accounts, places, parts, known = [], [], [], self.known.index
         for k, (account, X, keys) in enumerate(asked):
             chosen: list[int] = []
             left = account.left
@@ -183,11 +183,12 @@ class Evaluator:
                     new[key] = k
                     chosen.append(i)
             accounts.append(account)
+            places.append(account.place)
             parts.append(X[chosen])
         if not new:
             return None
         payer, X = np.fromiter(new.values(), np.intp, len(new)), np.concatenate(parts)
-        whose = np.array([account.place for account in accounts])[payer]
+        whose = np.array(places)[payer]
         if self._own is None:
             self._own = Own.of_all(self._queries)
         return _Batch(X, list(new), self._schema.rows(X, self._own, whose), accounts, payer)

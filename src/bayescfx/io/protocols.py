@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
 from bayescfx.model.columns import is_text, named_columns, numeric_matrix
+from bayescfx.model.model import as_floats
 from bayescfx.tables import Rows
 
 
@@ -49,7 +50,7 @@ def numbers(raw: object, n: int, column: str | None) -> NDArray[np.float64]:
                 f"must answer with numbers; got {value!r}. Choose another output, or serve "
                 "probabilities."
             )
-    return np.array([math.nan if value is None else value for value in found], dtype=np.float64)
+    return as_floats(np.array([math.nan if v is None else v for v in found], dtype=object))
 
 
 def _pick(value: Any, column: str | None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import as_fitted
-from bayescfx.model.model import Model, is_local, kind_of, name_of, plain, predict_of
+from bayescfx.model.model import Model, answered, is_local, kind_of, name_of, plain, predict_of
 
 
 def probability(clf: object, label: object = None) -> Model:
@@ -70,7 +70,7 @@ def as_classifier(model: object) -> object:
 
 def _ask_column(clf: Any, column: int, n_classes: int, rows: Any) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""
-    table = np.asarray(clf.predict_proba(as_fitted(clf, rows)))
+    table = answered(clf.predict_proba(as_fitted(clf, rows)), rows)
     if table.shape != (len(rows), n_classes):
         raise ModelError(
             f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "

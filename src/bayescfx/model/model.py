@@ -7,7 +7,9 @@ what is wrong with the row it happened on.
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +24,7 @@ from bayescfx.errors import ModelError
 from bayescfx.model.adapters import Predict, adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Rows
+from bayescfx.tables import Rows, returned
 
 Link: TypeAlias = Literal["logit"]
 
@@ -54,7 +56,7 @@ class Model:
             which = "row" if len(rows) == 1 else f"{len(rows)} rows:"
             error.add_note(f"while evaluating {which} {shown}{', …' if len(rows) > 3 else ''}")
             raise
-        y = _array(raw)
+        y = answered(raw, rows)
         if y.shape == (len(rows), 1):
             y = y[:, 0]
         if y.shape != (len(rows),):
@@ -76,7 +78,7 @@ class Model:
                     parameter="model",
                     advice="For a classifier pass bayescfx.probability(model, label).",
                 )
-        scores = y.astype(np.float64)
+        scores = y.copy() if y.dtype == np.float64 else as_floats(y)
         outside = (scores < 0) | (scores > 1)
         if self.link == "logit" and outside.any():
             i = int(outside.argmax())
@@ -140,8 +142,9 @@ def _ask_fitted(estimator: Any, rows: Rows) -> object:
     return estimator.predict(as_fitted(estimator, rows))
 
 
-def _array(raw: object) -> NDArray[Any]:
-    """Return what a model returned as an array of whatever type and shape it has."""
+def answered(raw: object, rows: Rows) -> NDArray[Any]:
+    """Return what a model returned for rows as an array of whatever type and shape it has."""
+    raw = returned(raw, rows, "`model`", ModelError)
     if isinstance(raw, pd.Series | pd.DataFrame):
         kinds = [raw.dtype] if isinstance(raw, pd.Series) else list(raw.dtypes)
         if all(map(pd.api.types.is_numeric_dtype, kinds)):
@@ -154,6 +157,16 @@ def _array(raw: object) -> NDArray[Any]:
             f"`model` must return an array of numbers; got {kind_of(raw)}: {error}. "
             "Convert what it returns, e.g. with numpy.asarray."
         ) from error
+
+
+def as_floats(y: NDArray[Any]) -> Array:
+    """Return numbers as float64; those beyond its range are infinite."""
+    try:
+        with np.errstate(over="ignore"):
+            return y.astype(np.float64)
+    except OverflowError:
+        most = sys.float_info.max
+        return np.array([v if not abs(v) > most else math.inf if v > 0 else -math.inf for v in y])
 
 
 def name_of(model: object) -> str | None:

@@ -220,6 +220,14 @@ def test_a_function_must_return_one_boolean_per_row(bad: Any) -> None:
         rule.allows(pd.DataFrame({"a": [1.0, 2.0]}))
 
 
+def test_a_function_is_taken_by_the_index_of_its_rows() -> None:
+    frame = pd.DataFrame({"a": [3.0, 1.0, 2.0]})
+    rule = FunctionRule(lambda d: d["a"].sort_values() > 2.5, "big")
+    assert rule.allows(frame).tolist() == [True, False, False]
+    masked = np.ma.masked_array([True, True, False], mask=[False, True, False])
+    assert FunctionRule(lambda d: masked, "masked").allows(frame).tolist() == [True, False, False]
+
+
 def test_a_function_may_return_nullable_booleans() -> None:
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64")})
     found = FunctionRule(lambda d: d["a"] > 1, "big").allows(frame)

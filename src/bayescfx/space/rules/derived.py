@@ -55,7 +55,7 @@ class Derived(Rule):
 
     def _codes(self, region: Region, rows: Rows) -> Array:
         what, n = self.words.label, len(rows)
-        found = np.asarray(called(self.function, rows, what))
+        found = called(self.function, rows, what)
         if found.shape != (n,):
             raise SpaceError(
                 f"the function of {what} must return one value per row; got shape {found.shape} "

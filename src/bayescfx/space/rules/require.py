@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.expressions import Comparison, parse_rule
 from bayescfx.space.rule import Rule
+from bayescfx.tables import returned
 from bayescfx.values import Plain
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class FunctionRule(Rule):
 
     def allows(self, rows: Any) -> Mask:
         """Return which raw rows the function allows; it must return one boolean per row."""
-        found = np.asarray(called(self.function, rows, f"rule {self.label!r}"))
+        found = called(self.function, rows, f"rule {self.label!r}")
         if found.shape == (len(rows),) and found.dtype == object:
             return np.array([value is True or value is np.True_ for value in found])
         if found.shape != (len(rows),) or found.dtype != np.bool_:
@@ -115,10 +117,10 @@ class FunctionRule(Rule):
         return found
 
 
-def called(function: Callable[[Any], Any], rows: Any, what: str) -> Any:
-    """Return what a user's function says of rows; what it raises passes with a note."""
+def called(function: Callable[[Any], Any], rows: Any, what: str) -> NDArray[Any]:
+    """Return what a user's function says of rows, as an array; what it raises has a note."""
     try:
-        return function(rows)
+        return np.asarray(returned(function(rows), rows, what, SpaceError))
     except Exception as error:
         error.add_note(f"in {what}, for {len(rows)} rows")
         raise
