@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from bayescfx.arrays import Indices
+from bayescfx.arrays import Indices, Mask
 from bayescfx.errors import BayesCFXError, QueryError
-from bayescfx.values import Plain, from_plain, to_plain
+from bayescfx.values import Plain, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
@@ -253,6 +253,22 @@ class Column:
         if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
         return self.strict(_object_cell(value), what)
+
+
+def identical(a: Cells, b: Cells) -> Mask:
+    """Return where two columns of one dtype hold the same cell, its type and sign included."""
+    if isinstance(a, np.ndarray) and a.dtype.kind in "biufmM":
+        same: Mask = (a == b) | (pd.isna(a) & pd.isna(b))
+        return same & ((np.signbit(a) == np.signbit(b)) | (a != b)) if a.dtype.kind == "f" else same
+    pairs = zip(np.asarray(a, dtype=object), np.asarray(b, dtype=object), strict=True)
+    quick = (str, int, bool)
+    return np.array(
+        [
+            x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
+            for x, y in pairs
+        ],
+        dtype=np.bool_,
+    )
 
 
 def cells_in(column: pd.Series[Any]) -> Cells:

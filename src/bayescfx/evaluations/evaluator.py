@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
@@ -21,7 +22,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows, pick
+from bayescfx.tables import Layout, Rows, identical, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
@@ -77,6 +78,7 @@ class Known:
         self._X, self._y = np.empty((64, d)), np.empty(64)
         self.codes, self.outputs = self._X[:0], self._y[:0]
         self.index: dict[bytes, int] = {}
+        self.marks: dict[int, bytes] = {}  # by place: the odd cells of a row, if it has any
         self.any_missing = False  # whether some cell is missing
 
     def extend(self, X: Array, y: Array, keys: list[bytes]) -> int:
@@ -89,6 +91,9 @@ class Known:
         self._X[start:stop], self._y[start:stop] = X, y
         self.codes, self.outputs = self._X[:stop], self._y[:stop]
         self.index.update(zip(keys, range(start, stop), strict=True))
+        width = X.shape[1] * X.itemsize
+        if max(map(len, keys), default=0) > width:
+            self.marks |= {start + i: key[width:] for i, key in enumerate(keys) if key[width:]}
         self.any_missing |= bool(np.isnan(X).any())
         return start
 
@@ -135,7 +140,7 @@ class Evaluator:
         codes, fits = fitting_codes(schema, rows)
         # The first output of a row is kept: a model that answers twice is asked once.
         first: dict[bytes, int] = {}
-        for i, key in enumerate(row_keys(codes)):
+        for i, key in enumerate(_exact_keys(schema, pick(rows, fits), codes)):
             first.setdefault(key, i)
         kept = np.array(list(first.values()), dtype=np.intp)
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
@@ -156,7 +161,12 @@ class Evaluator:
         A row that two questions ask for is paid by the first. A question without budget for all
         its new rows gets the first of them, and ``stopped`` says so.
         """
-        asked = [(account, X, row_keys(X)) for account, X in requests]
+        asked = []
+        for account, X in requests:
+            keys = row_keys(X)
+            if account.odd:
+                keys = [key + mark for key, mark in zip(keys, account.marks(X), strict=True)]
+            asked.append((account, X, keys))
         # Once is enough unless a batch failed and its owner could not pay for a second look.
         while not self.deadline.passed and (batch := self._unknown(asked)) is not None:
             self._score(batch)
@@ -251,6 +261,7 @@ class Account:
         self.spent = 0  # rows sent to the model so far
         self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
         self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
+        self.odd = region.schema.odd(region.own.cells, region.own.codes)  # see `Schema.odd`
         self._masks: Mask = np.empty((2, 0), dtype=np.bool_)
 
     @property
@@ -280,10 +291,45 @@ class Account:
         known, seen = self.evaluator.known, self._masks.shape[1]
         if len(known.outputs) > seen:
             X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
+            if self.odd or known.marks:
+                mine = enumerate(self.marks(X), seen)
+                scored &= np.array([known.marks.get(i, b"") == mark for i, mark in mine])
             alike = scored & self.region.same_missing(X) if known.any_missing else scored
             new = np.stack([scored & self.region.contains(X), alike])
             self._masks = np.concatenate([self._masks, new], axis=1)
         return self._masks
+
+    def marks(self, X: Array) -> list[bytes]:
+        """Return the odd cells of this query's rows ``(n, d)``; see `Schema.odd`."""
+        found, own = [b""] * len(X), self.region.own
+        for c in self.odd:
+            j = self.region.schema.feature_at[c]
+            kept = (X[:, j] == own.codes[0, j]) | (np.isnan(X[:, j]) & np.isnan(own.codes[0, j]))
+            for i in np.flatnonzero(kept).tolist():
+                found[i] += _mark(c, own.cells[c][0])
+        return found
+
+
+def _mark(c: int, cell: object) -> bytes:
+    return f"{c} {type(cell).__name__} {cell!r} ".encode()
+
+
+def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
+    """Return the keys of known rows, with marks where cells are not those of their codes."""
+    keys = row_keys(codes)
+    cells = schema.cells(rows) if keys else ()
+    odd = schema.odd(cells, codes) if keys else {}
+    given = Layout.of(rows).dtypes
+    for c, column in enumerate(schema.columns):
+        if keys and column.kind == "f" and given[c] != column.dtype:  # it may have been rounded
+            raw = rows.iloc[:, c] if isinstance(rows, pd.DataFrame) else rows[:, c]
+            exact = pd.Series(raw).to_numpy(np.float64, na_value=np.nan)
+            kept = identical(pd.Series(cells[c]).to_numpy(np.float64, na_value=np.nan), exact)
+            odd[c] = odd.get(c, False) | ~kept
+    for c, other in odd.items():
+        for i in np.flatnonzero(other).tolist():
+            keys[i] += _mark(c, cells[c][i])
+    return keys
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:

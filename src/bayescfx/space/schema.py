@@ -18,7 +18,7 @@ import pandas as pd
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Rows
+from bayescfx.tables import Cells, Column, Rows, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Schema:
         return {column: place for columns in groups for place, column in enumerate(columns)}
 
     @cached_property
-    def _features(self) -> list[int]:
+    def feature_at(self) -> list[int]:
         """Per column: the position of its feature."""
         group = {column: name for name, columns in self.groups.items() for column in columns}
         return [self.positions[group.get(name, name)] for name in self.places]
@@ -237,7 +237,7 @@ class Schema:
         """Return the user's rows for `codes` ``(n, d)``, as the features write them."""
         if self.plain is not None:
             return self._table(codes.astype(self.plain))
-        cells = [self._decoded(c, codes[:, j]) for c, j in enumerate(self._features)]
+        cells = [self._decoded(c, codes[:, j]) for c, j in enumerate(self.feature_at)]
         return self._table(_frame(cells, len(codes)))
 
     def rows(self, codes: Array, own: Own, whose: Indices | None = None) -> Rows:
@@ -246,6 +246,7 @@ class Schema:
         The query's own cells are written, type and bits, wherever a code equals the query's; of
         several queries `whose` ``(n,)`` says which one counts. Only columns that move are decoded.
         """
+        codes = codes + 0.0  # a zero has no sign, unless it is the query's own
         whose = np.zeros(len(codes), dtype=np.intp) if whose is None else whose
         single = len(own.codes) == 1
         mine = own.codes if single else own.codes[whose]
@@ -258,7 +259,7 @@ class Schema:
                 np.copyto(block, own.block if single else own.block[whose], where=same)
             return self._table(block)
         moved, cells = ~same.all(axis=0), dict[int, Cells]()
-        for c, j in enumerate(self._features):
+        for c, j in enumerate(self.feature_at):
             if moved[j]:
                 cells[c] = self._decoded(c, codes[:, j])
                 self._keep(c, cells[c], same[:, j], own, whose)
@@ -270,6 +271,24 @@ class Schema:
             rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
             frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
         return self._table(frame)
+
+    def odd(self, cells: tuple[Cells, ...], codes: Array) -> dict[int, Mask]:
+        """Return by column which cells are not what is written for their codes ``(n, d)``.
+
+        So are ``-0.0``, ``True`` where 1 is a level, times between two microseconds: rows with the
+        same codes are the same rows only if these cells are the same, too.
+        """
+        if self.plain == np.float64:
+            zeros = np.signbit(codes) & (codes == 0)
+            some = np.flatnonzero(zeros.any(axis=0))
+            return {c: zeros[:, c] for c in some.tolist()} if len(some) else {}
+        found: dict[int, Mask] = {}
+        for c, j in enumerate(self.feature_at):
+            column = self.columns[c]
+            if column.dtype == object or column.kind in "fmM":
+                other = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
+                found |= {c: other} if other.any() else {}
+        return found
 
     def _table(self, block: Rows) -> Rows:
         """Return an array or a table with numbered columns as what the model takes."""
