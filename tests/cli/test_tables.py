@@ -92,3 +92,12 @@ def test_a_bad_query_is_one_line(shell: Shell) -> None:
     assert "the query must be a row number, a JSON object or a file; got 'x'." in message("x")
     assert "the query file 'no.json' can't be read" in message("no.json")
     assert "must have one row; got 5. Use explain-many." in message("five.csv")
+
+
+def test_a_row_longer_than_the_header_is_refused(shell: Shell) -> None:
+    X, _ = people()
+    text = X.to_csv(index=False).splitlines()
+    Path("shifted.csv").write_text("\n".join([text[0], *(f"7,{line}" for line in text[1:])]))
+    ask = ("--query", "3", "--target", "5")
+    told = shell.fails("explain", "--model", "m.txt", "--data", "shifted.csv", *ask)
+    assert "must have as many fields in each row as in its first line" in told

@@ -236,3 +236,15 @@ def test_a_query_without_an_output_is_an_error_even_if_faults_are_skipped() -> N
             1,
             on_fault="skip",
         )
+
+
+@pytest.mark.parametrize("huge", [np.inf, -np.inf])
+def test_a_known_output_that_is_infinite_is_a_fault(huge: float) -> None:
+    rows = pd.DataFrame([ZERO, {**ZERO, "a": 0.5}])
+    known = cfx.Evaluations(rows, [0.5, huge])
+    for on_fault in ("skip", "raise"):
+        answer = cfx.explain(
+            plane, ZERO, cube(), np.copysign(1.0, huge), budget=8, rng=0,
+            evaluations=known, on_fault=on_fault, method="random",
+        )  # fmt: skip
+        assert np.isfinite([answer.best.output, *answer.reachable]).all()

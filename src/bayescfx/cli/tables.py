@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,12 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
     # Numbers exactly as written; later versions of pandas do that by themselves.
     exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     try:
-        parquet = kind.endswith(".parquet")
-        table: pd.DataFrame = pd.read_parquet(path) if parquet else pd.read_csv(path, **exact)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
+            parquet = kind.endswith(".parquet")
+            table: pd.DataFrame = (
+                pd.read_parquet(path) if parquet else pd.read_csv(path, index_col=False, **exact)
+            )
     except ImportError as error:
         raise MissingExtraError(
             "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
@@ -43,6 +48,11 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
     except pd.errors.EmptyDataError as error:
         raise SettingsError(
             f"{file} is empty. It must have a line of column names and rows."
+        ) from error
+    except pd.errors.ParserWarning as error:
+        raise SettingsError(
+            f"{file} must have as many fields in each row as in its first line; got more. Add the "
+            "missing column names."
         ) from error
     except Exception as error:  # each reader has errors of its own, without a common base
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

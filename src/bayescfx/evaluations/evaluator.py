@@ -133,9 +133,10 @@ class Evaluator:
 
     def _recall(self, schema: Schema, rows: Rows, outputs: Array) -> None:
         """Take over what earlier calls have learnt, as codes."""
+        outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite one is a fault, too
         if self.on_fault == "raise":
             # A fault of an earlier call may be gone: only who skips faults takes them over.
-            scored = np.flatnonzero(np.isfinite(outputs))
+            scored = np.flatnonzero(~np.isnan(outputs))
             rows, outputs = pick(rows, scored), outputs[scored]
         codes, fits = fitting_codes(schema, rows)
         # The first output of a row is kept: a model that answers twice is asked once.
