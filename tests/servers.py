@@ -6,10 +6,11 @@ It runs on loopback in a thread, keeps what it was sent, and can be told to misb
 from __future__ import annotations
 
 import json
+import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -120,6 +121,30 @@ def serving(scoring: Scoring) -> Iterator[Scoring]:
     scoring.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         yield scoring
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def speaking(head: Iterable[bytes], body: Iterable[bytes], pause: float = 0.0) -> Iterator[str]:
+    """Run a server that says the same to everybody, in pieces, with pauses; yield its address."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with suppress(OSError):  # nobody listens any more
+                for piece in (*head, *body):
+                    self.request.sendall(piece)
+                    time.sleep(pause)
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

@@ -24,7 +24,7 @@ import bayescfx as cfx
 from bayescfx.io.endpoint import Endpoint, EndpointError, Patience
 from bayescfx.io.protocols import Mlflow, OpenInference, numbers
 from tests.people import people
-from tests.servers import Scoring, serving
+from tests.servers import Scoring, serving, speaking
 
 FRAME = pd.DataFrame({"age": [30, 40, 50], "bmi": [21.5, 30.0, np.nan], "job": ["a", "b", "a"]})
 NUMBERS = pd.DataFrame({"age": [30, 40, 50], "bmi": [21.5, 30.0, 25.0]})
@@ -168,6 +168,58 @@ def test_a_slow_server_is_given_up_after_the_time_out() -> None:
         endpoint = quick(server.url, patience=Patience(timeout=0.05, retries=0))
         with pytest.raises(EndpointError, match=r"no answer within 0\.05 s \(1 attempts\)"):
             endpoint(NUMBERS)
+
+
+def in_bytes(text: bytes) -> list[bytes]:
+    return [text[i : i + 1] for i in range(len(text))]
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+BODY = b'{"predictions": [1.0, 2.0, 3.0]}'
+
+
+@pytest.mark.parametrize(
+    ("head", "body"), [([HEAD], in_bytes(BODY)), (in_bytes(HEAD), [BODY])], ids=["body", "head"]
+)
+def test_a_server_that_drips_is_given_up_after_the_time_out(
+    head: list[bytes], body: list[bytes]
+) -> None:
+    with speaking(head, body, pause=0.02) as url:  # each byte in time, all of them not
+        with pytest.raises(EndpointError, match=r"no answer within 0.2 s \(2 attempts\)"):
+            quick(url, patience=Patience(timeout=0.2, retries=1))(NUMBERS)
+        assert quick(url, patience=Patience(timeout=30))(NUMBERS).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_an_answer_that_is_too_large_is_refused() -> None:
+    blanks = [b" " * 2**20] * 65
+    with (
+        speaking([HEAD], [*blanks, BODY]) as url,
+        pytest.raises(EndpointError, match="must answer with at most 64 MB; got more"),
+    ):
+        quick(url)(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 100_000, b'{"predictions": ' + b"[" * 50_000, b"\xff\xfe", b"", b'{"predictions": {}}'],
+)
+def test_hostile_json_is_an_error(body: bytes) -> None:
+    with speaking([HEAD], [body]) as url, pytest.raises(EndpointError, match="must answer"):
+        quick(url)(NUMBERS)
+
+
+@pytest.mark.parametrize("inputs", ["x", [1], [{}], [{"name": "a"}, 3], {"a": 1}])
+@pytest.mark.parametrize("outputs", [3, [3], [{"name": "a", "shape": "x"}], [{"data": {"a": 1}}]])
+def test_hostile_v2_answers_are_errors(inputs: Any, outputs: Any) -> None:
+    body = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
+    with speaking([HEAD], [body]) as url, pytest.raises(EndpointError, match="must answer"):
+        quick(f"{url}/v2/models/m")(NUMBERS)
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "NaN"])
+def test_a_number_beyond_float64_is_a_fault_of_its_row(number: str) -> None:
+    with speaking([HEAD], [f'{{"predictions": [1, {number}, 2]}}'.encode()]) as url:
+        assert np.isfinite(quick(url)(NUMBERS)).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -33,7 +35,7 @@ class Patience:
     Parameters
     ----------
     timeout : float, default 30
-        Seconds to wait for one answer.
+        Seconds to wait for one answer, the whole of it. It may have 64 MB.
     retries : int, default 4
         How often to ask again if the server is busy (408, 425, 429, 502, 503, 504) or does not
         answer.
@@ -96,9 +98,8 @@ class Endpoint:
         good = parts.scheme in ("http", "https") and bool(parts.netloc)
         _check("url", self.url, good, "like http://host:port/invocations")
         _check("batch", self.batch, self.batch >= 1, "at least 1")
-        httpx = optional("httpx", "a model behind HTTP needs", "models")
-        self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
-        weakref.finalize(self, self._client.close)
+        optional("httpx", "a model behind HTTP needs", "models")
+        self._connect()
         speaks = OpenInference if "/v2/models/" in parts.path else Mlflow
         self.protocol = speaks(self.url, self.output)
 
@@ -117,13 +118,22 @@ class Endpoint:
         """Close the connection."""
         self._client.close()
 
+    def _connect(self) -> None:
+        import httpx  # which is there
+
+        self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
+        weakref.finalize(self, self._client.close)
+
     def _introduced(self) -> Mlflow | OpenInference:
         """Return the protocol after what the server says about the model, asked once."""
         protocol = self.protocol
         if protocol.about is not None:
             code, content = self._send("GET", protocol.about, None)
-            if code == 200 and isinstance(content, dict):
-                protocol.inputs = content.get("inputs") or ()
+            told = content.get("inputs") if code == 200 and isinstance(content, dict) else None
+            if isinstance(told, list) and all(
+                isinstance(one, dict) and {"name", "datatype"} <= one.keys() for one in told
+            ):
+                protocol.inputs = told
             protocol.about = None
         return protocol
 
@@ -139,6 +149,11 @@ class Endpoint:
             return protocol.outputs(content, len(rows))
         except ModelError as error:
             raise EndpointError(f"the model at {protocol.url} {error}") from error
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise EndpointError(
+                f"the model at {protocol.url} must answer with outputs as its protocol says; got "
+                f"{_short(content)}. Check the address."
+            ) from error
 
     def _send(self, verb: str, url: str, body: Any) -> tuple[int, Any]:
         """Return status and content, JSON or text; ask again while the server is busy or away."""
@@ -148,14 +163,14 @@ class Endpoint:
         while True:
             answer, fault, wished = None, "", "0"
             try:
-                answer = self._client.request(verb, url, json=body)
-                wished = answer.headers.get("Retry-After", "0")  # seconds, or a date
-            except httpx.TimeoutException:
+                answer = self._read(verb, url, body)
+                wished = answer[2]  # seconds, or a date
+            except (httpx.TimeoutException, TimeoutError):
                 fault = f"no answer within {self.patience.timeout:g} s"
             except httpx.TransportError as error:
                 fault = str(error) or type(error).__name__
             attempt += 1
-            busy = answer is None or answer.status_code in (408, 425, 429, 502, 503, 504)
+            busy = answer is None or answer[0] in (408, 425, 429, 502, 503, 504)
             if busy and attempt <= self.patience.retries:
                 seconds = float(wished) if wished.isdecimal() else 0.0
                 self.sleep(min(8.0, max(self.patience.pause * 2.0 ** (attempt - 1), seconds)))
@@ -166,9 +181,46 @@ class Endpoint:
                 )
             else:
                 try:
-                    return answer.status_code, answer.json()
-                except ValueError:
-                    return answer.status_code, answer.text
+                    return answer[0], json.loads(answer[1])
+                except (ValueError, RecursionError):
+                    return answer[0], answer[1].decode(errors="replace")
+
+    def _read(self, verb: str, url: str, body: Any) -> tuple[int, bytes, str]:
+        """Return status, content and Retry-After of one answer, all of it in time.
+
+        In a thread: whoever waits for single bytes does not know how long the whole takes.
+        """
+        client, found, faults = self._client, list[tuple[int, bytes, str]](), list[Exception]()
+        late = threading.Event()
+
+        def read() -> None:
+            try:
+                with client.stream(verb, url, json=body) as answer:
+                    content = bytearray()
+                    for part in answer.iter_bytes():
+                        content += part
+                        if len(content) > 64_000_000 or late.is_set():
+                            raise EndpointError(
+                                f"the model at {url} must answer with at most 64 MB; got more. "
+                                "Send fewer rows at once with `batch`, or correct the address.",
+                                parameter="batch",
+                            )
+                    wished = answer.headers.get("Retry-After", "0")
+                    found.append((answer.status_code, bytes(content), wished))
+            except Exception as error:
+                faults.append(error)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        reader.join(self.patience.timeout)
+        if found:
+            return found[0]
+        late.set()
+        if faults:
+            raise faults[0]
+        client.close()  # which ends the reader, too
+        self._connect()
+        raise TimeoutError
 
 
 def _short(content: Any) -> str:
