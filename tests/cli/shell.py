@@ -30,6 +30,9 @@ def fragile(rows):
         raise ValueError("too old")
     return score(rows)
 
+def leaves(rows):
+    raise SystemExit(0)
+
 def double(rows):
     return rows["age"] * 2
 """

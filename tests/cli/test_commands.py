@@ -161,6 +161,23 @@ def test_many_answers_are_one_table(shell: Shell) -> None:
     assert [a.best.output for a in many] == table["output"].tolist()
 
 
+def test_no_cell_of_a_table_is_a_formula(shell: Shell) -> None:
+    X, _ = people()
+    levels = {"low": "=1+1", "middle": "-1.5", "high": "@SUM(A1)"}
+    X = X.assign(**{"+job": X["glucose"].map(levels)}).assign(**{"-5": "-A1"})
+    X = X.drop(columns="glucose")
+    X.to_csv("formulas.csv", index=False)
+    X.head(40).to_csv("q.csv", index=False)
+    words = ("explain-many", "--model", f"{FUNCTIONS}:score", "--data", "formulas.csv", "--quiet")
+    more = ("--queries", "q.csv", "--target", "+1%", "--budget", "9", "--out", "a.csv")
+    assert shell(*words, *more).code in (0, 3, 4)
+    table = pd.read_csv("a.csv")
+    assert {"'+job", "-5"} <= set(table.columns)
+    assert set(table["'+job"]) == {"'=1+1", "-1.5", "'@SUM(A1)"}
+    assert set(table["-5"]) == {"'-A1"}
+    assert table["age"].dtype.kind == "i"
+
+
 def test_many_answers_are_those_of_python(shell: Shell) -> None:
     X, _ = people()
     queries = X.head(8)

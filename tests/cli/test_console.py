@@ -18,6 +18,7 @@ from bayescfx.cli.arguments import OPTIONS
 from bayescfx.cli.console import Console, describe, progress
 from bayescfx.search.turns import Step
 from tests.cli.shell import FUNCTIONS, LINEAR, Shell
+from tests.people import people
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -138,3 +139,30 @@ def test_quiet_shows_no_progress() -> None:
         bar(step(0, 2))
     assert bar.spent == {0: 2}
     assert stream.getvalue() == ""
+
+
+def test_a_model_that_ends_the_program_is_bad_input(shell: Shell) -> None:
+    words = ("explain", "--model", f"{FUNCTIONS}:leaves", *LINEAR[3:])
+    ran = shell(*words, "--query", "3", "--target", "+10%", "--quiet")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: the model ended the program with 0.\n"
+
+
+HOSTILE = "a\x1b[31m\x9b2J\x07\u202eb"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--debug",)])
+def test_control_characters_do_not_reach_the_terminal(more: tuple[str, ...], shell: Shell) -> None:
+    X, _ = people()
+    X.rename(columns={"glucose": HOSTILE}).to_csv("hostile.csv", index=False)
+    base = ("explain", "--model", f"{FUNCTIONS}:score", "--data", "hostile.csv", "--budget", "10")
+    for words in (
+        (*base, "--query", "3", "--target", "+10%"),
+        (*base, "--query", "3", "--target", "+10%", "--require", f"`{HOSTILE}` <= 1"),
+        ("inspect", "--data", "hostile.csv"),
+    ):
+        ran = shell(*words, *more)
+        assert ran.out + ran.err != ""
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ran.out + ran.err)
+        if "--json" in more and words[0] == "inspect":
+            assert HOSTILE in ran.content["features"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from tests.cli.shell import Shell
+from tests.cli.shell import FUNCTIONS, Shell
 from tests.people import people
 
 joblib: Any = importlib.import_module("joblib")
@@ -50,6 +50,15 @@ def test_inspect_writes_a_settings_file_that_can_be_used(shell: Shell) -> None:
     )
     assert ran.content["counterfactuals"][0]["row"]["sex"] == "female"
     assert direct.content["output"] == ran.content["output"]
+
+
+def test_a_settings_file_that_inspect_writes_names_no_code(shell: Shell) -> None:
+    words = ("--model", f"{FUNCTIONS}:score", "--derive", f"age={FUNCTIONS}:double")
+    ran = shell("inspect", "--data", "X.csv", *words, "--fix", "sex", "--out", "space.toml")
+    assert ran.code == 0, ran.err
+    more = ("--settings", "space.toml", "--query", "3", "--target", "+5%", "--quiet")
+    assert "--model must be given" in shell.fails("explain", *more)
+    assert shell("explain", *more, *words, "--budget", "10").code in (0, 3, 4)
 
 
 def test_inspect_gives_json(shell: Shell) -> None:

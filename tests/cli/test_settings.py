@@ -68,6 +68,11 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("on_fault = 'foo'", "error: --on-fault must be 'raise' or 'skip'; got 'foo'."),
         ("budget = ", "the settings file 'bad.toml' must be TOML; got"),
         ("trust_pickle = true", "'trust_pickle' must not be in a settings file, because it decid"),
+        (
+            "model = 'os:getcwd'",
+            "'model' must not be in a settings file as package.module:function",
+        ),
+        ("[space.derive]\nbmi = 'os:x'", "'space.derive' must not be in a settings file, because"),
         ("[features]\nbmi = 3", "--kind of 'bmi' must be one of 'real', 'integer', 'ordinal'"),
         ("[features]\nbmi = [1]", "--kind of 'bmi' must be one of 'real', 'integer', 'ordinal'"),
         ("[features]\nbm = 'real'", "--kind names no column 'bm'. Did you mean 'bmi'?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -111,13 +112,32 @@ def write(found: Explanation | Asked, path: str) -> None:
     if kind == ".json":
         _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
     elif kind == ".csv":
-        _replaced(path, lambda part: table.to_csv(part, index=False))
+        _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
     elif kind == ".parquet":
         _replaced(path, table.to_parquet)
     elif kind == ".html" or isinstance(one, Explanations):
         bayescfx.plots.report(one, path)
     else:
         bayescfx.plots.save(bayescfx.plots.change_chart(one), path)
+
+
+def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of which no name and no text is taken for a formula."""
+    safe = table.rename(columns=as_text_cell)
+    for c, kind in enumerate(table.dtypes):
+        if kind.kind not in "biufcmM":
+            safe.isetitem(c, table.iloc[:, c].map(as_text_cell, na_action="ignore").array)
+    return safe
+
+
+def as_text_cell(value: Any) -> Any:
+    """Return a cell; a text that would be a formula begins with ``'``."""
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    if not formula or (
+        value[0] in "+-" and re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", value, re.I)
+    ):
+        return value
+    return f"'{value}"
 
 
 def many_as_table(asked: Asked) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -34,13 +34,16 @@ def run(options: Namespace) -> int:
         except KeyboardInterrupt:
             console.say("error", "interrupted.")
             return 130
+        except SystemExit as stop:  # what runs here is to end by returning
+            console.say("error", f"the model ended the program with {stop.code!r}.")
+            return 2
         except BrokenPipeError:  # who reads the answer has seen enough
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), console.out.fileno())
             return 1
         except Exception as error:
             if options.debug:
-                traceback.print_exception(error, file=console.err)
+                console.err.write(printable("".join(traceback.format_exception(error))))
             more = "" if options.debug else " See the traceback with --debug."
             text, code = describe(error), 2
             if isinstance(error, BayesCFXError | OSError):
@@ -107,6 +110,11 @@ def about(parameter: str) -> Iterator[None]:
         raise
 
 
+def printable(text: str, write: Callable[[re.Match[str]], str] = lambda _: "") -> str:
+    """Return a text without what moves a terminal's cursor, colours it or turns its direction."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", write, text)
+
+
 def one_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
@@ -126,12 +134,14 @@ class Console:
         """Write the answer: as text, or what is plain as JSON where that is asked for."""
         if self.json and plain is not None:
             text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+            text = printable(text, lambda match: f"\\u{ord(match[0]):04x}")
+        text = printable(text)
         self.out.write(text if text.endswith("\n") else text + "\n")
         self.out.flush()
 
     def say(self, kind: str, text: str) -> None:
         """Say a "note" (unless quiet), a "warning" or an "error", in one line and once."""
-        line = f"{kind}: {one_line(text)}\n"
+        line = f"{kind}: {printable(one_line(text))}\n"
         if line not in self._said and not (self.quiet and kind == "note"):
             self._said.add(line)
             self.err.write(line)

@@ -13,6 +13,7 @@ import numpy as np
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
+from bayescfx.io.loaders import is_code
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 from bayescfx.space.space import Space
@@ -83,7 +84,9 @@ def as_toml(space: Space, settings: Settings) -> str:
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
     for option in ("model", "data"):
         value = getattr(settings, option)
-        if value is not None:
+        if option == "model" and value is not None and is_code(value):
+            lines.append(f"# give on the command line, since it is code: --model {_value(value)}")
+        elif value is not None:
             there = Path(value).exists()
             lines.append(f"{option} = {_value(str(Path(value).resolve()) if there else value)}")
     if settings.drop:
@@ -95,7 +98,10 @@ def as_toml(space: Space, settings: Settings) -> str:
             told = [(fact, getattr(feature, fact)) for fact in facts]
             lines += [f"{fact} = {_value(v)}" for fact, v in told if v is not None]
     lines += ["", "[space]"]
-    lines += [f"{verb} = {_value(wish)}" for verb, wish in settings.space.items()]
+    wishes = {verb: wish for verb, wish in settings.space.items() if verb != "derive"}
+    lines += [f"{verb} = {_value(wish)}" for verb, wish in wishes.items()]
+    if wishes != settings.space:
+        lines.append("# derive: give it on the command line, since it is code")
     examples = {
         "fix": '["a", "b"]           # never change',
         "only_up": '["a"]            # only rise; only_down: only fall',

@@ -16,6 +16,7 @@ from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
 from bayescfx.cli.spaces import VERBS
 from bayescfx.cli.tables import read_text
 from bayescfx.errors import SettingsError, suggest
+from bayescfx.io.loaders import is_code
 
 
 class Settings(Namespace):
@@ -88,19 +89,27 @@ def read_settings(path: Path) -> dict[str, Any]:
     known, verbs = _known()
     for name in ("trust", "trust_pickle"):
         del known[name]
-        if name in content:
-            raise SettingsError(
-                f"{name!r} must not be in a settings file, because it decides what code runs. "
-                "Give it on the command line."
-            )
+        _refuse([name] if name in content else [])
     _check(content, known | {"space": Option("space  table  -  -")}, file)
     _check(content.get("space", {}), verbs, file, "space.")
+    code = ["model"] if is_code(content.get("model", "")) else []
+    _refuse([*code, *(["space.derive"] if "derive" in content.get("space", {}) else [])])
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
         there = name == "model" and beside.is_file()
         if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content
+
+
+def _refuse(names: list[str]) -> None:
+    """Raise if there are names that only the command line may give."""
+    for name in names:
+        raise SettingsError(
+            f"{name!r} must not be in a settings file"
+            + " as package.module:function" * (name == "model")
+            + ", because it decides what code runs. Give it on the command line."
+        )
 
 
 def _check(

@@ -80,7 +80,7 @@ def load_model(
         return Loaded(endpoint, endpoint.columns())
     path = Path(source)
     ending, there = path.suffix.lower(), path.is_file()
-    if ending not in LOADERS and ":" in source and not path.exists():
+    if is_code(source):
         return Loaded.of(import_name(source))
     if ending not in LOADERS or not there:
         what = f"the model file {source!r} is of no known kind"
@@ -202,6 +202,14 @@ LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
     ".joblib": ("a pickle", _pickle),
     ".pkl": ("a pickle", _pickle),
 }
+
+
+def is_code(source: str) -> bool:
+    """Return whether a model is named as ``package.module:function``."""
+    named = ":" in source and not source.startswith(("http://", "https://"))
+    return (
+        named and os.path.splitext(source)[1].lower() not in LOADERS and not os.path.exists(source)
+    )
 
 
 def import_name(source: str) -> object:
