@@ -138,7 +138,7 @@ def test_arrays_in_arrays_out() -> None:
     "wrap",
     [
         lambda y: list(y),
-        lambda y: pd.Series(y, index=range(5, 5 + len(y))),
+        lambda y: pd.Series(y).sort_values(),
         lambda y: y[:, None],
         lambda y: np.round(100 * y).astype(int) / 100.0,
         lambda y: y.astype(np.float32),

@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "evaluations": (
         ValueError,
-        "`evaluations` must be None or Evaluations; got str. For a file use "
+        "`evaluations` must be None or Evaluations; got 'known.db'. For a file use "
         "Evaluations.open(path).",
         {"evaluations": "known.db"},
     ),

@@ -32,7 +32,7 @@ def anything(value: Any) -> Any:
         (lambda: Integer(0, 2**60), r"Categorical for identifiers"),
         (lambda: Integer(0, 5, step=-1), r"`step` of Integer must be a positive number; got -1"),
         (lambda: Ordinal([]), r"`levels` of Ordinal must not be empty"),
-        (lambda: Categorical("abc"), r"`levels` of Categorical must be a list; got the text 'abc'"),
+        (lambda: Categorical("abc"), r"`levels` of Categorical must be a list; got 'abc'"),
         (lambda: Categorical([1, 1]), r"`levels` of Categorical must be distinct"),
         (lambda: Categorical([1, None]), r"must not contain missing values"),
         (lambda: Moment("2016-01-02", "2016-01-01"), r"`low <= high` must hold for Moment"),

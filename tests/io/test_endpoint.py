@@ -292,9 +292,13 @@ def test_an_address_must_be_one(url: str) -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(cfx.SettingsError, match=r"`timeout` must be seconds > 0; got 0"):
         Patience(timeout=0)
-    with pytest.raises(cfx.SettingsError, match=r"`retries` must be at least 0; got -1"):
+    with pytest.raises(
+        cfx.SettingsError, match=r"`retries` must be a whole number of at least 0; got -1"
+    ):
         Patience(retries=-1)
-    with pytest.raises(cfx.SettingsError, match=r"`batch` must be at least 1; got 0"):
+    with pytest.raises(
+        cfx.SettingsError, match=r"`batch` must be a whole number of at least 1; got 0"
+    ):
         Endpoint("http://localhost", batch=0)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import as_numbers, check, reading
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.store import File, check_columns
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, row_of
@@ -49,6 +50,7 @@ class Evaluations:
         self.layout: Layout | None = None  # columns and dtypes, once there is a row
         self._parts: list[tuple[Rows, Array]] = []
         self._file: File | None = None
+        check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
         self.model = model  # what the model is, if known
         self._named = model is not None
         if (rows is None) != (outputs is None):
@@ -84,9 +86,11 @@ class Evaluations:
             If the file is of another kind, format or model.
         """
         evaluations = cls(model=model)
+        check(isinstance(path, str | os.PathLike), "path", "a path", path, EvaluationsError)
         evaluations._file = File(Path(path))
         try:
-            evaluations._read(evaluations._file)
+            with reading(f"{str(path)!r}", EvaluationsError, "Use another file."):
+                evaluations._read(evaluations._file)
         except BaseException:
             evaluations.close()
             raise
@@ -159,7 +163,10 @@ class Evaluations:
         outputs : array-like of shape (n,)
             The model's outputs for them.
         """
-        y = np.array(outputs, dtype=np.float64)
+        good = isinstance(rows, pd.DataFrame) or getattr(rows, "ndim", 0) == 2
+        check(good, "rows", "a DataFrame or an array of shape (n, k)", rows, EvaluationsError)
+        exact = isinstance(outputs, np.ndarray) and outputs.dtype == np.float64
+        y = np.array(outputs if exact else as_numbers("outputs", outputs, EvaluationsError))
         if y.shape != (len(rows),):
             raise EvaluationsError(
                 f"`outputs` must be one number for each of the {len(rows)} rows; got shape "

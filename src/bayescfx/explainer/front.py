@@ -200,7 +200,7 @@ def _rows(queries: Any) -> list[object]:
 
 def _targets(target: object, n: int) -> list[object]:
     """Return one target per query."""
-    if isinstance(target, list | tuple | np.ndarray | pd.Series):
+    if isinstance(target, list | tuple | np.ndarray | pd.Series) and np.ndim(target):
         if len(target) != n:
             raise TargetError(
                 f"`target` must be one target or one per query; got {len(target)} for {n} queries."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
+import math
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from bayescfx.checks import check, check_whole, is_number
 from bayescfx.deadline import Deadline
 from bayescfx.errors import SettingsError, SpaceError, suggest
 from bayescfx.evaluations.data import Evaluations
@@ -55,20 +56,27 @@ class CallSettings:
             value = getattr(given, name)
             if name == "budget" and value is None:
                 continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            self._check(name, whole and value >= 1, "a whole number of at least 1")
+            check_whole(name, value, 1)
         share, seconds = given.tolerance, given.timeout
-        store, hear = given.evaluations, given.on_step
-        good = isinstance(share, numbers.Real) and 0.0 <= float(share) < 1.0
         advice = "It is the share of the wanted change that may be missed."
-        self._check("tolerance", good, "at least 0 and less than 1", advice)
-        good = seconds is None or (isinstance(seconds, numbers.Real) and float(seconds) >= 0.0)
-        self._check("timeout", good, "None or seconds >= 0")
-        good = store is None or isinstance(store, Evaluations)
+        good = is_number(share, 0) and share < 1
+        check(good, "tolerance", "at least 0 and less than 1", share, advice=advice)
+        endless = isinstance(seconds, float) and seconds == math.inf
+        good = seconds is None or endless or is_number(seconds, 0)
+        check(good, "timeout", "None or seconds >= 0", seconds)
+        store, hear, fault = given.evaluations, given.on_step, given.on_fault
         advice = "For a file use Evaluations.open(path)."
-        self._check("evaluations", good, "None or Evaluations", advice)
-        self._check("on_step", hear is None or callable(hear), "None or a function of a Step")
-        self._check("on_fault", self.on_fault in ("raise", "skip"), "'raise' or 'skip'")
+        check(
+            isinstance(store, Evaluations | None),
+            "evaluations",
+            "None or Evaluations",
+            store,
+            advice=advice,
+        )
+        check(hear is None or callable(hear), "on_step", "None or a function of a Step", hear)
+        good = isinstance(fault, str) and fault in ("raise", "skip")
+        check(good, "on_fault", "'raise' or 'skip'", fault)
+        check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
         search = _search(self.method)
         smooth = getattr(search, "continuous", False)  # moves as finely as it likes
         vars(self).update(
@@ -80,14 +88,6 @@ class CallSettings:
             search=search,
             deadline=Deadline.after(self.timeout),
         )
-
-    def _check(self, name: str, good: bool, words: str, advice: str = "") -> None:
-        if not good:
-            value = getattr(self, name)
-            got = type(value).__name__ if name == "evaluations" else repr(value)
-            raise SettingsError(
-                f"`{name}` must be {words}; got {got}.", parameter=name, advice=advice
-            )
 
     def rows(self, model: Model) -> int:
         """Return how many rows each question may send to the model."""

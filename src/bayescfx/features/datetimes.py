@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import check, is_hashable, shown
 from bayescfx.errors import SpaceError
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
@@ -52,11 +53,8 @@ class Moment(Feature):
     natural = "mM"
 
     def __post_init__(self) -> None:
-        if self.unit not in UNIT_MICROSECONDS:
-            raise SpaceError(
-                f"`unit` of Moment must be one of {', '.join(UNIT_MICROSECONDS)}; got "
-                f"{self.unit!r}."
-            )
+        good = is_hashable(self.unit) and self.unit in UNIT_MICROSECONDS
+        check(good, "unit", f"one of {', '.join(UNIT_MICROSECONDS)}", self.unit, SpaceError)
         duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
         for name in ("low", "high", "origin"):
             value = self.low if name == "origin" and self.origin is None else getattr(self, name)
@@ -93,9 +91,9 @@ class Moment(Feature):
             return super().shift(value, name)
         try:
             return float(pd.Timedelta(value) / pd.Timedelta(self.microseconds, "us"))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise SpaceError(
-                f"`move` for {name!r} must be durations or numbers; got {value!r}."
+                f"`move` for {name!r} must be durations or numbers; got {shown(value)}."
             ) from error
 
     def grid(self, k: Array, anchor: float) -> Array:
@@ -196,9 +194,9 @@ def times(*values: Any) -> list[str]:
 def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
     try:
         moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         kind = "duration" if duration else "point in time"
-        raise SpaceError(f"`{name}` of Moment must be a {kind}; got {value!r}.") from error
+        raise SpaceError(f"`{name}` of Moment must be a {kind}; got {shown(value)}.") from error
     if pd.isna(moment):
         raise SpaceError(f"`{name}` of Moment must not be missing.")
     return moment

@@ -6,15 +6,16 @@ for units since an origin, and ``nan`` for a missing cell. A feature knows no na
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import is_number, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.tables import Cells, Dtype
 from bayescfx.values import Plain, from_plain, to_plain
@@ -117,8 +118,9 @@ class Feature(ABC):
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one value that a user gave to a verb."""
-        if not isinstance(value, (int, float, np.integer, np.floating)) or value != value:
-            raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {value!r}.")
+        endless = isinstance(value, float) and abs(value) == math.inf
+        if not (endless or isinstance(value, bool) or is_number(value)):
+            raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
         return float(value)
 
     def shift(self, value: Any, name: Hashable = "value") -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import is_hashable, is_several, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
@@ -26,9 +27,11 @@ class _Levels(Feature):
 
     def __init__(self, levels: Iterable[Hashable]) -> None:
         kind = type(self).__name__
-        if isinstance(levels, (str, bytes)):
-            raise SpaceError(f"`levels` of {kind} must be a list; got the text {levels!r}.")
+        if not is_several(levels):
+            raise SpaceError(f"`levels` of {kind} must be a list; got {shown(levels)}.")
         found = tuple(levels)
+        if not all(map(is_hashable, found)):
+            raise SpaceError(f"`levels` of {kind} must be hashable; got {shown(levels)}.")
         if not found:
             raise SpaceError(f"`levels` of {kind} must not be empty.")
         if any(map(_is_missing, found)):
@@ -110,10 +113,10 @@ class _Levels(Feature):
         return pd.Series(list(self.levels)).dtype
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
-        if value not in self._positions:
-            shown = ", ".join(repr(v) for v in self.levels[:10])
+        if not is_hashable(value) or value not in self._positions:
+            known = ", ".join(repr(v) for v in self.levels[:10])
             meant = suggest(value, self.levels)
-            raise SpaceError(f"{name!r} has no level {value!r}.{meant} Levels: {shown}.")
+            raise SpaceError(f"{name!r} has no level {shown(value)}.{meant} Levels: {known}.")
         return self._positions[value]
 
     def measure(self, name: Hashable, text: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import is_number
 from bayescfx.errors import SpaceError
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
@@ -29,7 +30,7 @@ class _Number(Feature):
             value = getattr(self, name)
             if value is None and name == "step" and not self.whole:
                 continue
-            if not _is_finite(value) or (name == "step" and value <= 0):
+            if not (isinstance(value, bool) or is_number(value)) or (name == "step" and value <= 0):
                 wish = "positive" if name == "step" else "finite"
                 raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {value!r}.")
             # beyond 2**53 neighbouring integers share one float64
@@ -237,13 +238,6 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
             shared = np.gcd.reduce((whole - whole[0]).astype(np.int64)) if len(values) >= 20 else 1
             return float(shared / unit)
     return None
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:
-        return False
 
 
 def _decimals(value: float) -> int:

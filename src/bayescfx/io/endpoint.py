@@ -15,17 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescfx.errors import ModelError, SettingsError, optional
+from bayescfx.checks import check, check_whole, is_a, is_number
+from bayescfx.errors import ModelError, optional
 from bayescfx.io.protocols import Mlflow, OpenInference
 
 
 class EndpointError(ModelError):
     """A model behind HTTP does not answer, or not as agreed."""
-
-
-def _check(name: str, value: object, good: bool, must: str) -> None:
-    if not good:
-        raise SettingsError(f"`{name}` must be {must}; got {value!r}.", parameter=name)
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,10 @@ class Patience:
     pause: float = 0.25
 
     def __post_init__(self) -> None:
-        _check("timeout", self.timeout, self.timeout > 0, "seconds > 0")
-        _check("retries", self.retries, self.retries >= 0, "at least 0")
+        good = is_number(self.timeout, 0, threading.TIMEOUT_MAX) and self.timeout > 0
+        check(good, "timeout", "seconds > 0", self.timeout)
+        check_whole("retries", self.retries, 0)
+        check(is_number(self.pause, 0), "pause", "seconds >= 0", self.pause)
 
 
 @dataclass(eq=False)
@@ -94,10 +92,19 @@ class Endpoint:
     _client: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        good = parts.scheme in ("http", "https") and bool(parts.netloc)
-        _check("url", self.url, good, "like http://host:port/invocations")
-        _check("batch", self.batch, self.batch >= 1, "at least 1")
+        try:
+            parts = urlsplit(self.url if is_a(self.url, str) else "")
+            good = parts.scheme in ("http", "https") and bool(parts.netloc)
+        except ValueError:
+            good = False
+        check(good, "url", "like http://host:port/invocations", self.url)
+        check(isinstance(self.output, str | None), "output", "the name of an output", self.output)
+        check_whole("batch", self.batch, 1)
+        good = is_a(self.headers, Mapping) and all(
+            is_a(text, str) and text.isascii() for pair in self.headers.items() for text in pair
+        )
+        check(good, "headers", "a dict of ASCII texts", self.headers)
+        check(isinstance(self.patience, Patience), "patience", "a Patience", self.patience)
         optional("httpx", "a model behind HTTP needs", "models")
         self._connect()
         speaks = OpenInference if "/v2/models/" in parts.path else Mlflow

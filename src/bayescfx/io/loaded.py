@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import Predict
 from bayescfx.model.classifiers import as_classifier, probability
@@ -32,6 +33,11 @@ class Trust:
 
     pickle: bool = False
     types: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(isinstance(self.pickle, bool), "pickle", "True or False", self.pickle)
+        good = is_a(self.types, tuple) and all(isinstance(name, str) for name in self.types)
+        check(good, "types", "a tuple of names", self.types)
 
 
 @dataclass(frozen=True, eq=False)

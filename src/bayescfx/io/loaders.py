@@ -75,9 +75,18 @@ def load_model(
     from bayescfx.io.endpoint import Endpoint, Patience
     from bayescfx.io.loaded import Loaded, Trust
 
+    given: object = source
+    if not isinstance(given, str) or "\x00" in given:
+        raise LoadError(f"`source` must be a path, an address or a name; got {given!r}.")
     if source.startswith(("http://", "https://")):
-        endpoint = Endpoint(source, output, batch, headers or {}, patience or Patience())
-        return Loaded(endpoint, endpoint.columns())
+        asked = Endpoint(
+            source,
+            output,
+            batch,
+            {} if headers is None else headers,
+            Patience() if patience is None else patience,
+        )
+        return Loaded(asked, asked.columns())
     path = Path(source)
     ending, there = path.suffix.lower(), path.is_file()
     if is_code(source):
@@ -90,7 +99,7 @@ def load_model(
         )
     kind, load = LOADERS[ending]
     try:
-        return Loaded.of(*load(path, trust or Trust(), output))
+        return Loaded.of(*load(path, Trust() if trust is None else trust, output))
     except BayesCFXError:
         raise
     except Exception as error:  # each library has errors of its own, without a common base
@@ -218,9 +227,10 @@ def import_name(source: str) -> object:
     try:
         with _on_path():
             found = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # whatever the module does when it is imported
+        told = str(error) if isinstance(error, ImportError) else f"{type(error).__name__} {error}"
         raise LoadError(
-            f"{source!r} can't be imported: {error}. Run from the folder that holds the "
+            f"{source!r} can't be imported: {told}. Run from the folder that holds the "
             "module, or install it."
         ) from error
     try:

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import as_fitted
@@ -101,9 +103,9 @@ def _column(classes: list[object], label: object) -> int:
     if label is None and len(classes) == 2:
         return 1
     for column, known in enumerate(classes):
-        if label is not None and known == plain(label):
+        if is_hashable(label) and label is not pd.NA and known == plain(label):
             return column
     listed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
     more = f".{suggest(label, classes)}"
     more = ", which only a binary classifier allows." if label is None else more
-    raise ModelError(f"`label` must be one of {listed}; got {label!r}{more}")
+    raise ModelError(f"`label` must be one of {listed}; got {shown(label)}{more}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayescfx.checks import check
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials import Target
@@ -48,9 +49,10 @@ def dumps(kind: str, content: Mapping[str, Plain]) -> str:
 
 def loads(kind: str, text: str) -> dict[str, Any]:
     """Return the content that :func:`dumps` wrote; an ArchiveError if it is something else."""
+    check(isinstance(text, str), "text", "what to_json returned", text, ArchiveError)
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArchiveError(
             f"`text` must be JSON; got {error}. Pass what to_json returned."
         ) from error
@@ -136,7 +138,7 @@ def write_evaluations(evaluations: Evaluations) -> Plain:
         "layout": evaluations.layout.to_plain(),
         "model": evaluations.model,
         "rows": to_plain(cells_of(evaluations.rows)),
-        "outputs": [None if math.isnan(y) else y for y in evaluations.outputs.tolist()],
+        "outputs": [None if math.isnan(y) else to_plain(y) for y in evaluations.outputs.tolist()],
     }
 
 
@@ -145,7 +147,7 @@ def read_evaluations(plain: Any) -> Evaluations:
     if plain is None:
         return Evaluations()
     layout = Layout.from_plain(plain["layout"])
-    outputs = np.array([np.nan if y is None else y for y in plain["outputs"]], dtype=np.float64)
+    outputs = [np.nan if y is None else from_plain(y) for y in plain["outputs"]]
     evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
     evaluations.claim(layout.names, plain["model"])
     return evaluations

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SettingsError, SpaceError, SpaceWarning
+from bayescfx.checks import check, reading
+from bayescfx.errors import ArchiveError, SettingsError, SpaceError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.model.model import as_model
@@ -159,7 +160,8 @@ class Explanation:
     def from_json(cls, text: str) -> Explanation:
         """Return the answer that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanation", text)
-        return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
+        with reading("`text`", ArchiveError, "Pass what to_json returned."):
+            return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
 
     def verify(self, model: object, space: Space | None = None) -> bool:
         """Tell whether everything the answer claims is true, mostly in one call of the model.
@@ -182,6 +184,7 @@ class Explanation:
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
         """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
         space = self.space if space is None else space
+        check(isinstance(space, Space), "space", "a Space", space, SpaceError)
         if space.unrestored:
             raise SpaceError(
                 "`space` must be given, because these rules are functions, which JSON does not "

@@ -8,6 +8,8 @@ from typing import overload
 import numpy as np
 import pandas as pd
 
+from bayescfx.checks import check, reading
+from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.tables import free_name
@@ -24,7 +26,12 @@ class Explanations(Sequence[Explanation]):
     """
 
     def __init__(self, answers: Sequence[Explanation]) -> None:
-        self._answers = tuple(answers)
+        try:
+            self._answers = tuple(answers)
+        except TypeError:
+            check(False, "answers", "a list of Explanation", answers)
+        good = set(map(type, self._answers)) <= {Explanation}
+        check(good, "answers", "a list of Explanation", answers)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -84,9 +91,10 @@ class Explanations(Sequence[Explanation]):
     def from_json(cls, text: str) -> Explanations:
         """Return the answers that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanations", text)
-        stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-        fields = [archive.read(a, stores[a["evaluations"]]) for a in content["answers"]]
-        return cls([Explanation(**one) for one in fields])
+        with reading("`text`", ArchiveError, "Pass what to_json returned."):
+            stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
+            fields = [archive.read(a, stores[a["evaluations"]]) for a in content["answers"]]
+            return cls([Explanation(**one) for one in fields])
 
     def __repr__(self) -> str:
         most = 10

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, islice
-from numbers import Integral, Real
 
 import numpy as np
 import scipy
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SettingsError
+from bayescfx.checks import check_positive, check_whole
 from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
 from bayescfx.search.starting import fresh_rows
@@ -151,15 +150,3 @@ class _Satisfied(Exception):
 def satisfied(question: Question) -> bool:
     """Return whether nothing can be gained any more: one answer, at no cost, that is found."""
     return question.weight == 0.0 and question.n == 1 and question.reached
-
-
-def check_whole(name: str, value: object, least: int) -> None:
-    """Raise unless a setting is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise SettingsError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
-
-
-def check_positive(name: str, value: object) -> None:
-    """Raise unless a setting is a positive finite number."""
-    if not (isinstance(value, Real) and 0.0 < float(value) < np.inf):
-        raise SettingsError(f"`{name}` must be a positive number; got {value!r}.")

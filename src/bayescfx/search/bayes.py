@@ -21,9 +21,9 @@ import numpy as np
 
 from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array, not_among
+from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
-from bayescfx.search.baselines import check_whole
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, misses
 from bayescfx.search.question import effort as effort_of

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.checks import check_positive, check_whole
 from bayescfx.errors import SpaceError
-from bayescfx.search.baselines import check_positive, check_whole
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
 from bayescfx.search.slopes import Slopes

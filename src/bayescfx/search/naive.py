@@ -12,8 +12,9 @@ import numpy as np
 
 from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
 from bayescfx.arrays import Array
+from bayescfx.checks import check_whole
 from bayescfx.propose import propose
-from bayescfx.search.baselines import check_whole, satisfied
+from bayescfx.search.baselines import satisfied
 from bayescfx.search.question import Question, Rounds
 from bayescfx.search.starting import usual_rows
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.checks import check_whole
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import SettingsError
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
@@ -39,11 +39,7 @@ class SurrogateSettings:
 
     def __post_init__(self) -> None:
         GaussianProcess(kernel=self.kernel, mean=self.mean)  # type: ignore[arg-type]  # raises if wrong
-        given: object = self.points
-        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 2:
-            raise SettingsError(
-                f"`points` must be a whole number of at least 2; got {given!r}.", parameter="points"
-            )
+        check_whole("points", self.points, 2)
 
 
 @dataclass(frozen=True, eq=False)

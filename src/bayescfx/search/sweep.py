@@ -16,8 +16,8 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, not_among, row_keys
+from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.baselines import check_whole
 from bayescfx.search.moves import Pairs, chance, single_moves, values_of
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from bayescfx.checks import check, is_number
 from bayescfx.errors import SpaceError
 
 if TYPE_CHECKING:
@@ -24,13 +22,11 @@ class Cost:
     per_feature: Mapping[Hashable, float] = field(default_factory=dict)  # factors; else 1
 
     def __post_init__(self) -> None:
-        if not _is_number(self.weight) or self.weight < 0:
-            raise SpaceError(f"`weight` must be a number >= 0; got {self.weight!r}.")
-        if not _is_number(self.norm) or (self.norm != 0 and self.norm < 1):
-            raise SpaceError(f"`norm` must be 0 or a number >= 1; got {self.norm!r}.")
-        for name, value in self.per_feature.items():
-            if not _is_number(value) or value < 0:
-                raise SpaceError(f"`per_feature[{name!r}]` must be a number >= 0; got {value!r}.")
+        factors = [(f"per_feature[{name!r}]", value) for name, value in self.per_feature.items()]
+        for name, value in (("weight", self.weight), *factors):
+            check(is_number(value, 0), name, "a number >= 0", value, SpaceError)
+        good = is_number(self.norm, 1) or (is_number(self.norm) and self.norm == 0)
+        check(good, "norm", "0 or a number >= 1", self.norm, SpaceError)
 
     @property
     def words(self) -> str:
@@ -60,11 +56,6 @@ def cost(
         Factors for single features.
     """
     old = space.price
-    factors = {space.name(name): value for name, value in (per_feature or {}).items()}
+    factors = {} if per_feature is None else space.wishes(per_feature, "per_feature")
     weight, norm = old.weight if weight is None else weight, old.norm if norm is None else norm
     return space.changed(price=Cost(weight, norm, {**old.per_feature, **factors}))
-
-
-def _is_number(value: object) -> bool:
-    numbers = (int, float, np.integer, np.floating)
-    return isinstance(value, numbers) and not isinstance(value, bool) and math.isfinite(value)

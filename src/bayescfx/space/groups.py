@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
+from bayescfx.checks import check, is_hashable, is_several
 from bayescfx.errors import SpaceError
 from bayescfx.features import Categorical, Feature
 from bayescfx.space.schema import group_codes
@@ -27,6 +29,8 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
         Name of the new feature.
     columns : iterable of column names
     """
+    check(is_hashable(name) and name is not pd.NA, "name", "a new name", name, SpaceError)
+    check(is_several(columns), "columns", "a list of columns", columns, SpaceError)
     members = tuple(space.name(column) for column in columns)
     _check(space, name, members)
     schema, background = space.schema, space.background

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
 from bayescfx.tables import Cells, Column, Rows, identical
@@ -105,9 +107,9 @@ class Schema:
 
     def position(self, name: Hashable) -> int:
         """Return the position of a feature; spaces of arrays also take column numbers."""
-        if isinstance(name, list | set | dict):
+        if not is_hashable(name):
             raise SpaceError(
-                f"features must be named one by one; got {name!r}. Write *names for a list."
+                f"features must be named one by one; got {shown(name)}. Write *names for a list."
             )
         if name in self.positions:
             return self.positions[name]
@@ -115,7 +117,7 @@ class Schema:
             return self.position(f"x{name}")
         known = ", ".join(str(n) for n in self.names[:12]) + (", …" if len(self.names) > 12 else "")
         raise SpaceError(
-            f"there is no feature {name!r}.{suggest(name, self.names)} Features: {known}."
+            f"there is no feature {shown(name)}.{suggest(name, self.names)} Features: {known}."
         )
 
     # ── rows to codes ──
@@ -141,7 +143,7 @@ class Schema:
             raise QueryError(
                 f"`{what}` must have {len(self.columns)} columns; got shape {block.shape}."
             )
-        return tuple([column.strict(block[:, c], what) for c, column in enumerate(self.columns)])
+        return tuple(map(Column.strict, self.columns, block.T, repeat(what)))
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         given = list(labels)

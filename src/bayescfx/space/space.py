@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.checks import as_numbers, check, reading
+from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space import cost as costs
 from bayescfx.space import groups, inference, saved
@@ -83,8 +85,15 @@ class Space:
         >>> space.features["age"]
         Integer(low=20, high=40, step=1, cyclic=False)
         """
-        kinds = dict(kinds or {})
         frame, dtype = inference.as_table(X)
+        check(
+            isinstance(kinds, Mapping | None),
+            "kinds",
+            "a dict of column to kind",
+            kinds,
+            SpaceError,
+        )
+        kinds = dict(kinds or {})
         schema = inference.infer_schema(frame, dtype, kinds)
         given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
         return cls._made(
@@ -136,6 +145,12 @@ class Space:
         """Return the name of a feature; spaces of arrays also take column numbers."""
         return self.schema.names[self.schema.position(given)]
 
+    def wishes(self, given: Mapping[Any, Any], what: str) -> dict[Hashable, Any]:
+        """Return what is said by feature, with the features' own names; it must be a dict."""
+        must = "a dict of feature to what is said of it"
+        check(isinstance(given, Mapping), what, must, given, SpaceError)
+        return {self.name(name): wish for name, wish in given.items()}
+
     def adding(self, *rules: Rule, instead_of: Iterable[Rule] = ()) -> Space:
         """Return the space with more rules, some perhaps in place of others."""
         gone = {id(rule) for rule in instead_of}
@@ -160,7 +175,14 @@ class Space:
 
     def decode(self, codes: Array) -> Rows:
         """Return the user's rows for codes of shape (n, d)."""
-        return self.schema.decode(np.asarray(codes, dtype=np.float64))
+        rows, d = as_numbers("codes", codes, SpaceError), len(self.schema.names)
+        good = rows.ndim == 2 and rows.shape[1] == d
+        check(good, "codes", f"of shape (n, {d})", codes, SpaceError)
+        for j, feature in enumerate(self.features.values()):
+            known = np.isin(rows[:, j], range(len(feature.levels))) if feature.levelled else True
+            fits = np.isnan(rows[:, j]) | (known & np.isfinite(rows[:, j]))
+            check(bool(fits.all()), "codes", "finite, and positions of levels", codes, SpaceError)
+        return self.schema.decode(rows)
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
@@ -178,4 +200,5 @@ class Space:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Space:
         """Return the space that :meth:`to_dict` wrote."""
-        return cls._made(**saved.read_space(plain))
+        with reading("the saved space", SpaceError, "Pass what to_dict returned."):
+            return cls._made(**saved.read_space(plain))

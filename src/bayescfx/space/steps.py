@@ -27,7 +27,7 @@ def steps(space: Space, steps: Mapping[Any, float | None]) -> Space:
     >>> print(Space({"bmi": Real(18.2, 42)}).steps({"bmi": 0.5}).features["bmi"])
     Real(low=18.0, high=42.0, step=0.5)
     """
-    features, named = dict(space.features), {space.name(name): steps[name] for name in steps}
+    features, named = dict(space.features), space.wishes(steps, "steps")
     for name, step in named.items():
         features[name] = features[name].stepped(name, step)
     schema = replace(space.schema, features=features)

@@ -6,7 +6,7 @@ Limits of one feature combine by intersection; seen from a query they become an 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import is_several, shown
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.axis import MOST_CHOICES, Axis
@@ -167,8 +168,7 @@ def _limited(
 ) -> Space:
     """Return the space with the limits of the features named changed, each by its wish."""
     said, new = limits_of(space), dict[Hashable, Limits]()
-    for given, wish in wishes.items():
-        name = space.name(given)
+    for name, wish in space.wishes(wishes, "limits").items():
         old = new.get(name) or said.get(name) or Limits(name)
         new[name] = change(old, space.features[name], wish)
     return space.adding(*new.values(), instead_of=[said[name] for name in new if name in said])
@@ -232,8 +232,8 @@ def _cut(old: Limits, feature: Feature, wish: Any) -> Limits:
     if not feature.levelled:
         code = partial(feature.code, name=name, verb=verb)
         return replace(old, between=_met(old.between, wish, code, name, verb))
-    if isinstance(wish, (str, bytes)) or not isinstance(wish, Iterable):
-        raise SpaceError(f"`between` for {name!r} must be a list of levels; got {wish!r}.")
+    if not is_several(wish):
+        raise SpaceError(f"`between` for {name!r} must be a list of levels; got {shown(wish)}.")
     codes = {feature.code(level, name, verb) for level in wish}
     kept = codes if old.levels is None else codes & set(old.levels)
     if not kept:
@@ -263,8 +263,9 @@ def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
 
 def _met(old: Pair, wish: Any, code: Callable[[Any], float], name: Hashable, verb: str) -> Pair:
     """Return what a pair of limits that a user gave leaves of another."""
-    if isinstance(wish, (str, bytes)) or not hasattr(wish, "__len__") or len(wish) != 2:
-        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {wish!r}.")
+    wish = tuple(wish) if is_several(wish) and not isinstance(wish, Mapping | Set) else wish
+    if not isinstance(wish, tuple) or len(wish) != 2:
+        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {shown(wish)}.")
     new = (
         -math.inf if wish[0] is None else code(wish[0]),
         math.inf if wish[1] is None else code(wish[1]),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.expressions import Comparison, parse_rule
@@ -137,8 +138,8 @@ def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = 
     label : str, optional
         What to call the rule in messages.
     """
+    check(isinstance(label, str | None), "label", "text", label, SpaceError)
     if isinstance(rule, str):
         return space.adding(TextRule.parse(rule, space.features, label))
-    if not callable(rule):
-        raise SpaceError(f"`rule` must be text or a function of rows; got {rule!r}.")
+    check(callable(rule), "rule", "text or a function of rows", rule, SpaceError)
     return space.adding(FunctionRule(rule, label or str(getattr(rule, "__name__", repr(rule)))))

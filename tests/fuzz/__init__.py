@@ -1,0 +1,1 @@
+"""Junk, damage and hostile input: every error is one of ours, and no number is wrong."""
