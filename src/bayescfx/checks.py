@@ -87,7 +87,7 @@ def as_numbers(name: str, value: Any, error: type[BayesCFXError] = SettingsError
         masked = isinstance(value, np.ma.MaskedArray)
         found = np.ma.filled(value.astype(float), np.nan) if masked else np.asarray(value)
         if found.dtype.kind not in "OUSVMmc":
-            return found.astype(np.float64)
+            return found.astype(np.float64, copy=False)
         if found.dtype.kind == "O":
             return np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

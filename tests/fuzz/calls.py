@@ -74,7 +74,7 @@ def evaluations() -> cfx.Evaluations:
 def calls() -> Iterator[Call]:
     """Yield everything that a user may call, but for plots."""
     ask = {"query": QUERY, "space": space(), "target": cfx.increase(by=1)}
-    how = {"method": "auto", "budget": 6, "n": 1, "tolerance": 0.05, "timeout": None}
+    how = {"method": "auto", "budget": 3, "n": 1, "tolerance": 0.05, "timeout": None}
     more = {"evaluations": None, "rng": 0, "on_step": None, "on_fault": "raise", "progress": False}
     yield Call("explain", cfx.explain, {"model": model, **ask, **how, **more})
     many = {"queries": TABLE.head(2), **{k: v for k, v in ask.items() if k != "query"}}
@@ -118,6 +118,8 @@ def targets() -> Iterator[Call]:
         yield Call(f"{kind}.wanted", wish.wanted, {"output": 0.5})
         yield Call(f"{kind}.acceptance", wish.acceptance, {"output": 0.5, "tolerance": 0.1})
         yield Call(f"{kind}.epsilon", wish.epsilon, {"tolerance": 0.1})
+        for plain in ("to_dict", "describe"):
+            yield Call(f"{kind}.{plain}", getattr(wish, plain), {})
 
 
 def features() -> Iterator[Call]:
@@ -174,8 +176,6 @@ def verbs() -> Iterator[Call]:
     yield Call("Space.require", made.require, {"rule": "a <= b", "label": "order"})
     yield Call("Space.max_changes", made.max_changes, {"k": 2})
     yield Call("Space.derive", made.derive, {"name": "a", "function": lambda rows: rows["b"]})
-    near = {"X": TABLE, "quantile": 0.95, "neighbours": 5}
-    yield Call("Space.near_data", made.near_data, near)
     yield Call("Space.cost", made.cost, {"weight": 1.0, "norm": 1.0, "per_feature": {"a": 2.0}})
     yield Call("Space.group", made.group, {"name": "pq", "columns": ["p", "q"]})
     yield Call("Space.steps", made.steps, {"steps": {"a": 0.5}})

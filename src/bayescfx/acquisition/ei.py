@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from bayescfx.acquisition.closed_form import ep_closed_form
 from bayescfx.acquisition.integral import LogIntegral, Prepared, log_integral, prepare
 from bayescfx.arrays import Array
+from bayescfx.checks import as_numbers, check, is_a
+from bayescfx.errors import SettingsError
 from bayescfx.potentials import AEP, SEP, Potential
 from bayescfx.potentials.pieces import pieces_over
 from bayescfx.potentials.wrapped import Sampled
@@ -39,6 +41,7 @@ def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: Arra
     >>> log_ei_cfx([-0.5], [0.1], AEP(0.0, 1.0), 0.3).round(5).tolist()
     [-81.00838]
     """
+    mean, std, best = _checked(mean, std, potential, best)
     return LogEI(potential, best).value_and_gradient(mean, std).value
 
 
@@ -62,6 +65,7 @@ def log_ei_cfx_gradient(
     >>> bool(log_ei_cfx_gradient([0.8], [0.3], AEP(0.0, 1.0), 0.2)[0] > 0)
     True
     """
+    mean, std, best = _checked(mean, std, potential, best)
     out = LogEI(potential, best).value_and_gradient(mean, std)
     return out.d_mean, out.d_std
 
@@ -113,14 +117,32 @@ def ei_cfx_gradient(
     return out.d_mean, out.d_std
 
 
+def _checked(
+    mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Return mean, deviation and best potential as arrays of one shape, or explain."""
+    good = is_a(potential, Potential) and not is_a(potential, type)
+    check(good, "potential", "a potential with `value` and `slope`", potential)
+    given = {"mean": mean, "std": std, "best": best}
+    arrays = [as_numbers(name, value) for name, value in given.items()]
+    check(bool((arrays[1] >= 0).all()), "std", "numbers >= 0", std)
+    try:
+        mean, std, best = np.broadcast_arrays(*arrays)
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(given, arrays, strict=True))
+        raise SettingsError(f"`mean`, `std` and `best` must fit together; got {shapes}.") from error
+    return mean, std, best
+
+
 def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> LogIntegral:
     """Return EI-CFX with gradient: the closed form where it is sound, else from the log form."""
+    mean, std, best = _checked(mean, std, potential, best)
     log = LogEI(potential, best).value_and_gradient(mean, std)
     value = np.exp(log.value)
     out = LogIntegral(value, value * log.d_mean, value * log.d_std)
     if not isinstance(potential, AEP | SEP):
         return out
-    mean, std, level = np.broadcast_arrays(*(np.asarray(a, float) for a in (mean, std, best)))
+    level = best
     s = np.clip(std / potential.width, 1e-9, 1e9)
     inside = (s == std / potential.width) & (level >= 0.0) & (level < potential.peak)
     level = np.clip(level, 0.0, potential.peak)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayescfx.checks import check, check_whole, is_number
+from bayescfx.checks import check, check_whole, is_number, shown
 from bayescfx.deadline import Deadline
 from bayescfx.errors import SettingsError, SpaceError, suggest
 from bayescfx.evaluations.data import Evaluations
@@ -102,7 +102,7 @@ class CallSettings:
         except (TypeError, ValueError) as error:
             raise SettingsError(
                 "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "
-                f"{self.rng!r}.",
+                f"{shown(self.rng)}.",
                 parameter="rng",
             ) from error
         try:
@@ -123,4 +123,4 @@ def _search(method: Any) -> Search:
     elif callable(way) and not isinstance(method, type):
         search: Search = method
         return search
-    raise SettingsError(f"`method` must be {words}; got {method!r}.{hint}", parameter="method")
+    raise SettingsError(f"`method` must be {words}; got {shown(method)}.{hint}", parameter="method")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.checks import is_number
+from bayescfx.checks import is_number, shown
 from bayescfx.errors import SpaceError
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
@@ -32,7 +32,7 @@ class _Number(Feature):
                 continue
             if not (isinstance(value, bool) or is_number(value)) or (name == "step" and value <= 0):
                 wish = "positive" if name == "step" else "finite"
-                raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {value!r}.")
+                raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {shown(value)}.")
             # beyond 2**53 neighbouring integers share one float64
             if self.whole and (value != int(value) or abs(value) > 2**53):
                 raise SpaceError(

@@ -72,12 +72,13 @@ def load_model(
     """
     from pathlib import Path
 
+    from bayescfx.checks import shown
     from bayescfx.io.endpoint import Endpoint, Patience
     from bayescfx.io.loaded import Loaded, Trust
 
     given: object = source
     if not isinstance(given, str) or "\x00" in given:
-        raise LoadError(f"`source` must be a path, an address or a name; got {given!r}.")
+        raise LoadError(f"`source` must be a path, an address or a name; got {shown(given)}.")
     if source.startswith(("http://", "https://")):
         asked = Endpoint(
             source,

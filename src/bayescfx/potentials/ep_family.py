@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.checks import as_numbers, check, is_number, shown
 from bayescfx.errors import TargetError
 from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
 from bayescfx.potentials.potential import Intervals, checked_number, checked_share
@@ -121,7 +122,7 @@ class _EP:
 
     def value_and_slope(self, y: ArrayLike) -> tuple[Array, Array]:
         """Return both at the price of one."""
-        away = np.asarray(y, dtype=float) - self.origin
+        away = as_numbers("y", y, TargetError) - self.origin
         sign = np.sign(away) if len(self.signs) == 2 else self.signs[0]
         # exp(-z**2) is 0 in double precision from z = 28 on
         z = np.clip(sign * away, 0.0, 30.0 * self.width) / self.width
@@ -132,6 +133,7 @@ class _EP:
 
     def superlevel(self, level: float) -> Intervals:
         """Return where the potential is at least `level`; at 0, the limit from above."""
+        check(is_number(level), "level", "a number", level, TargetError)
         if level > PEAK:
             return ()
         if level < 0.0:
@@ -276,8 +278,8 @@ class AEP(_EP):
 
     def __post_init__(self) -> None:
         _EP.__post_init__(self)
-        if self.side not in (1, -1):
-            raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {self.side!r}.")
+        if not is_number(self.side) or self.side not in (1, -1):
+            raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {shown(self.side)}.")
 
     @property
     def signs(self) -> tuple[int, ...]:

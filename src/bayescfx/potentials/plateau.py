@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.checks import as_numbers, check, is_a, is_number, shown
 from bayescfx.errors import TargetError
 from bayescfx.potentials.ep_family import PEAK
 from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
@@ -48,14 +49,16 @@ class Plateau:
     peak = PEAK  # the largest value, taken on the whole range
 
     def __post_init__(self) -> None:
-        if math.isnan(self.low) or math.isnan(self.high) or not self.low <= self.high:
+        for name, end in (("low", self.low), ("high", self.high)):
+            check(is_number(end) or is_a(end, float), name, "a number", end, TargetError)
+        if not self.low <= self.high:
             raise TargetError(
                 f"Plateau: `low` must not exceed `high`; got {self.low!r} and {self.high!r}."
             )
         if math.isinf(self.low) and math.isinf(self.high):
             raise TargetError("Plateau: one of `low` and `high` must be finite; got both infinite.")
-        if not (math.isfinite(self.width) and self.width > 0.0):
-            raise TargetError(f"Plateau: `width` must be positive; got {self.width!r}.")
+        if not is_number(self.width) or self.width <= 0.0:
+            raise TargetError(f"Plateau: `width` must be positive; got {shown(self.width)}.")
         for key in ("low", "high", "width"):
             object.__setattr__(self, key, float(getattr(self, key)))
 
@@ -71,6 +74,7 @@ class Plateau:
 
     def superlevel(self, level: float) -> Intervals:
         """Return where the potential is at least `level`."""
+        check(is_number(level), "level", "a number", level, TargetError)
         if level > PEAK:
             return ()
         ((low, high),) = self.superlevels(np.array([level]))
@@ -132,7 +136,7 @@ class Plateau:
 
     def _distance(self, y: ArrayLike) -> Array:
         """Return the signed distance to the range in widths, 0 inside."""
-        y = np.asarray(y, dtype=float)
+        y = as_numbers("y", y, TargetError)
         outside = np.maximum(y - self.high, 0.0) - np.maximum(self.low - y, 0.0)
         return np.asarray(np.clip(outside, -1e100 * self.width, 1e100 * self.width) / self.width)
 

@@ -6,7 +6,6 @@ at the query. Definition "Potential Duality": its superlevel sets are the target
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check, is_number, shown
 from bayescfx.errors import TargetError
 
 Interval: TypeAlias = tuple[float, float]
@@ -55,18 +55,17 @@ class LevelPotential(Potential, Protocol):
 
 def checked_share(value: float, name: str = "epsilon") -> float:
     """Return `value` as a float if it is in [0, 1), else explain."""
-    if not 0.0 <= value < 1.0:
-        raise TargetError(f"`{name}` must be at least 0 and less than 1; got {value!r}.")
+    good = is_number(value, 0) and value < 1
+    check(good, name, "at least 0 and less than 1", value, TargetError)
     return float(value)
 
 
 def checked_number(name: str, owner: str, value: object) -> float:
     """Return `value` as a float if it is a finite number, else explain."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise TargetError(f"{owner}: `{name}` must be a number; got {value!r}.")
-    if not math.isfinite(value):
-        raise TargetError(f"{owner}: `{name}` must be a finite number; got {value!r}.")
-    return float(value)
+    if not is_number(value):
+        what = "a finite number" if type(value) in (int, float) else "a number"
+        raise TargetError(f"{owner}: `{name}` must be {what}; got {shown(value)}.")
+    return float(value)  # type: ignore[arg-type]  # it is a number
 
 
 def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:

@@ -9,11 +9,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayescfx.checks import shown
 from bayescfx.errors import TargetError, suggest
 from bayescfx.potentials.ep_family import AEP, SEP
 from bayescfx.potentials.plateau import Plateau
@@ -432,12 +434,12 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     """
     if isinstance(obj, Target):
         return obj
-    if isinstance(obj, int | float | np.number) and not isinstance(obj, bool | np.bool_):
-        return Reach(float(obj))
+    if isinstance(obj, Real) and not isinstance(obj, bool):
+        return Reach(checked_number("value", "reach", obj))
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
             "`target` must be a number, a target such as cfx.reach(150), or a potential with "
-            f"`value` and `slope`; got {obj!r}."
+            f"`value` and `slope`; got {shown(obj)}."
         )
     if outputs is None or type(obj) in FAMILIES.values():
         return Shaped(obj)

@@ -138,6 +138,7 @@ class Explanation:
         """
         frame = as_frame(self.rows)
         columns = list(frame.columns)
+        check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         if changes_only:
             before, after = cells_of(self.layout.table([list(self.query)]))[0], cells_of(frame)
             shown: dict[Any, list[Any]] = {}

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.checks import check, is_a, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature, infer
 from bayescfx.space.schema import Schema
@@ -61,14 +62,13 @@ def infer_schema(
 
 def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     """Return the schema of features made by hand; columns get their natural dtypes."""
-    given: object = features
-    if not isinstance(given, Mapping) or not features:
-        raise SpaceError(f"`features` must be a dict of name to feature; got {features!r}.")
+    good = is_a(features, Mapping) and len(features) > 0
+    check(good, "features", "a dict of name to feature", features, SpaceError)
     for name, feature in features.items():
         if not isinstance(feature, Feature):
             *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
-            shown = f"{', '.join(kinds)} or {last}"
-            raise SpaceError(f"feature {name!r} must be {shown}; got {feature!r}.")
+            words = f"{', '.join(kinds)} or {last}"
+            raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
 

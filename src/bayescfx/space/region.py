@@ -381,11 +381,10 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     for rule in space.rules:
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
-    missing = [
-        repr(name)
-        for name, code in zip(grown.names, codes[0], strict=True)
-        if np.isnan(code) and not (name in said and said[name].fixed)
-    ]
+    missing = []
+    for j in np.flatnonzero(np.isnan(codes[0])).tolist():
+        name = grown.names[j]
+        missing += [] if name in said and said[name].fixed else [repr(name)]
     if missing:
         text = f"the query has no value for {', '.join(missing)}; treated as fixed."
         warnings.warn(text, SpaceWarning, stacklevel=2)

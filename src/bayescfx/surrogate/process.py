@@ -11,6 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.checks import (
+    as_numbers,
+    check,
+    check_whole,
+    is_a,
+    is_number,
+    is_several,
+    shown,
+)
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
@@ -65,21 +74,26 @@ class GaussianProcess:
     _fitted: tuple[Posterior, Units] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.kernel not in tuple(KERNELS):
-            must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {self.kernel!r}."
-            raise SettingsError(must + suggest(self.kernel, KERNELS), parameter="kernel")
-        if self.mean not in ("standard", "zero"):
-            must = f"`mean` must be 'standard' or 'zero'; got {self.mean!r}."
-            raise SettingsError(must, parameter="mean")
-        if self.noise is not None and not 0.0 <= self.noise < np.inf:
-            raise SettingsError(f"`noise` must be None or a number >= 0; got {self.noise!r}.")
+        kernel: object = self.kernel
+        mean: object = self.mean
+        if not isinstance(kernel, str) or kernel not in KERNELS:
+            must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {shown(kernel)}."
+            raise SettingsError(must + suggest(kernel, KERNELS), parameter="kernel")
+        good = isinstance(mean, str) and mean in ("standard", "zero")
+        check(good, "mean", "'standard' or 'zero'", mean)
+        good = self.noise is None or is_number(self.noise, 0)
+        check(good, "noise", "None or a number >= 0", self.noise)
         for name, given in (("output_scale", self.output_scale), ("alike", self.alike)):
-            if given is not None and not 0.0 < given < np.inf:
-                raise SettingsError(f"`{name}` must be None or a number > 0; got {given!r}.")
-        if self.dimensions is not None and self.dimensions < 1:
-            got = self.dimensions
-            raise SettingsError(f"`dimensions` must be None or at least 1; got {got!r}.")
-        self.categorical = tuple(map(int, self.categorical))
+            good = given is None or (is_number(given) and given > 0)
+            check(good, name, "None or a number > 0", given)
+        good = self.dimensions is None or is_number(self.dimensions, 1)
+        check(good, "dimensions", "None or at least 1", self.dimensions)
+        if type(self.categorical) is not tuple:
+            columns = self.categorical
+            check(is_several(columns), "categorical", "numbers of columns", columns)
+            self.categorical = tuple(columns)
+        for column in self.categorical:
+            check_whole("categorical", column, 0)
 
     def __repr__(self) -> str:
         state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
@@ -187,6 +201,7 @@ class GaussianProcess:
         mean, std : ndarray of shape (m,)
             In the units of y.
         """
+        check(isinstance(noise, bool), "noise", "True or False", noise)
         posterior, units = self._known()
         mean, variance = posterior.predict(_rows(X, posterior.X.shape[1]))
         if noise:
@@ -205,6 +220,7 @@ class GaussianProcess:
         dmean, dstd : ndarray of shape (m, d)
             Their gradients; 0 in categorical columns.
         """
+        check(isinstance(noise, bool), "noise", "True or False", noise)
         posterior, units = self._known()
         mean, variance, dmean, dvar = posterior.predict_gradient(_rows(X, posterior.X.shape[1]))
         if noise:
@@ -216,6 +232,8 @@ class GaussianProcess:
 
     def sample(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Return `n` joint samples ``(n, m)`` at rows ``(m, d)`` without noise."""
+        check_whole("n", n, 0)
+        check(is_a(rng, np.random.Generator), "rng", "a numpy Generator", rng)
         posterior, units = self._known()
         mean, covariance = posterior.joint(_rows(X, posterior.X.shape[1]))
         # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
@@ -240,7 +258,7 @@ class GaussianProcess:
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
         """Return rows and outputs as checked arrays of their own."""
-        rows, outputs = _rows(X, columns).copy(), np.array(y, dtype=np.float64)
+        rows, outputs = _rows(X, columns).copy(), as_numbers("y", y).copy()
         d = rows.shape[1]
         if not len(rows):
             raise SettingsError("`X` must have at least one row; got none.")
@@ -270,7 +288,7 @@ def _check_columns(h: Hyperparameters, columns: int) -> None:
 
 def _rows(X: ArrayLike, columns: int | None) -> Array:
     """Return `X` as an array of finite rows."""
-    rows = np.asarray(X, dtype=np.float64)
+    rows = as_numbers("X", X)
     if rows.ndim != 2:
         raise SettingsError(f"`X` must have shape (n, d); got {rows.shape}.")
     if columns is not None and rows.shape[1] != columns:

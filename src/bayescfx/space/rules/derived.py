@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.rule import Rule, Words
@@ -76,8 +77,7 @@ def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Spac
     found = space.name(name)
     if found in space.schema.groups:
         raise SpaceError(f"{found!r} can't be derived: it stands for one-hot columns.")
-    if not callable(function):
-        raise SpaceError(f"`function` must be a function of rows; got {function!r}.")
+    check(callable(function), "function", "a function of rows", function, SpaceError)
     if any(found in rule.block for rule in space.rules):
         raise SpaceError(f"{found!r} can't be derived: it moves together with others.")
     old = [rule for rule in space.rules if rule.derives == found]

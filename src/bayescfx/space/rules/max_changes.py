@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from bayescfx.checks import check, is_a, is_number
 from bayescfx.errors import SpaceError
 from bayescfx.space.rule import Rule, Words
 
@@ -33,9 +33,8 @@ class MaxChanges(Rule):
 
 def max_changes(space: Space, k: int) -> Space:
     """Return the space in which at most `k` features change (the paper's l0 bound)."""
-    given: object = k
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise SpaceError(f"`k` must be a whole number >= 1; got {k!r}.", parameter="k")
+    good = is_a(k, Integral) and is_number(k, 1)
+    check(good, "k", "a whole number >= 1", k, SpaceError)
     old = [rule for rule in space.rules if rule.most_changes is not None]
     least = min([int(k), *(rule.most_changes or k for rule in old)])
     return space.adding(MaxChanges(least), instead_of=old)

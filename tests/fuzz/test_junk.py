@@ -1,0 +1,86 @@
+"""Junk in the place of any argument of anything public is used, or refused in our own words."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayescfx as cfx
+from bayescfx.errors import BayesCFXError
+from bayescfx.potentials import Target
+from tests.fuzz.calls import JUNK, Call, calls
+
+CALLS = list(calls())
+# What is made by others, or only for reading; and what belongs to another chapter.
+MADE = {"Counterfactual", "Explanation", "Step", "plots"}
+LATER = {"Space.near_data"}
+
+
+def test_everything_public_is_fuzzed() -> None:
+    known = {call.name for call in CALLS} | MADE | LATER
+    exported = {name for name in cfx.__all__ if not name.endswith(("Error", "Warning"))}
+    assert exported <= known
+    inner = {"adding", "changed", "wishes", "to_dict"}  # for verbs, and without arguments
+    verbs = {name for name, _ in inspect.getmembers(cfx.Space, callable) if name[0] != "_"}
+    assert {f"Space.{verb}" for verb in verbs - inner} <= known
+    methods = {name for name, _ in inspect.getmembers(Target, callable) if name[0] != "_"}
+    for kind in ("Reach", "Range", "Shift"):
+        assert {f"{kind}.{method}" for method in methods} <= known
+
+
+def spoiled(call: Call, junk: tuple[Any, ...]) -> Iterator[tuple[list[Any], dict[str, Any], Any]]:
+    """Yield the arguments of a call with one of them replaced."""
+    for i in range(len(call.args)):
+        for value in junk:
+            yield [*call.args[:i], value, *call.args[i + 1 :]], call.arguments, value
+    for name in call.arguments:
+        for value in junk:
+            yield list(call.args), {**call.arguments, name: value}, value
+
+
+def raised(call: Call, args: list[Any], arguments: dict[str, Any]) -> Exception | None:
+    """Return what a call raises."""
+    quiet = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
+            call.function(*args, **arguments)
+    except Exception as error:
+        return error
+    return None
+
+
+def check(call: Call, junk: tuple[Any, ...]) -> None:
+    """Call with junk; whatever is raised must be ours, on one line, or of the user's function."""
+    for args, arguments, value in spoiled(call, junk):
+        error = raised(call, args, arguments)
+        told = (call.name, args, arguments, value, repr(error))
+        if isinstance(error, BayesCFXError):
+            assert len(str(error)) > 20, told
+            assert "\n" not in str(error), told
+        elif error is not None:
+            assert any("while evaluating" in note for note in getattr(error, "__notes__", ())), told
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{call.name}{k}" for k, call in enumerate(CALLS)])
+def test_some_junk_is_used_or_refused_in_our_own_words(call: Call) -> None:
+    call.function(*call.args, **call.arguments)
+    rng = np.random.default_rng(sum(map(ord, call.name)))
+    some = tuple(JUNK[i] for i in rng.permutation(len(JUNK))[:6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(call, some)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS, ids=[f"{call.name}{k}" for k, call in enumerate(CALLS)])
+def test_all_junk_is_used_or_refused_in_our_own_words(call: Call) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(call, JUNK)
