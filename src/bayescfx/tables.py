@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices, Mask
-from bayescfx.errors import BayesCFXError, QueryError
+from bayescfx.errors import BayesCFXError, CellError, QueryError
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -71,6 +71,9 @@ class Layout:
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
         series: dict[int, pd.Series[Any]] = {}
         for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
+            lists = not {list, tuple, dict}.isdisjoint(map(type, column))
+            if lists and getattr(dtype, "kind", "O") in "biufmM":
+                raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
             category = isinstance(dtype, pd.CategoricalDtype)
             held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
             series[c] = pd.Series(held, dtype=dtype)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,7 @@ class File:
             ) from error
         try:
             self._prepare()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self._db.close()
             raise EvaluationsError(
                 f"{str(path)!r} must be a file of evaluations; got {error}. Choose another path."
@@ -105,7 +107,7 @@ class File:
 
     def write_model(self, model: str) -> None:
         """Note what the model is."""
-        with self._lock, self._db:
+        with self._writing():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('model', ?)", (model,))
 
     def append(self, rows: Rows, y: Array, layout: Layout | None) -> None:
@@ -114,7 +116,7 @@ class File:
             (json.dumps([to_plain(cell) for cell in row], allow_nan=False), float(output))
             for row, output in zip(cells_of(rows), y, strict=True)
         ]
-        with self._lock, self._db:
+        with self._writing():
             if layout is not None:
                 # Another process may have been first: nothing of its layout is lost.
                 self._db.execute("INSERT OR IGNORE INTO meta VALUES ('layout', '')")
@@ -125,6 +127,18 @@ class File:
                 text = json.dumps(layout.to_plain(), allow_nan=False)
                 self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
             self._db.executemany("INSERT INTO evaluations (cells, output) VALUES (?, ?)", lines)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write in one transaction, alone."""
+        try:
+            with self._lock, self._db:
+                yield
+        except sqlite3.Error as error:
+            raise EvaluationsError(
+                f"{str(self.path)!r} must be a whole file that can be written; got {error}. Make "
+                "room, or choose another path."
+            ) from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.checks import check
+from bayescfx.checks import check, is_number
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials import Target
@@ -105,6 +105,12 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
 def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
     """Return the fields of the answer that :func:`write` wrote."""
     layout, wish = Layout.from_plain(content["layout"]), content["target"]
+    each = [(found, _PLAIN_EACH[:3]) for found in content["counterfactuals"]]
+    for part, names in ((content, ("output", "tolerance", "n_evaluations")), *each):
+        for name in names:
+            check(is_number(part[name]), name, "a number", part[name], ArchiveError)
+    for found, _ in each:
+        check(isinstance(found["valid"], bool), "valid", "a boolean", found["valid"], ArchiveError)
     return {
         **{name: from_plain(content[name]) for name in (*_PLAIN, "status", "stopped")},
         "layout": layout,

@@ -6,6 +6,7 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -162,7 +163,16 @@ class Explanation:
         """Return the answer that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanation", text)
         with reading("`text`", ArchiveError, "Pass what to_json returned."):
-            return cls(**archive.read(content, archive.read_evaluations(content["evaluations"])))
+            return cls._read(content, archive.read_evaluations(content["evaluations"]))
+
+    @classmethod
+    def _read(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
+        """Return an answer that can be told, tabled and written again; else it was changed."""
+        found = cls(**archive.read(content, evaluations))
+        archive.write(found, None)
+        found._repr_html_()
+        found.to_frame(changes_only=True)
+        return found
 
     def verify(self, model: object, space: Space | None = None) -> bool:
         """Tell whether everything the answer claims is true, mostly in one call of the model.

@@ -93,8 +93,7 @@ class Explanations(Sequence[Explanation]):
         content = archive.loads("explanations", text)
         with reading("`text`", ArchiveError, "Pass what to_json returned."):
             stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-            fields = [archive.read(a, stores[a["evaluations"]]) for a in content["answers"]]
-            return cls([Explanation(**one) for one in fields])
+            return cls([Explanation._read(a, stores[a["evaluations"]]) for a in content["answers"]])
 
     def __repr__(self) -> str:
         most = 10

@@ -100,7 +100,7 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
         "price": Cost(cost["weight"], cost["norm"], factors),
         "inferred": frozenset(from_plain(name) for name in plain["inferred"]),
         "graded": frozenset(from_plain(name) for name in plain.get("graded", ())),
-        "unrestored": (*plain["unrestored"], *unknown),
+        "unrestored": (*map(str, plain["unrestored"]), *map(str, unknown)),
     }
 
 

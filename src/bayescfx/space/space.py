@@ -6,6 +6,7 @@ A verb is a function of a space that lives beside its rule, and a method of `Spa
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -200,5 +201,15 @@ class Space:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Space:
         """Return the space that :meth:`to_dict` wrote."""
-        with reading("the saved space", SpaceError, "Pass what to_dict returned."):
-            return cls._made(**saved.read_space(plain))
+        with (
+            reading("the saved space", SpaceError, "Pass what to_dict returned."),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            made = cls._made(**saved.read_space(plain))
+            good = made.scale.shape == (len(made.features),) and bool((made.scale > 0).all())
+            check(good, "scale", "one positive number per feature", made.scale, SpaceError)
+            str(made)  # whose parts fit together can describe itself, and its own lowest row
+            lowest = np.array([[feature.code_range[0] for feature in made.features.values()]])
+            made.around(made.decode(lowest))
+            return made
