@@ -6,6 +6,7 @@ takes cells in its own dtype only: what it can't hold exactly is an error.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -87,11 +88,21 @@ def dtype_to_plain(dtype: Any) -> Plain:
         levels = [to_plain(level) for level in dtype.categories.tolist()]
         kind = dtype_to_plain(dtype.categories.dtype)
         return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
+    if isinstance(dtype, pd.ArrowDtype):  # whose names don't say everything
+        import pyarrow as pa
+
+        schema = pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes()
+        return {"arrow": base64.b64encode(schema).decode()}
     return str(dtype)
 
 
 def dtype_from_plain(plain: Any) -> Any:
     """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
+    if isinstance(plain, dict) and "arrow" in plain:
+        import pyarrow as pa
+
+        buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
+        return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
     if isinstance(plain, dict):
         levels = [from_plain(v) for v in plain["levels" if "levels" in plain else "categories"]]
         index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))

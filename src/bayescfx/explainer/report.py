@@ -114,7 +114,7 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
         return None
     question.region.deadline = question.deadline
     try:
-        with one_thread():
+        with one_thread(), np.errstate(over="ignore"):
             if ending == "exhausted":  # every point was evaluated
                 return replace(judge(question), probability=0.0)
             # a dozen rows, or a few and two per free feature, before it is worth telling

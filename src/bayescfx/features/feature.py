@@ -12,12 +12,13 @@ from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import is_number, shown
 from bayescfx.errors import SpaceError, suggest
-from bayescfx.tables import Cells, Dtype
+from bayescfx.tables import Cells, Dtype, cells_in
 from bayescfx.values import Plain, from_plain, to_plain
 
 
@@ -167,6 +168,24 @@ class Feature(ABC):
 
 def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = None) -> Feature:
     """Return the feature of a column: the one wished for, of a kind named, or what it shows."""
+    try:
+        feature = _inferred(name, cells, wish)
+        feature.check(name, cells)
+        feature.encode(cells_in(cells.iloc[:2]))
+        feature.decode(np.array(feature.code_range), cells.dtype)
+    except SpaceError as error:
+        if str(name) in str(error):
+            raise
+        raise SpaceError(f"column {name!r} can't be used: {error}") from error
+    except Exception as error:  # of pandas or pyarrow, which can't do everything with every dtype
+        raise SpaceError(
+            f"column {name!r} of dtype {cells.dtype} can't be used: {shown(str(error))}. Convert "
+            "it to numbers, text or times within 290,000 years."
+        ) from error
+    return feature
+
+
+def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None) -> Feature:
     if isinstance(wish, Feature):
         feature = wish
     elif wish is None:
@@ -182,5 +201,4 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
             f"`kinds` of {name!r} must be one of {listed} or a feature; got {wish!r}."
             f"{suggest(wish, Feature.kinds)}"
         )
-    feature.check(name, cells)
     return feature

@@ -112,7 +112,8 @@ class Turns:
             try:
                 question.region.deadline = question.deadline
                 if rounds is not None:
-                    with one_thread():
+                    # what overflows is too far away to be of use
+                    with one_thread(), np.errstate(over="ignore"):
                         return next(rounds) if scores is None else rounds.send(scores.y)
                 # A search that can't take turns is heard after each of its model calls.
                 assert not isinstance(self.search, RoundSearch)

@@ -94,11 +94,12 @@ def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
 def robust_scale(codes: Array) -> float:
     """Return the MAD of `codes`; where most rows have one value, of the others; or else 1."""
     codes = codes[np.isfinite(codes)]
-    with np.errstate(over="ignore"):  # of numbers near the largest
+    least = np.finfo(np.float64).tiny  # whose inverse is finite
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest
         deviation = np.abs(codes - np.median(codes)) if len(codes) else codes
-    for some in (deviation, deviation[deviation > 0.0]):
-        if len(some) and 0.0 < (unit := float(np.median(some))) < np.inf:
-            return unit
+        for some in (deviation, deviation[deviation > 0.0]):
+            if len(some) and least <= (unit := float(np.median(some))) < np.inf:
+                return unit
     return 1.0
 
 
