@@ -230,7 +230,7 @@ class Column:
             given = np.where(pd.isna(given), np.nan, given)
         found = self._converted(given)
         if found is None:
-            bad = next(v for v in given if self._converted(_object_cell(v)) is None)
+            bad = next((v for v in given if self._converted(_object_cell(v)) is None), given)
             levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
             if len(levels):
                 shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"

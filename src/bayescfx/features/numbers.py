@@ -42,9 +42,9 @@ class _Number(Feature):
             object.__setattr__(self, name, int(value) if self.whole else float(value))
         if low > high:
             raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
-        if low != high and not 1e-300 <= float(high) - float(low) < math.inf:
+        if low != high and not 1e-305 <= float(high) - float(low) < math.inf:
             raise SpaceError(
-                f"`high - low` of {kind} must be 0 or between 1e-300 and 1.7e308; got low={low!r}, "
+                f"`high - low` of {kind} must be 0 or between 1e-305 and 1.7e308; got low={low!r}, "
                 f"high={high!r}. Rescale the numbers."
             )
 
