@@ -70,7 +70,7 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("trust_pickle = true", "'trust_pickle' must not be in a settings file, because it decid"),
         (
             "model = 'os:getcwd'",
-            "'model' must not be in a settings file as package.module:function",
+            "'model' must not be in a settings file, because it decides what",
         ),
         ("[space.derive]\nbmi = 'os:x'", "'space.derive' must not be in a settings file, because"),
         ("[features]\nbmi = 3", "--kind of 'bmi' must be one of 'real', 'integer', 'ordinal'"),

@@ -82,6 +82,9 @@ COLUMNS: dict[str, Any] = {
 }
 
 
+SLOW, FORMS = pytest.mark.slow, ("fixed", "declared")
+
+
 def model(rows: Any) -> Any:
     return rows["x"].to_numpy(dtype=float) * 2
 
@@ -90,7 +93,7 @@ def table(kind: str) -> pd.DataFrame:
     return pd.DataFrame({"odd": pd.Series(COLUMNS[kind]), "x": np.linspace(0, 1, N)})
 
 
-@pytest.mark.parametrize("form", ["free", "fixed", "declared"])
+@pytest.mark.parametrize("form", ["free", *(pytest.param(f, marks=SLOW) for f in FORMS)])
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_a_column_of_any_dtype_is_explained_or_refused(kind: str, form: str) -> None:
     frame = table(kind)
@@ -124,7 +127,9 @@ def test_a_column_of_any_dtype_is_explained_or_refused(kind: str, form: str) -> 
             assert same_cell(found.row.tolist()[0], frame["odd"].iloc[[3]].tolist()[0])
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1.0, 1e150, 1e300])
+@pytest.mark.parametrize(
+    "scale", [1e-300, 1e300, *(pytest.param(s, marks=SLOW) for s in (1e-150, 1.0, 1e150))]
+)
 @pytest.mark.parametrize("method", ["auto", "sweep", "bayes-cfx", "bayes", "lbfgsb", "random"])
 def test_no_scale_of_inputs_or_outputs_makes_numbers_overflow(method: str, scale: float) -> None:
     X = np.random.default_rng(0).uniform(0, 1, size=(40, 2)) * [scale, 1.0]

@@ -45,7 +45,10 @@ def survives(ask: Callable[[], cfx.Explanation]) -> None:
     assert len(told) > 20
 
 
-@pytest.mark.parametrize("k", range(len(RETURNED)))
+SOME = [pytest.param(k, marks=[pytest.mark.slow] * (k % 5 > 0)) for k in range(len(RETURNED))]
+
+
+@pytest.mark.parametrize("k", SOME)
 @pytest.mark.parametrize("on_fault", ["raise", "skip"])
 def test_whatever_a_model_returns_is_a_number_per_row_or_an_error(k: int, on_fault: Any) -> None:
     ask = {"query": QUERY, "space": space(), "target": 1.0, "budget": 3, "on_fault": on_fault}
@@ -54,7 +57,7 @@ def test_whatever_a_model_returns_is_a_number_per_row_or_an_error(k: int, on_fau
     survives(lambda: cfx.explain(lambda rows: many * len(rows), **ask))
 
 
-@pytest.mark.parametrize("k", range(len(RETURNED)))
+@pytest.mark.parametrize("k", SOME)
 def test_whatever_a_function_of_rows_returns_is_used_or_an_error(k: int) -> None:
     for made in (
         space().require(lambda rows: RETURNED[k], label="odd"),

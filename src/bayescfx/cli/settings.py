@@ -87,29 +87,23 @@ def read_settings(path: Path) -> dict[str, Any]:
             f"the settings file {file!r} must be TOML; got {error}. Correct that place."
         ) from error
     known, verbs = _known()
-    for name in ("trust", "trust_pickle"):
-        del known[name]
-        _refuse([name] if name in content else [])
+    del known["trust"], known["trust_pickle"]
+    space, code = content.get("space"), is_code(str(content.get("model", "")))
+    runs = ["model"] * code + ["space.derive"] * (isinstance(space, dict) and "derive" in space)
+    runs += [name for name in content if name in ("trust", "trust_pickle")]
+    for name in runs:
+        raise SettingsError(
+            f"{name!r} must not be in a settings file, because it decides what code runs. Give it "
+            "on the command line."
+        )
     _check(content, known | {"space": Option("space  table  -  -")}, file)
     _check(content.get("space", {}), verbs, file, "space.")
-    code = ["model"] if is_code(content.get("model", "")) else []
-    _refuse([*code, *(["space.derive"] if "derive" in content.get("space", {}) else [])])
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
         there = name == "model" and beside.is_file()
         if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content
-
-
-def _refuse(names: list[str]) -> None:
-    """Raise if there are names that only the command line may give."""
-    for name in names:
-        raise SettingsError(
-            f"{name!r} must not be in a settings file"
-            + " as package.module:function" * (name == "model")
-            + ", because it decides what code runs. Give it on the command line."
-        )
 
 
 def _check(

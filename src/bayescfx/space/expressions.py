@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import shown
 from bayescfx.errors import SpaceError, suggest
 
 # An equality of continuous features holds up to rounding, or it could never be met.
@@ -34,7 +35,13 @@ _ARITHMETIC: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-_COMPARE = {ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">", ast.Eq: "=="}
+_COMPARE: dict[type[ast.cmpop], Callable[..., Any]] = {
+    ast.LtE: operator.le,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Comparison:
     """One comparison ``left op right`` of two arithmetic expressions over features."""
 
     left: Expression
-    op: str
+    op: Operation
     right: Expression
 
     @property
@@ -66,29 +73,27 @@ class Comparison:
         """Return where the comparison holds; `values` are a feature's raw values, shape (n,)."""
         with np.errstate(all="ignore"):  # 1/0 is inf or nan, and nan satisfies nothing
             left, right = _worked_out(self.left, values), _worked_out(self.right, values)
-            match self.op:
-                case "<=":
-                    return np.asarray(left <= right)
-                case ">=":
-                    return np.asarray(left >= right)
-                case "<":
-                    return np.asarray(left < right)
-                case ">":
-                    return np.asarray(left > right)
+            if self.op is not operator.eq:
+                return np.asarray(self.op(left, right))
             size = np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
             return np.asarray(np.abs(left - right) <= EQUALITY_TOLERANCE * size)
 
     def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
         """Return ``sum_j a_j x_j <= b`` as pairs (a, b), an equality as two; None if curved."""
         with np.errstate(all="ignore"):
-            sides = (_worked_out(side, _line, _combined) for side in (self.left, self.right))
+            sides = (
+                _worked_out(side, lambda name: {name: 1.0}, _combined)
+                for side in (self.left, self.right)
+            )
             difference = _combined(operator.sub, *sides)
         if difference is None or not all(map(math.isfinite, difference.values())):
             return None
         constant = float(difference.pop(None, 0.0))
         upper = ({k: float(v) for k, v in difference.items() if v != 0}, -constant)
         lower = ({k: -v for k, v in upper[0].items()}, constant)
-        return {"<=": [upper], "<": [upper], "==": [upper, lower]}.get(self.op, [lower])
+        if self.op is operator.eq:
+            return [upper, lower]
+        return [upper] if self.op in (operator.le, operator.lt) else [lower]
 
 
 def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, ...]:
@@ -97,26 +102,21 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
     try:
         tree = ast.parse(source if source.isascii() else "", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SpaceError(
-            f"a rule must be a comparison such as 'a + 2*b <= 10'; got {_short(text)}. Pass a "
-            "function for what text can't say."
-        ) from error
+        raise _refused("must be a comparison such as 'a + 2*b <= 10'", text) from error
     parts = [tree]
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
         parts = tree.values
     comparisons: list[Comparison] = []
     for part in parts:
         if not isinstance(part, ast.Compare):
-            raise SpaceError(f"a rule must be a comparison such as 'a <= b'; got {_short(text)}.")
+            raise _refused("must be a comparison such as 'a <= b'", text)
         sides = [_expression(s, features, written, text) for s in (part.left, *part.comparators)]
         for op, left, right in zip(part.ops, sides[:-1], sides[1:], strict=True):
             if type(op) not in _COMPARE:
-                raise SpaceError(
-                    f"a rule must compare with <=, >=, <, > or ==; got {_short(text)}."
-                )
+                raise _refused("must compare with <=, >=, <, > or ==", text)
             comparisons.append(Comparison(left, _COMPARE[type(op)], right))
     if not any(comparison.features for comparison in comparisons):
-        raise SpaceError(f"a rule must name at least one feature; got {_short(text)}.")
+        raise _refused("must name at least one feature", text)
     return tuple(comparisons)
 
 
@@ -155,10 +155,7 @@ def _expression(
                 items.append(_ARITHMETIC[type(op)])
                 todo += [left, right]
             case _:
-                raise SpaceError(
-                    "a rule may hold numbers, features, + - * / ** and comparisons; got "
-                    f"{_short(text)}. Pass a function for anything else."
-                )
+                raise _refused("may hold numbers, features, + - * / ** and comparisons", text)
     expression = tuple(reversed(items))
 
     def known(operation: Operation, *parts: np.float64 | None) -> np.float64 | None:
@@ -172,17 +169,14 @@ def _expression(
 def _feature(name: str, features: tuple[Hashable, ...], text: str) -> Hashable:
     """Return the feature that is written so."""
     found = [feature for feature in features if str(feature) == name]
+    if len(found) == 1:
+        return found[0]
+    what = "may be " + " or ".join(map(repr, found)) if found else "is no feature"
+    advice = "Rename a column, or pass a function."
     if not found:
-        raise SpaceError(
-            f"rule {_short(text)} names {name!r}, which is no feature.{suggest(name, features)} "
-            "Write names that are not identifiers in backticks."
-        )
-    if len(found) > 1:
-        raise SpaceError(
-            f"rule {_short(text)} names {name!r}, which may be {' or '.join(map(repr, found))}. "
-            "Rename one of the columns, or pass a function."
-        )
-    return found[0]
+        advice = "Write names that are not identifiers in backticks."
+    hint = suggest(name, features) if not found else ""
+    raise SpaceError(f"rule {shown(text)} names {name!r}, which {what}.{hint} {advice}")
 
 
 def _number(value: Any, text: str) -> np.float64:
@@ -191,14 +185,11 @@ def _number(value: Any, text: str) -> np.float64:
         number = np.float64(value)
         if np.isfinite(number):
             return number
-    raise SpaceError(
-        f"the numbers of a rule must be finite, and so must what is computed from them; got "
-        f"{_short(text)}. Write a smaller number, and no root of a negative one."
-    )
+    raise _refused("must have finite numbers, and so must what is computed from them be", text)
 
 
-def _short(text: str) -> str:
-    return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"
+def _refused(must: str, text: str) -> SpaceError:
+    return SpaceError(f"a rule {must}; got {shown(text)}. Pass a function for anything else.")
 
 
 def _worked_out(
@@ -222,10 +213,6 @@ def _worked_out(
 _Line = dict[Hashable | None, Any]  # coefficient per feature; None holds the constant
 
 
-def _line(name: Hashable) -> _Line:
-    return {name: 1.0}
-
-
 def _combined(operation: Operation, *parts: Any) -> _Line | None:
     """Return the result of an operation on linear expressions; None if it is curved."""
     lines = [{None: part} if isinstance(part, float) else part for part in parts]
@@ -236,13 +223,11 @@ def _combined(operation: Operation, *parts: Any) -> _Line | None:
     if all(fixed):
         return {None: operation(*(line[None] for line in lines))}
     if operation in (operator.add, operator.sub):
-        keys = {**left, **right}
-        return {key: operation(left.get(key, 0.0), right.get(key, 0.0)) for key in keys}
+        return {k: operation(left.get(k, 0.0), right.get(k, 0.0)) for k in {**left, **right}}
     if operation in (operator.neg, operator.pos):
         return {key: operation(value) for key, value in left.items()}
-    if operation is operator.mul and any(fixed):
-        factor, line = (left[None], right) if fixed[0] else (right[None], left)
-        return {key: value * factor for key, value in line.items()}
-    if operation is operator.truediv and fixed[1]:
-        return {key: value / right[None] for key, value in left.items()}
-    return None
+    if operation is operator.mul and fixed[0]:
+        left, right = right, left
+    elif operation not in (operator.mul, operator.truediv) or not fixed[1]:
+        return None
+    return {key: operation(value, right[None]) for key, value in left.items()}

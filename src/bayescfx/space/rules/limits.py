@@ -263,12 +263,12 @@ def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
 
 def _met(old: Pair, wish: Any, code: Callable[[Any], float], name: Hashable, verb: str) -> Pair:
     """Return what a pair of limits that a user gave leaves of another."""
-    wish = tuple(wish) if is_several(wish) and not isinstance(wish, Mapping | Set) else wish
-    if not isinstance(wish, tuple) or len(wish) != 2:
+    ends = tuple(wish) if is_several(wish) and not isinstance(wish, Mapping | Set) else ()
+    if len(ends) != 2:
         raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {shown(wish)}.")
     new = (
-        -math.inf if wish[0] is None else code(wish[0]),
-        math.inf if wish[1] is None else code(wish[1]),
+        -math.inf if ends[0] is None else code(ends[0]),
+        math.inf if ends[1] is None else code(ends[1]),
     )
     if new[0] > new[1]:
         raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
