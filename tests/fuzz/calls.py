@@ -179,6 +179,7 @@ def verbs() -> Iterator[Call]:
     yield Call("Space.cost", made.cost, {"weight": 1.0, "norm": 1.0, "per_feature": {"a": 2.0}})
     yield Call("Space.group", made.group, {"name": "pq", "columns": ["p", "q"]})
     yield Call("Space.steps", made.steps, {"steps": {"a": 0.5}})
+    yield Call("Space.near_data", made.near_data, {"X": TABLE, "quantile": 0.9})
     yield Call("Space.around", made.around, {"query": QUERY})
     yield Call("Space.encode", made.encode, {"rows": TABLE})
     yield Call("Space.decode", made.decode, {"codes": made.encode(TABLE)})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -63,6 +63,8 @@ def test_encode_then_decode_is_the_identity_for_every_dtype() -> None:
     )
 )
 def test_encode_then_decode_is_the_identity_for_arrays(X: Any) -> None:
+    spans = np.ptp(X, axis=0)
+    assume(((spans == 0.0) | (spans >= 1e-305)).all())  # others are refused
     space = Space.from_data(X)
     again = space.decode(space.encode(X))
     assert isinstance(again, np.ndarray)

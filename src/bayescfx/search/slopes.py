@@ -25,13 +25,14 @@ def difference_quotients(
     where none is allowed, or the function is nan. All rows are asked for at once.
     """
     rows, share = np.repeat(x[None, :], len(moves), axis=0), np.full(len(moves), np.nan)
+    largest = np.abs(moves).argmax(axis=1)
     for factor in (1.0, -1.0, 0.1, -0.1, 1e-2, -1e-2, 1e-3, -1e-3):
         left = np.flatnonzero(np.isnan(share))
         if not len(left):
             break
-        m = moves[left]
-        rows[left] = region.snap(x + factor * m)
-        by = np.where(m != 0.0, (rows[left] - x) * m, 0.0).sum(axis=1) / (m**2).sum(axis=1)
+        rows[left] = region.snap(x + factor * moves[left])
+        j = largest[left]
+        by = (rows[left, j] - x[j]) / moves[left, j]
         good = by != 0.0
         good[good] = region.contains(rows[left[good]])
         share[left[good]] = by[good]

@@ -21,9 +21,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.checks import check_positive
 from bayescfx.errors import SettingsError
 from bayescfx.potentials import Potential
-from bayescfx.search.baselines import check_positive
 from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
 from bayescfx.search.question import Question

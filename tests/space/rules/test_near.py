@@ -85,7 +85,7 @@ def test_what_is_as_usual_as_the_query_is_usual_enough() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"quantile": 0.0}, r"`quantile` must lie in \(0, 1\]; got 0.0"),
+        ({"quantile": 0.0}, r"`quantile` must be a number in \(0, 1\]; got 0.0"),
         ({"quantile": 1.5}, "got 1.5"),
     ],
 )

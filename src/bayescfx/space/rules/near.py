@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check, is_number
 from bayescfx.errors import SpaceError
 from bayescfx.space.inference import as_table, background
 from bayescfx.space.rule import Rule
@@ -50,10 +51,16 @@ def near_data(space: Space, X: object, quantile: float = 0.95) -> Space:
     quantile : float, default 0.95
         Share of the data that is itself close enough.
     """
-    if not 0 < quantile <= 1:
-        raise SpaceError(f"`quantile` must lie in (0, 1]; got {quantile!r}.")
+    good = is_number(quantile, 0, 1) and quantile > 0
+    check(good, "quantile", "a number in (0, 1]", quantile, SpaceError)
     frame, _ = as_table(X)
-    data = background(frame, space.schema, most=100_000)
+    missing = [c.name for c in space.schema.columns if c.name not in frame.columns]
+    good = not missing
+    check(good, "X", f"rows of this space, with the column {missing[:1]}", X, SpaceError)
+    try:
+        data = background(frame, space.schema, most=100_000)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SpaceError(f"`X` must have rows of this space; {error}") from error
     if len(data) < 2:
         raise SpaceError(f"`X` must have at least 2 rows of the space; got {len(data)}.")
     usual = Usual.learn(data, space.features.values())
