@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.search.moves import Pairs, chance, single_moves, values_of
+from bayescfx.search.moves import Pairs, chance, finer, single_moves, values_of
 from bayescfx.search.question import effort
 
 
@@ -74,7 +74,7 @@ def test_pairs_know_what_they_cost(norm: int) -> None:
     X = table()
     region = cfx.Space.from_data(X).cost(norm=norm).around(X.iloc[3])
     moves = single_moves(region, region.query, 8, values_of(region, 8))
-    pairs = Pairs(region, moves, 0.0, 0.0, np.ones(len(moves.X)))
+    pairs = Pairs(region, moves._replace(gain=np.ones(len(moves.X))), 0.0, 0.0)
     rows = pairs.rows(np.arange(len(pairs.i)))
     np.testing.assert_allclose(pairs.cost, effort(region, rows), rtol=1e-12)
     assert (region.changes(rows).sum(axis=1) == 2).all()
@@ -85,7 +85,7 @@ def some_pairs() -> tuple[Any, Pairs, Any]:
     region = cfx.Space.from_data(X).around(X.iloc[3])
     moves = single_moves(region, region.query, 16, values_of(region, 16))
     gain = np.random.default_rng(1).normal(size=len(moves.X))
-    return region, Pairs(region, moves, 5.0, 5.0, gain), gain
+    return region, Pairs(region, moves._replace(gain=gain), 5.0, 5.0), gain
 
 
 def test_the_first_guess_is_the_sum() -> None:
@@ -159,7 +159,7 @@ def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
     region = cfx.Space.from_data(X).cost(weight=0).around(X.iloc[0])
     moves = single_moves(region, region.query, 32, values_of(region, 32))
     gain = (moves.X - region.query) @ slopes
-    pairs = Pairs(region, moves, 0.0, 0.0, gain)
+    pairs = Pairs(region, moves._replace(gain=gain), 0.0, 0.0)
     room = np.where(slopes > 0.0, region.high, region.low) - region.query
     most = float((room * slopes).sum())
     for aim in (0.2 * most, 0.5 * most, 0.8 * most):
@@ -172,3 +172,32 @@ def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
             cost += part * abs(room[j]) / region.scale[j]
             left -= part * room[j] * slopes[j]
         assert region.distance(rows[hit]).min() <= 1.02 * cost
+
+
+def test_finer_moves_lie_between_neighbours_that_differ() -> None:
+    X = table()
+    region = cfx.Space.from_data(X).around(X.iloc[3])
+    values = values_of(region, 8)
+    moves = single_moves(region, region.query, 8, values)
+    step = region.query[0] + 0.6 * (region.high[0] - region.query[0])
+    moves = moves._replace(gain=(moves.X[:, 0] > step).astype(float))
+    between = finer(region, moves, values, np.inf, 30)
+    assert 0 < len(between.X) <= 3  # a single step
+    upwards = np.sort(moves.X[moves.X[:, 0] > region.query[0], 0])
+    after = np.searchsorted(upwards, step, side="right")
+    low = upwards[after - 1] if after else region.query[0]
+    assert ((between.X[:, 0] > low) & (between.X[:, 0] < upwards[after])).all()
+    assert not len(finer(region, moves, values, 0.0, 30).X)  # nothing costs less than nothing
+    joined = moves.along(between._replace(gain=(between.X[:, 0] > step).astype(float)))
+    assert len(joined.X) == len(moves.X) + len(between.X)
+    assert all((np.diff(joined.place[joined.ray == ray]) > 0.0).all() for ray in set(joined.ray))
+    assert len(joined.steps().X) < len(joined.X)
+    assert set(joined.steps().gain[joined.steps().block == 0]) == {0.0, 1.0}
+
+
+def test_moves_that_cost_too_much_are_left_out() -> None:
+    X = table()
+    region = cfx.Space.from_data(X).around(X.iloc[3])
+    moves = single_moves(region, region.query, 8, values_of(region, 8), 0.7)
+    assert len(moves.X)
+    assert (effort(region, moves.X) < 0.7).all()

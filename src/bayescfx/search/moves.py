@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
-from bayescfx.search.question import PREMIUM, clear_changes
+from bayescfx.search.question import PREMIUM, clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between, repair
 
@@ -29,11 +29,33 @@ class Moves(NamedTuple):
     block: Indices  # (m,) which of the region's blocks moves
     ray: Indices  # (m,)
     place: Array  # (m,) how far out on its ray, 0 to 1
+    gain: Array  # (m,) what it adds to the base's output, on the surrogate's scale; nan if unknown
 
     def take(self, which: Indices | Mask) -> Moves:
         """Return some of the moves."""
-        base, X, block, ray, place = self
-        return Moves(base, X[which], block[which], ray[which], place[which])
+        base, X, block, ray, place, gain = self
+        return Moves(base, X[which], block[which], ray[which], place[which], gain[which])
+
+    def along(self, other: Moves) -> Moves:
+        """Return these and other moves of the same rays, in order, those whose gain is known."""
+        X, block, ray, place, gain = (
+            np.concatenate(two) for two in zip(self[1:], other[1:], strict=True)
+        )
+        both = Moves(self.base, X, block, ray, place, gain)
+        order = np.lexsort((both.place, both.ray))
+        return both.take(order[np.isfinite(both.gain[order])])
+
+    def before(self) -> tuple[Mask, Array, Array]:
+        """Return whether another move precedes on the ray, or the base; that row, and its gain."""
+        behind = np.concatenate([[-1], self.ray[:-1]]) == self.ray
+        start = np.where(behind[:, None], np.vstack([self.base, self.X[:-1]]), self.base)
+        return behind, start, np.where(behind, np.concatenate([[0.0], self.gain[:-1]]), 0.0)
+
+    def steps(self) -> Moves:
+        """Return the moves that gain something else than those before, and each ray's last."""
+        behind, _, gain = self.before()
+        last = np.append(~behind[1:], True)
+        return self.take(~behind | last | (self.gain != gain))
 
 
 # ── moves of one block ──
@@ -58,8 +80,15 @@ def values_of(region: Region, count: int) -> dict[int, Array]:
     return found
 
 
-def single_moves(region: Region, base: Array, count: int, values: dict[int, Array]) -> Moves:
-    """Return allowed moves of every block from a base ``(d,)`` to about `count` of its `values`."""
+def single_moves(
+    region: Region, base: Array, count: int, values: dict[int, Array], below: float = np.inf
+) -> Moves:
+    """Return allowed moves of every block from a base ``(d,)`` to about `count` of its `values`.
+
+    If rows that cost less than `below` are wanted: moves that may be a part of one, with another.
+    """
+    if np.isfinite(below):
+        values = _within(region, base, values, below)
     found: list[tuple[int, list[int], Array]] = []  # block, features, codes
     for b, features in enumerate(region.moving):
         resting = bool((base[features] == region.query[features]).all())
@@ -81,12 +110,58 @@ def single_moves(region: Region, base: Array, count: int, values: dict[int, Arra
         X[end - len(ray) : end, at] = ray
     place = (np.arange(len(X)) - np.repeat(ends - sizes, sizes) + 1.0) / np.repeat(sizes, sizes)
     whose = np.repeat(np.array([b for b, _, _ in found], dtype=np.intp), sizes)
-    moves = Moves(base, X, whose, np.repeat(ends, sizes), place)
+    moves = Moves(base, X, whose, np.repeat(ends, sizes), place, np.full(len(X), np.nan))
     if region.rules:
         X, allowed = repair(region, X)
         moved = allowed & ((base != X) & ~np.isnan(base)).any(axis=1)
-        return moves._replace(X=X).take(moved)
+        moves = moves._replace(X=X).take(moved)
+    if np.isfinite(below):
+        cost = effort(region, np.vstack([base, moves.X]))
+        moves = moves.take(cost[1:] < below + cost[0] - cost.min())
     return moves
+
+
+def _within(
+    region: Region, base: Array, values: dict[int, Array], below: float
+) -> dict[int, Array]:
+    """Return the values that a row near a base may have if it costs less than `below`."""
+    units = region.units(base[None])[0]
+    room = np.full(len(units), below if region.cost.norm else np.inf)
+    if region.cost.norm == 1:  # the longest change may be taken back for it
+        room = np.maximum(below - units.sum() + units.max() + units, 0.0)
+    weight, reach = region.weight, room * region.scale
+    return {j: v[np.abs(v - region.query[j]) * weight[j] <= reach[j]] for j, v in values.items()}
+
+
+def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, most: int) -> Moves:
+    """Return at most `most` moves to values between two neighbours on a ray that differ in gain.
+
+    First where much is gained at a great cost, so that less may do; nothing from `below` on.
+    """
+    feature = np.array([at[0] if len(at) == 1 and at[0] in values else -1 for at in region.moving])
+    behind, start, before = moves.before()
+    cost = effort(region, np.vstack([start, moves.X])).reshape(2, -1)
+    worth = np.abs(moves.gain - before) * np.abs(cost[1] - cost[0])
+    worth[(feature[moves.block] < 0) | (cost[0] >= below)] = 0.0
+    picked, codes = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    order = np.argsort(-worth, kind="stable")[: most // 3]
+    for k in order[worth[order] > 0.0].tolist():
+        pool = values[j := feature[moves.block[k]]]
+        low, high = sorted((start[k, j], moves.X[k, j]))
+        inside = pool[np.searchsorted(pool, low, side="right") : np.searchsorted(pool, high)]
+        if len(inside):
+            quarters = (np.array([0.25, 0.5, 0.75]) * len(inside)).astype(np.intp)
+            codes.append(inside[np.unique(quarters)])
+            picked.append(np.full(len(codes[-1]), k))
+    at, value = np.concatenate(picked), np.concatenate(codes)
+    found, j = moves.take(at), feature[moves.block[at]]
+    each = np.arange(len(at))
+    share = (value - start[at, j]) / (found.X[each, j] - start[at, j])
+    found.X[each, j] = value
+    inner = np.where(behind, np.concatenate([[0.0], moves.place[:-1]]), 0.0)[at]
+    return found._replace(
+        place=inner + share * (found.place - inner), gain=np.full(len(at), np.nan)
+    )
 
 
 def _joint_rays(
@@ -159,6 +234,21 @@ def _thinned(codes: Array, count: int) -> Array:
     return np.asarray(codes[at[np.append(True, at[1:] > at[:-1])].astype(np.intp) - 1])
 
 
+def crossings(region: Region, moves: Moves, value: float, accepted: Intervals, most: int) -> Array:
+    """Return rows between neighbours on a ray on either side of a target, cheapest first."""
+    _, start, before = moves.before()
+    before, after = value + before, value + moves.gain
+    rows = [moves.X[:0]]
+    for low, high in accepted:  # where a smooth model would hit its middle, and beside that
+        across = (np.minimum(before, after) < low) & (np.maximum(before, after) > high)
+        at = np.flatnonzero(across)
+        share = (0.5 * (low + high) - before[at]) / (after[at] - before[at])
+        for f in (share, 0.5 * share, 0.5 + 0.5 * share):
+            rows.append(between(region, moves.X[at], start[at], f[:, None], moves.X[at]))
+    X = region.on_grid(np.vstack(rows))
+    return np.asarray(X[np.argsort(effort(region, X), kind="stable")[:most]])
+
+
 # ── several moves together ──
 
 
@@ -171,13 +261,11 @@ class Pairs:
         moves: Moves,
         origin: float,
         value: float,
-        gain: Array,
         below: float = np.inf,
     ) -> None:
-        self.region, self.moves = region, moves
+        self.region, self.moves, self.gain = region, moves, moves.gain
         self.origin, self.value = origin, value  # outputs of query and base, surrogate's scale
-        self.gain = gain  # (m,) what moves add to the base's
-        base, X = moves.base, moves.X
+        base, X, gain = moves.base, moves.X, moves.gain
         self._touched = (base != X) & ~region.recomputed & ~np.isnan(base)  # (m, d)
         touched = self._touched.astype(np.float32)
         clash = touched @ touched.T
@@ -267,24 +355,6 @@ class Pairs:
         self._excess[useful] = (across * weights[which]).sum(axis=1)
         drop = np.einsum("um,umn,un->u", across, inverse[which], across, optimize=True)
         self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
-
-    def crossings(self, accepted: Intervals, most: int = 48) -> Array:
-        """Return rows between neighbours on a ray on either side of a target, cheapest first."""
-        moves, value = self.moves, self.value + self.gain
-        behind = np.concatenate([[-1], moves.ray[:-1]]) == moves.ray  # else the base comes before
-        before = np.where(behind, np.concatenate([[self.value], value[:-1]]), self.value)
-        start = np.where(behind[:, None], np.vstack([moves.base, moves.X[:-1]]), moves.base)
-        rows, costs = [moves.X[:0]], [value[:0]]
-        for low, high in accepted:  # where a smooth model would hit its middle, and beside that
-            across = (np.minimum(before, value) < low) & (np.maximum(before, value) > high)
-            at = np.flatnonzero(across)
-            share = (0.5 * (low + high) - before[at]) / (value[at] - before[at])
-            for f in (share, 0.5 * share, 0.5 + 0.5 * share):
-                X = moves.X[at]
-                rows.append(between(self.region, X, start[at], f[:, None], X))
-                costs.append(self.total(*self.price)[at])
-        order = np.argsort(np.concatenate(costs), kind="stable")[:most]
-        return self.region.on_grid(np.vstack(rows)[order])
 
     def combinations(self, aim: float) -> tuple[Array, Array]:
         """Return rows of many moves at once that come to `aim` if effects add up, and the guesses.

@@ -18,10 +18,10 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.moves import Pairs, chance, single_moves, values_of
+from bayescfx.search.moves import Moves, Pairs, chance, crossings, finer, single_moves, values_of
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Ending, Question, Rounds, best_first, effort, misses
-from bayescfx.search.shorten import shorten, to_settle
+from bayescfx.search.shorten import shorten, taken_back, to_settle
 from bayescfx.search.starting import fresh_rows, usual_rows
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import nothing_found
@@ -33,7 +33,7 @@ class Sweep:
 
     Parameters
     ----------
-    values : int, default 32
+    values : int, default 24
         How many values of each feature are tried alone, if the budget allows; of an unordered one
         twice as many levels.
     batch : int, default 200
@@ -42,10 +42,10 @@ class Sweep:
     Examples
     --------
     >>> Sweep(batch=500).values
-    32
+    24
     """
 
-    values: int = 32
+    values: int = 24
     batch: int = 200
 
     def __post_init__(self) -> None:
@@ -63,6 +63,7 @@ class Sweep:
                 return "exhausted"
             yield np.array(batch)
             if question.reached:
+                yield from shorten(question, question.account.left // 2, batch=self.batch)
                 ending = yield from self.first(question)
         return ending
 
@@ -96,9 +97,9 @@ class _Run:
             self.X, self.y = np.vstack([self.X, query]), np.append(self.y, question.output)
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self.values = values_of(self.region, settings.values)
+        self.stepped = False  # whether changes were seen that do nothing more than shorter ones
         self._around: set[bytes] = set()  # rows that were looked around
         self._shortened: set[bytes] = set()  # answers whose changes were shortened
-        self._shortening: list[Array] = []  # the last of them
         self._record: tuple[int, Record | None] = 0, None  # for so many rows
 
     @property
@@ -128,16 +129,20 @@ class _Run:
         """Look around the query and the best rows while that helps, then shorten answers."""
         question, values = self.question, self.settings.values
         yield from self.around(self.own, values, rounds=2)
-        before, better, stocked = self.standing(), True, False
+        before, better, tried = self.standing(), True, 0
         while better and self.spare > 0 and not self.satisfied:
-            if not (self.reached or stocked):
-                stocked = True
+            if not self.reached and tried == 1:  # more changes of the same rows do not do
                 yield from self.ask(self.stock(min(128, self.spare // 4)), self.spare)
-            yield from self.around(self.bases(max(2, question.n)), values // 4, rounds=1)
-            now = self.standing()
-            better = now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
-            before = now
+            tried += 1
+            yield from self.around(self.bases(max(2, question.n)), 8, rounds=1)
+            before, better = self.compared(before)
+            better |= before[0] == 0 and tried == 1
         yield from self.shorten()
+        before, better = self.standing(), self.stepped and self.reached and question.weight > 0.0
+        while better:
+            yield from self.exchange()
+            yield from self.shorten()
+            before, better = self.compared(before)
         if question.n > 1 and self.reached:
             yield from shorten(question, question.account.left, batch=self.settings.batch)
 
@@ -155,6 +160,14 @@ class _Run:
         record = self.record() if self.question.weight == 0.0 else None
         return record is not None and len(record.leaders) >= self.question.n
 
+    @property
+    def below(self) -> float:
+        """The cost from which on a row is no answer, however many there are."""
+        record = self.record()
+        if record is None or len(record.leaders) < self.question.n:
+            return np.inf
+        return float(record.cost[record.leaders[-1]])
+
     def standing(self) -> tuple[int, float]:
         """Return how many answers there are, and what they cost in all or how near others come."""
         record = self.record()
@@ -162,6 +175,11 @@ class _Run:
             outputs = self.question.to_surrogate(self.y)
             return 0, -float(misses(self.question.surrogate_acceptance, outputs).min(initial=1e300))
         return len(record.leaders), -float(record.cost[record.leaders].sum())
+
+    def compared(self, before: tuple[int, float]) -> tuple[tuple[int, float], bool]:
+        """Return the standing, and whether it is clearly better than another."""
+        now = self.standing()
+        return now, now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
 
     def stock(self, n: int) -> Array:
         """Return rows from elsewhere: where a way to the target may begin."""
@@ -189,18 +207,19 @@ class _Run:
         moves = []
         for at in bases:
             self._around.add(row_keys(self.X[[at]])[0])
-            base = region.query if at in self.own else self.X[at]
-            moves.append(single_moves(region, base, values, self.values))
+            # Around the query the same rows every time: they may be known.
+            base, below = (region.query, np.inf) if at in self.own else (self.X[at], self.below)
+            moves.append(single_moves(region, base, values, self.values, below))
         y = yield from self.ask(np.vstack([part.X for part in moves]), self.spare)
-        outputs = np.split(y, np.cumsum([len(part.X) for part in moves])[:-1])
-        record = self.record()
-        below = np.inf if record is None or question.n > 1 else record.cost.min()
-        tables = []
-        for at, part, found in zip(bases, moves, outputs, strict=True):
-            known = np.isfinite(found)
-            value = float(question.to_surrogate(self.y[[at]])[0])
-            gain = question.to_surrogate(found[known]) - value
-            tables.append(Pairs(region, part.take(known), self.origin, value, gain, below))
+        outputs, tables = question.to_surrogate(self.y[bases]), []
+        for value, known in zip(outputs.tolist(), self.scored(moves, outputs, y), strict=True):
+            self.stepped |= len(known.steps().X) < len(known.X)
+            if rounds > 1 and self.stepped:  # it matters where steps are
+                most = min(self.settings.batch, self.spare // 4)
+                between = finer(region, known, self.values, self.below, most)
+                y = yield from self.ask(between.X, self.spare)
+                known = known.along(between._replace(gain=question.to_surrogate(y) - value))
+            tables.append(Pairs(region, known.steps(), self.origin, value, self.below))
         for left in reversed(range(rounds)):
             most = min(self.settings.batch, self.spare) // len(bases)
             if most <= 0:
@@ -216,11 +235,43 @@ class _Run:
             y = yield from self.ask(np.vstack([short, *rows]), self.spare + len(short))
             y = y[len(short) :]
             if left:
-                record = self.record()
-                below = np.inf if record is None or question.n > 1 else record.cost.min()
                 for pairs, some in zip(tables, chosen, strict=True):
                     found, y = y[: len(some)], y[len(some) :]
-                    pairs.learn(some, question.to_surrogate(found), below)
+                    pairs.learn(some, question.to_surrogate(found), self.below)
+
+    def exchange(self) -> Generator[Array, Array, None]:
+        """Try the answers with one change taken back, and another one or more of another."""
+        record, region, below = self.record(), self.region, self.below
+        assert record is not None  # called with answers only
+        bases = taken_back(region, record.answers)
+        moves = [single_moves(region, base, 8, self.values, below) for base in bases]
+        moves = [part.take(effort(region, part.X) < 0.99 * below) for part in moves]
+        y = yield from self.ask(np.vstack([bases, *(part.X for part in moves)]), self.unsettled)
+        values, rows = self.question.to_surrogate(y[: len(bases)]), [self.X[:0]]
+        for value, part in zip(values, self.scored(moves, values, y[len(bases) :]), strict=True):
+            rows.append(crossings(region, part, value, self.question.surrogate_acceptance, 24))
+        X = np.vstack(rows)
+        record = self.record()
+        assert record is not None
+        X = np.vstack([self.shorter(record), X[effort(region, X) < self.below]])
+        yield from self.ask(X, self.unsettled)
+
+    @property
+    def unsettled(self) -> int:
+        """How many rows may be spent until what is left is needed to settle several answers."""
+        record, left = self.record(), self.question.account.left
+        if record is None or self.question.n == 1:
+            return left
+        return left - int(to_settle(self.region, record.answers).sum())
+
+    def scored(self, moves: list[Moves], values: Array, y: Array) -> list[Moves]:
+        """Return moves from bases of some `values` with their gains, where outputs are known."""
+        parts = np.split(self.question.to_surrogate(y), np.cumsum([len(p.X) for p in moves])[:-1])
+        gained = [
+            part._replace(gain=own - value)
+            for part, own, value in zip(moves, parts, values, strict=False)
+        ]
+        return [part.take(np.isfinite(part.gain)) for part in gained]
 
     def worth(self, mean: Array, std: Array, cost: Array, bar: Array | float | None) -> Array:
         """Return what rows are worth: how likely they hit, times what they save if they do."""
@@ -279,7 +330,8 @@ class _Run:
         """Return rows with many moves at once, and others where outputs cross the target."""
         accepted = self.question.surrogate_acceptance
         bar = None if record is None else float(record.cost[record.leaders[-1]])
-        found = [pairs.crossings(accepted, 48 if record is None else 12)]
+        most = 48 if record is None else 12
+        found = [crossings(self.region, pairs.moves, pairs.value, accepted, most)]
         for low, high in accepted:
             # The middle; where there is none, a little more than is asked for.
             end = high if self.origin > high else low
@@ -301,22 +353,16 @@ class _Run:
                 return
             before = cost
             # Of several answers each change is taken back at last.
-            kept = int(to_settle(self.region, record.answers).sum())
-            yield from self.ask(X, self.question.account.left - kept * (self.question.n > 1))
+            yield from self.ask(X, self.unsettled)
 
     def shorter(self, record: Record) -> Array:
-        """Return the answers with each of their changes taken back or shortened, each once.
-
-        And those before them with all their changes as short as each may be by itself.
-        """
-        rows, region = [self._joined(x) for x in self._shortening], self.region
-        self._shortening = []
+        """Return the answers with each of their changes taken back or shortened, each once."""
+        rows, region = [self.X[:0]], self.region
         for x in record.answers:
             if x.tobytes() not in self._shortened:
                 self._shortened.add(x.tobytes())
-                self._shortening.append(x)
                 rows += [self._shorter(x, block) for block in region.moving]
-        X = region.snap(np.vstack([self.X[:0], *rows]))
+        X = region.snap(np.vstack(rows))
         return np.asarray(X[region.changes(X).any(axis=1)])
 
     def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
@@ -346,13 +392,3 @@ class _Run:
         query = self.region.query[moved]
         rows[:, moved] = query + shares[:, None] * (x[moved] - query)
         return rows
-
-    def _joined(self, x: Array) -> Array:
-        """Return the row ``(d,)`` with each change as short as it may be if the others stay."""
-        row = x.copy()
-        for block in self.region.moving:
-            moved, share, hit = self._line(x, block)
-            if len(share):
-                least = share[hit & (share >= 0.0)].min(initial=1.0)
-                row[moved] = self.region.query[moved] + least * (x - self.region.query)[moved]
-        return row[None]
