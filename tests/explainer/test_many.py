@@ -218,5 +218,8 @@ def test_every_method_answers_many_queries_within_their_budgets(method: str) -> 
         budget=9,
         rng=0,
     )
-    assert [a.n_evaluations for a in many] == [9, 9, 9]
-    assert model.n == 27
+    spent = [a.n_evaluations for a in many]
+    assert model.n == sum(spent)
+    # Only those that may give up, knowing what the others know, end a row earlier.
+    assert spent == [9, 9, 9] or (method == "auto" and {a.stopped for a in many} == {"unreachable"})
+    assert max(spent) <= 9
