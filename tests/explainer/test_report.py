@@ -128,6 +128,9 @@ def test_every_answer_of_a_space_with_data_says_how_usual_it_is() -> None:
     assert f"More usual than {100 * along.best.usual:.0f} % of the data." in str(along)
     assert along.to_frame()["usual"].tolist() == [along.best.usual]
     assert cfx.Explanation.from_json(along.to_json()).best.usual == along.best.usual
+    many = cfx.Explanations([along, across]).to_frame(changes_only=True)
+    added = ["output", "valid", "potential", "cost", "n_changes", "usual"]
+    assert many.columns[-6:].tolist() == added
     near = cfx.explain(model, query, space.near_data(frame), 12.0, rng=0, budget=300)
     assert near.reached
     assert near.best.usual is not None

@@ -44,11 +44,13 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
     region = account.region
     query, layout = query_row(region)
     status: Status = "best_guess"
-    verdict = None
+    verdict, data = None, settings.space.usual
     if question is None:  # the query has what is wanted already: it is its own answer
         allowed = bool(region.contains(region.query[None])[0])
         status, ending = "reached" if allowed else "best_guess", "nothing nearer expected"
-        found: tuple[Counterfactual, ...] = (Counterfactual(query, output, 1.0, {}, 0.0, allowed),)
+        own = None if data is None else float(data.share(region.query[None])[0])
+        still = Counterfactual(query, output, 1.0, {}, 0.0, allowed, own)
+        found: tuple[Counterfactual, ...] = (still,)
         reachable = (output, output)
         trace = np.ones(account.spent)
     else:
@@ -64,7 +66,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
             status = "reached"
         elif ending in ("unreachable", "exhausted"):
             status = "unreachable"
-        found = counterfactuals(question, X, y, settings.space.usual)
+        found = counterfactuals(question, X, y, data)
         verdict = _verdict(question, ending)
         scores = question.score(account.evaluator.known.outputs[account.paid])
         trace = np.maximum.accumulate(scores)
@@ -90,14 +92,12 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         binding=() if verdict is None else verdict.binding,
         method=", ".join(question.ran) if question and question.ran else method,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
-        jump=None if question is None else _jump(question),
+        jump=None if question is None or question.reached else _jump(question),
     )
 
 
 def _jump(question: Question) -> tuple[float, float] | None:
-    """Return the nearest outputs on either side of what is wanted, if both sides were seen."""
-    if question.reached:
-        return None
+    """Return the nearest outputs on either side of what is missed, if both sides were seen."""
     y, pairs = question.y, []
     for low, high in question.acceptance:
         below, above = y[y < low], y[y > high]

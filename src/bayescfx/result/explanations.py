@@ -54,7 +54,8 @@ class Explanations(Sequence[Explanation]):
         whole = pd.concat(frames, ignore_index=True)
         if changes_only:
             # Answers change different columns: those go first, cells nobody changed are "-".
-            meta = list(frames[0].columns[-5:])  # what each frame adds to the row
+            added = 5 if self[0].best.usual is None else 6  # by each frame to the row
+            meta = list(frames[0].columns[-added:])
             cells = whole.drop(columns=meta).astype(object)
             whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
         whole.insert(0, free_name("query", whole.columns), np.repeat(np.arange(len(self)), lengths))
