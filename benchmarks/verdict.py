@@ -203,7 +203,8 @@ def narrow(X: Array, query: Array) -> tuple[Array, cfx.Space]:
         moved = (np.asarray(rows, dtype=float) - query) / span
         return np.abs(moved[:, 0] + moved[:, 1]) <= NARROW
 
-    return query, cfx.Space.from_data(X).require(rule, label="as much more as less")
+    kinds = {f"x{j}": "real" for j in range(X.shape[1])}  # a grid would leave nothing of the strip
+    return query, cfx.Space.from_data(X, kinds).require(rule, label="as much more as less")
 
 
 SPACES = {"box": box, "few": few, "ruled": ruled, "mixed": mixed, "narrow": narrow}
