@@ -99,6 +99,9 @@ def test_forged_claims_are_found() -> None:
     assert claim in flipped.violations(model)
     other = forge(answer, changes={"bmi": (1.0, 2.0), "ok": (True, False)})
     assert other.violations(model) == ("answer 0 has other changes",)
+    name, (before, _) = next(iter(answer.best.changes.items()))
+    beautified = forge(answer, changes={**answer.best.changes, name: (before, before)})
+    assert beautified.violations(model) == ("answer 0 has other changes",)
     status = replace(answer, status="best_guess" if answer.reached else "reached")
     word = "reached" if answer.reached else "not reached"
     assert status.violations(model) == (f"the target is {word}",)

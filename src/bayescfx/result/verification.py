@@ -11,7 +11,8 @@ from bayescfx.errors import QueryError
 from bayescfx.model.model import Model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows, join, pick
+from bayescfx.tables import Rows, cells_of, join, pick
+from bayescfx.values import same_cell
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation
@@ -37,9 +38,16 @@ def violations(
     if not found:
         X = region.encode(rows)
         moved, cost = region.changes(X), region.distance(X)
-        for k, c in enumerate(counterfactuals):
+        before, *after = cells_of(join([query, rows]))
+        for k, (c, cells) in enumerate(zip(counterfactuals, after, strict=True)):
             real = {name for name, m in zip(region.names, moved[k], strict=True) if m}
-            if set(c.changes) != real:
+            columns = {name: at for name, at in region.schema.places.items() if name in c.changes}
+            told = [
+                same_cell(a, b)
+                for name, at in columns.items()
+                for a, b in zip(c.changes[name], (before[at], cells[at]), strict=True)
+            ]
+            if set(c.changes) != real or not all(told):
                 found.append(f"answer {k} has other changes")
             if not np.isclose(c.cost, cost[k], rtol=1e-6, atol=1e-12):
                 found.append(f"answer {k} has another cost")
