@@ -38,9 +38,10 @@ class Counted:
             [_bin(self.data, j, self.levels[j], row[j]) for j in range(d)] for row in self.data
         ]
         edges = []
+        first = 6 - (3 if n >= 800 else 2 if n >= 200 else 1)
         for i in range(d):
             for j in range(i + 1, d):
-                gain = sum(self.left_out(i, j, 3)) / n
+                gain = sum(self.left_out(i, j, first)) / n
                 if gain > 0.0:
                     edges.append((-gain, i, j))
         group = list(range(d))
@@ -48,7 +49,7 @@ class Counted:
         for _, i, j in sorted(edges):
             if group[i] != group[j]:
                 group = [group[i] if g == group[j] else g for g in group]
-                shift = max(range(5), key=lambda s: (round(sum(self.left_out(i, j, s)) / n, 9), -s))
+                shift = max(range(6), key=lambda s: (round(sum(self.left_out(i, j, s)) / n, 9), -s))
                 self.tree.append((i, j, shift))
         self.own = [0.0] * n
         for i, j, shift in self.tree:

@@ -11,7 +11,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.errors import SpaceError
-from bayescfx.features import Real
+from bayescfx.features import Integer, Real
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model
@@ -69,6 +69,35 @@ def test_each_output_is_measured_by_itself(size: float) -> None:
     assert "answer 0 misses the target" in forged.violations(f)
     small = replace(answer, output=4.0 + 1e-6)
     assert "the model has another output for the query" in small.violations(f)
+
+
+def test_halves_are_no_single_precision_that_decides() -> None:
+    def f(rows: pd.DataFrame) -> Any:
+        return 2_000_000.5 + 0.5 * rows["k"].to_numpy()
+
+    space = Space({"k": Integer(0, 17)})
+    answer = cfx.explain(f, {"k": 0}, space, cfx.at_least(2_000_009.5), budget=18, rng=0)
+    assert not answer.reached
+    assert answer.verify(f)
+    for output in (2_000_009.5, 2_000_010.0):
+        best = replace(answer.best, output=output, valid=True)
+        assert not replace(answer, status="reached", counterfactuals=(best,)).verify(f)
+
+
+def test_another_wish_is_found() -> None:
+    answer = ask(n=1)
+    other = replace(answer, accepted=((0.0, 1e9),))
+    assert other.violations(model) == ("another output is wanted than the target says",)
+
+
+def test_a_damaged_row_is_a_violation_and_no_error() -> None:
+    space = Space({"k": Integer(0, 17), "x": Real(0, 1)})
+    query = pd.Series({"k": 3, "x": 0.5}, dtype=object)
+    answer = cfx.explain(lambda r: r["k"] + r["x"], query, space, cfx.at_least(9), budget=30, rng=0)
+    row = answer.best.row.copy()
+    row["k"] = 0.5
+    (found,) = forge(answer, row=row).violations(lambda r: r["k"] + r["x"])
+    assert found.startswith("a row ")
 
 
 def test_a_forged_cost_is_found() -> None:

@@ -351,3 +351,26 @@ def test_noise_that_can_be_measured_is_no_violation() -> None:
     Z = np.vstack([ANYWHERE, close.reshape(-1, 2)])
     assert lipschitz_violation(noisy, Z) is None
     assert gradient_violation(noisy, Z) is None
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4, 1e5, 1e6])
+def test_differences_that_rounding_hides_certify_nothing(offset: float) -> None:
+    def f(rows: Any) -> Any:
+        return np.float32(offset) + rows["a"].to_numpy().astype(np.float32)
+
+    kind = Kind(AB, {"a": 1.0, "b": 1.0}, f, lambda r: r["a"] >= 0, at_least(offset + 3.0))
+    question, _ = ask(kind, 200)
+    search = ProjectedGradient(restarts=0)
+    visits = list(search.visits(question))
+    found = certify_run(search, question, visits)
+    assert found is None or visits[-1].point[0] > 2.9
+
+    def gradient(rows: Any) -> Any:
+        return np.column_stack([np.ones(len(rows)), np.zeros(len(rows))])
+
+    question, _ = ask(kind, 400)
+    search = ProjectedGradient(restarts=0, step=0.01, iterations=3, gradient=gradient)
+    visits = list(search.visits(question))
+    assert not isinstance(
+        certify_run(search, question, visits, lipschitz=5.0), GradientViolation | LipschitzViolation
+    )

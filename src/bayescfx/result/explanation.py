@@ -208,6 +208,8 @@ class Explanation:
         accepted = self.accepted
         if not isinstance(self.target, Told):
             accepted = self.target.acceptance(self.output, self.tolerance)
+            if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
+                return ("another output is wanted than the target says",)
         return violations(self, as_model(model, region.schema), region, accepted)
 
     def __repr__(self) -> str:

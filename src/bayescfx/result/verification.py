@@ -22,15 +22,19 @@ def violations(
     answer: Explanation, model: Model, region: Region, accepted: Intervals
 ) -> tuple[str, ...]:
     """Return what of an answer is not true, in words: one sentence each, none if all is true."""
-    query = answer.layout.table([list(answer.query)])
-    rows, counterfactuals = answer.rows, answer.counterfactuals
+    try:
+        query, rows = answer.layout.table([list(answer.query)]), answer.rows
+        join([query, rows])
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        return (f"a row does not fit its columns: {error}",)
+    counterfactuals = answer.counterfactuals
     claimed = np.array([answer.output, *(c.output for c in counterfactuals)])
-    outputs, wrong = _scored_again(model, join([query, rows]), claimed)
+    outputs, wrong, same = _scored_again(model, join([query, rows]), claimed)
     found = ["the model has another output for the query"] if wrong[0] else []
     found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
     found += [f"a row breaks {label}" for label in _broken_rules(region, rows)]
     # where a claim differs by rounding only, it may decide what lies on an edge
-    for k, reaches in enumerate(contains(accepted, np.where(wrong, outputs, claimed)[1:])):
+    for k, reaches in enumerate(contains(accepted, np.where(same, claimed, outputs)[1:])):
         if reaches != counterfactuals[k].valid:
             found.append(f"answer {k} {'reaches' if reaches else 'misses'} the target")
     if answer.reached != answer.best.valid:
@@ -54,29 +58,27 @@ def violations(
     return tuple(found)
 
 
-def _scored_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask]:
-    """Return the model's outputs ``(n,)`` for rows, and which differ from those claimed.
+def _scored_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask, Mask]:
+    """Return the model's outputs ``(n,)``, which are not as claimed, and which are, or nearly so.
 
-    Each may differ by a few units in its last place, in double or, if all are such numbers, in
-    single precision. Some models add up in another order when a row comes in another batch: if
-    any differs, all are scored again, alone and four times over, and what these disagree by is
-    allowed, relative to the output.
+    Each may differ by a few units in its last place. Some models add up in another order when a row
+    comes in another batch: if any differs, all are scored again, alone and four times over, and
+    what these disagree by is rounding, too, relative to the output. Numbers that all are of single
+    precision may differ by a few units of that without being wrong.
     """
     outputs = model.scores(rows)
+    size, apart = np.abs(outputs), np.abs(outputs - claimed)
+    rounding = 16.0 * np.spacing(size)
+    if not (same := apart <= rounding).all():  # nan is not
+        alone = [model.scores(pick(rows, np.array([k])))[0] for k in range(len(size))]
+        again = np.vstack([alone, model.scores(join([rows] * 4)).reshape(4, -1)])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rounding += 4.0 * size * np.nan_to_num(np.abs(again - outputs) / size, posinf=0.0).max()
+        same = apart <= rounding
     both = np.concatenate([outputs, claimed])
-    both = both[np.isfinite(both)]
-    single = (both.astype(np.float32) == both).all() and (both != np.rint(both)).any()
-    size = np.abs(outputs)
-    allowed = 16.0 * np.spacing(size, dtype=np.float32 if single else np.float64).astype(float)
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(outputs - claimed) <= allowed)  # nan is wrong
-    if not wrong.any():
-        return outputs, wrong
-    alone = [model.scores(pick(rows, np.array([k])))[0] for k in range(len(size))]
-    again = np.vstack([alone, model.scores(join([rows] * 4)).reshape(4, -1)])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.nan_to_num(np.abs(again - outputs) / size, posinf=0.0).max()
-        return outputs, ~(np.abs(outputs - claimed) <= allowed + 4.0 * spread * size)
+    single = (both.astype(np.float32) == both)[np.isfinite(both)].all()
+    few = 4.0 * np.spacing(size.astype(np.float32)).astype(float) if single else 0.0
+    return outputs, ~(apart <= rounding + few), same
 
 
 def _broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:

@@ -38,8 +38,17 @@ def difference_quotients(
         share[left[good]] = by[good]
     known = ~np.isnan(share)
     values = function(np.vstack([x, rows[known]]))
-    share[known] = (values[1:] - values[0]) / share[known]
+    rise = values[1:] - values[0]
+    if is_single(values):  # a rise within rounding, none included, tells nothing
+        rise[np.abs(rise) < 16.0 * np.finfo(np.float32).eps * abs(values[0])] = np.nan
+    share[known] = rise / share[known]
     return float(values[0]), share
+
+
+def is_single(values: Array) -> bool:
+    """Return whether numbers may come from single precision."""
+    with np.errstate(over="ignore"):
+        return bool((values.astype(np.float32) == values)[np.isfinite(values)].all())
 
 
 def _slope(steps: Array, rises: Array, along: Array) -> Array:
@@ -79,6 +88,11 @@ class Slopes:
         output, rises = difference_quotients(evaluate, region, x, part.moves(steps))
         if np.isnan(output):
             return None
+        for _ in range(3):  # steps that rounding hides are made longer
+            if (blocked := np.isnan(rises)).any():
+                wider = np.where(blocked[:, None], 10.0, 1.0) * steps
+                again = difference_quotients(evaluate, region, x, part.moves(wider[blocked]))[1]
+                steps, rises[blocked] = wider, again
         if (blocked := np.isnan(rises)).any():  # as at a vertex: slide along what stops it
             z, aims = part.coordinates(x), np.vstack([steps[blocked], -steps[blocked]])
             slides = np.array([part.project(z + step) - z for step in aims])

@@ -114,9 +114,11 @@ class Space:
 
     @cached_property
     def usual(self) -> Usual | None:
-        """What goes together in the data; None for a space without data."""
-        data = self.background
-        return Usual.learn(data, self.features.values()) if len(data) > 1 else None
+        """What goes together in the data; None for a space without data, or where nothing does."""
+        if len(self.background) < 2:
+            return None
+        found = Usual.learn(self.background, self.features.values())
+        return found if found.pairs else None
 
     @property
     def features(self) -> Mapping[Hashable, Feature]:

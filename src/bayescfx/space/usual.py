@@ -121,7 +121,7 @@ class Usual:
         pairs, scores = [], unseen * np.sum(alone, axis=0, dtype=float)
         tree = scipy.sparse.csgraph.minimum_spanning_tree(-_told(columns, B))
         for i, j in np.argwhere(tree.toarray()):
-            found = [Pair.learn(columns, B, i, j, shift) for shift in range(_BITS - 1)]
+            found = [Pair.learn(columns, B, i, j, shift) for shift in range(_BITS)]
             pair, left_out = max(found, key=lambda one: float(one[1].mean()))
             pairs.append(pair)
             scores += left_out
@@ -137,19 +137,25 @@ class Usual:
         return np.asarray(total)
 
     def share(self, X: Array) -> Array:
-        """Return which share ``(n,)`` of the data is less usual than rows of codes ``(n, d)``."""
-        return np.searchsorted(self.scores, self.score(X)) / len(self.scores)
+        """Return which share ``(n,)`` of the data is less usual than rows of codes ``(n, d)``.
+
+        Of what is just as usual, half counts.
+        """
+        score = self.score(X)
+        ends = [np.searchsorted(self.scores, score + by) for by in (-1e-9, 1e-9)]
+        return np.asarray(np.mean(ends, axis=0) / len(self.scores))
 
 
 def _told(columns: Sequence[Bins], B: Indices) -> Array:
-    """Return how much features tell of each other by eight bins each, 0 if nothing; shape (d, d).
+    """Return how much features tell of each other by a few bins each, 0 if nothing; shape (d, d).
 
     That is the mean of left-out rows' scores, for all pairs at once, from some of the rows.
     """
-    size = 2**3 + 1
+    bits = 3 if len(B) >= 800 else 2 if len(B) >= 200 else 1
+    size = 2**bits + 1
     some = B[:: max(1, len(B) // int(np.clip(3e9 / (size * len(columns)) ** 2, 200, 2000)))]
     n, each = len(some), zip(columns, some.T, strict=True)
-    coarse = np.array([bins.coarse(b, _BITS - 3) for bins, b in each])
+    coarse = np.array([bins.coarse(b, _BITS - bits) for bins, b in each])
     hot = (coarse.T[:, :, None] == np.arange(size)).reshape(n, -1).astype(np.float32)
     seen = (hot.T @ hot).astype(float)
     apart = np.outer(seen.diagonal(), seen.diagonal()) / n

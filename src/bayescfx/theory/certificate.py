@@ -27,6 +27,7 @@ from bayescfx.potentials import Potential
 from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
 from bayescfx.search.question import Question
+from bayescfx.search.slopes import is_single
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]
@@ -158,8 +159,8 @@ def lipschitz_violation(instance: Instance, Z: Array) -> LipschitzViolation | No
     circuits: tuple[tuple[Circuit, Array, Array, float], ...] = (
         ("f", Z, outputs, precision(y)),
         ("gradient of f", Z, slopes, max(precision(y), precision(slopes))),
-        ("rho", outputs, rho.value(y)[:, None], precision(np.ones(1))),
-        ("gradient of rho", outputs, rho.slope(y)[:, None], precision(np.ones(1))),
+        ("rho", outputs, rho.value(y)[:, None], precision()),
+        ("gradient of rho", outputs, rho.slope(y)[:, None], precision()),
     )
     excess, worst = max(
         (_steepest(*circuit, L) for circuit in circuits), key=lambda one: one[1].ratio
@@ -183,10 +184,10 @@ def _steepest(
     return float(excess[i, j]), LipschitzViolation(which, inputs[i], inputs[j], float(ratio[i, j]))
 
 
-def precision(values: Array) -> float:
+def precision(values: Array | None = None) -> float:
     """Return the relative error that numbers may have: of single precision, if all are such."""
-    single = bool((values.astype(np.float32) == values).all() and (values != np.rint(values)).any())
-    return float(16.0 * np.finfo(np.float32 if single else np.float64).eps)
+    single = values is not None and is_single(values)
+    return 16.0 * float(np.finfo(np.float32 if single else np.float64).eps)
 
 
 def measured_noise(instance: Instance, z: Array, along: int | None = None) -> float:
@@ -217,7 +218,7 @@ def gradient_violation(
         ("rho", lambda Y: rho.value(Y[:, 0]), None, y[:, None], rho.value(y), slope[:, None]),
     )
     for which, function, domain, points, values, gradients in functions:
-        relative = max(precision(values), precision(gradients)) if domain else precision(np.ones(1))
+        relative = max(precision(values), precision(gradients)) if domain else precision()
         step = max(difference, float(np.sqrt(relative)))  # shorter ones would show rounding only
         for point, value, gradient in zip(points, values, gradients, strict=True):
             rows, at = _steps(domain, point, step)
