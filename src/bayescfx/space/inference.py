@@ -107,7 +107,8 @@ def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
     """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
     some = _spread(frame, most)
     codes = schema.encode_cells(tuple(cells_in(some[column.name]) for column in schema.columns))
-    return codes[schema.known(codes)]
+    levelled = [feature.levelled for feature in schema.features.values()]
+    return np.asarray(codes[(codes[:, levelled] != -1).all(axis=1)])
 
 
 def _spread(frame: pd.DataFrame, most: int) -> pd.DataFrame:

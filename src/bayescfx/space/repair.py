@@ -117,9 +117,6 @@ def _pull_back(region: Region, Y: Array, good: Mask) -> None:
         good[bad[fine]] = True
 
 
-# ── linear rules ──
-
-
 def violation(X: Array, A: Array, b: Array) -> Array:
     """Return how far each row is beyond each rule ``A x <= b``, shape (n, rules); 0 if it holds."""
     return np.maximum(X @ A.T - b, 0.0)

@@ -115,9 +115,6 @@ def nothing_found(region: Region, rng: Generator) -> str:
     return f"{first} Tightest rule: {ranked[0]}.{others}"
 
 
-# ── draws ──
-
-
 def draw(region: Region, n: int, rng: Generator) -> Array:
     """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
 
@@ -162,9 +159,6 @@ def _draw_block(
             X[these, j] = axes[j].draw(len(these), rng, s, moved=True)
 
 
-# ── data rows ──
-
-
 def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
@@ -182,9 +176,6 @@ def background(region: Region, data: Array | None = None) -> Array:
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
     X = trim(region, X)
     return X[_wanted(region, X)]
-
-
-# ── walks ──
 
 
 def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:

@@ -191,11 +191,6 @@ class Schema:
                 codes[:, j] = feature.encode(cells[self.places[name]])
         return codes
 
-    def known(self, codes: Array) -> Mask:
-        """Return which rows of codes ``(n, d)`` have no unknown level."""
-        levelled = [feature.levelled for feature in self.features.values()]
-        return np.asarray((codes[:, levelled] != -1).all(axis=1))
-
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
         """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
         column, feature = self.columns[self.places[name]], self.features[name]
