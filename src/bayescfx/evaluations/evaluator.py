@@ -26,17 +26,11 @@ from bayescfx.tables import Layout, Rows, identical, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
-#: Why a search ended.
-Stopped: TypeAlias = Literal[
-    "nothing nearer expected",
-    "budget",
-    "timeout",
-    "interrupted",
-    "fault",
-    "converged",
-    "exhausted",
-    "unreachable",
+#: How a search may end by itself, and why one has ended.
+Ending: TypeAlias = Literal[
+    "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
 ]
+Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault"]
 
 
 class Stop(Exception):

@@ -9,7 +9,7 @@ zero where either move is none, it is at home with steps, and it says how sure i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -38,10 +38,8 @@ class Moves(NamedTuple):
 
     def along(self, other: Moves) -> Moves:
         """Return these and other moves of the same rays, in order, those whose gain is known."""
-        X, block, ray, place, gain = (
-            np.concatenate(two) for two in zip(self[1:], other[1:], strict=True)
-        )
-        both = Moves(self.base, X, block, ray, place, gain)
+        parts: list[Any] = [np.concatenate(two) for two in zip(self[1:], other[1:], strict=True)]
+        both = Moves(self.base, *parts)
         order = np.lexsort((both.place, both.ray))
         return both.take(order[np.isfinite(both.gain[order])])
 
@@ -56,9 +54,6 @@ class Moves(NamedTuple):
         behind, _, gain = self.before()
         last = np.append(~behind[1:], True)
         return self.take(~behind | last | (self.gain != gain))
-
-
-# ── moves of one block ──
 
 
 def values_of(region: Region, count: int) -> dict[int, Array]:
@@ -159,9 +154,8 @@ def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, 
     share = (value - start[at, j]) / (found.X[each, j] - start[at, j])
     found.X[each, j] = value
     inner = np.where(behind, np.concatenate([[0.0], moves.place[:-1]]), 0.0)[at]
-    return found._replace(
-        place=inner + share * (found.place - inner), gain=np.full(len(at), np.nan)
-    )
+    place = inner + share * (found.place - inner)
+    return found._replace(place=place, gain=np.full(len(at), np.nan))
 
 
 def _joint_rays(
@@ -249,19 +243,11 @@ def crossings(region: Region, moves: Moves, value: float, accepted: Intervals, m
     return np.asarray(X[np.argsort(effort(region, X), kind="stable")[:most]])
 
 
-# ── several moves together ──
-
-
 class Pairs:
     """Moves whose outputs are known, two at a time: what they cost, and what they may do."""
 
     def __init__(
-        self,
-        region: Region,
-        moves: Moves,
-        origin: float,
-        value: float,
-        below: float = np.inf,
+        self, region: Region, moves: Moves, origin: float, value: float, below: float = np.inf
     ) -> None:
         self.region, self.moves, self.gain = region, moves, moves.gain
         self.origin, self.value = origin, value  # outputs of query and base, surrogate's scale

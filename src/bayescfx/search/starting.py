@@ -22,7 +22,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
 
     Ends when there are no more: for certain where rows can be listed, else after eight vain pools.
     """
-    region, known = question.region, question.account.evaluator.known
+    region, known = question.region, question.known
     seen: set[bytes] = set()
 
     def new(rows: Array) -> Iterator[Array]:
@@ -163,9 +163,8 @@ def towards_query(question: Question, centres: Array) -> Array:
 def few_rows(question: Question, centre: Array, most: int) -> Array:
     """Return candidates that differ from a row in few features, copied from other rows."""
     region, rng = question.region, question.rng
-    others = np.vstack(
-        [background_rows(region, POOL, rng), sample(region, POOL // 2, rng), question.X]
-    )
+    data, drawn = background_rows(region, POOL, rng), sample(region, POOL // 2, rng)
+    others = np.vstack([data, drawn, question.X])
     others = others[rng.integers(len(others), size=2 * POOL)]
     moved = np.zeros(others.shape, dtype=bool)
     order = np.argsort(rng.random((len(others), len(region.free))), axis=1)

@@ -65,19 +65,18 @@ def surrogate_of(
     question: Question,
     settings: SurrogateSettings | None = None,
     before: Surrogate | None = None,
-    deadline: Deadline = NEVER,
     values: Callable[[Array], Array] | None = None,
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    known, usable = question.account.evaluator.known, question.account.masks()[1]
+    known, usable = question.known, question.account.masks()[1]
     X, y = known.codes[usable], known.outputs[usable]
     if len(X) > settings.points:
         best = np.argsort(-question.score(question.y), kind="stable")[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
         X, y = X[chosen], y[chosen]
     outputs = (values or question.to_surrogate)(y)
-    return learn(settings, question.region, X, outputs, before, deadline)
+    return learn(settings, question.region, X, outputs, before, question.deadline)
 
 
 def learn(

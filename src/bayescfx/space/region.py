@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -380,10 +381,11 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     for rule in space.rules:
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
-    fixed = {name for name, limits in said.items() if limits.fixed}
-    empty = [name for name, gap in zip(grown.names, np.isnan(codes[0]), strict=True) if gap]
-    if missing := ", ".join(repr(name) for name in empty if name not in fixed):
-        text = f"the query has no value for {missing}; treated as fixed."
+    missing = []
+    for name in compress(grown.names, np.isnan(codes[0])):
+        missing += [] if name in said and said[name].fixed else [repr(name)]
+    if missing:
+        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
         warnings.warn(text, SpaceWarning, stacklevel=2)
     return _region(space, grown, own, schema or grown, said)
 

@@ -55,21 +55,9 @@ class ThresholdSet:
 
 
 def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> bool:
-    """Tell whether a potential is not maximal at the query (Definition "Potential").
+    """Return whether a potential is not maximal at the query (Definition "Potential").
 
-    Parameters
-    ----------
-    potential : Potential
-        The potential in question.
-    output : float
-        f(query).
-    outputs : array_like
-        Outputs of the model, as many as are known.
-
-    Returns
-    -------
-    bool
-        True if some output has a larger potential than the query's.
+    That is: whether some of the known `outputs` ``(n,)`` has a larger one than `output`, f(query).
 
     Examples
     --------
@@ -82,23 +70,10 @@ def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> boo
 
 
 def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
-    """Return which outputs are epsilon-optimal (Definition "Potential Duality").
+    """Return which outputs ``(n,)`` are epsilon-optimal (Definition "Potential Duality").
 
-    Parameters
-    ----------
-    potential : Potential
-        The potential.
-    outputs : array_like
-        The outputs to test.
-    epsilon : float
-        How much of the optimum may be missed, in [0, 1).
-    best : float
-        The optimum ``rho*`` that the model can reach; `potential.peak` if it can reach the peak.
-
-    Returns
-    -------
-    ndarray of bool
-        True where ``rho(y) >= (1 - epsilon) * best``.
+    That is where ``rho(y) >= (1 - epsilon) * best``, with `epsilon` in [0, 1) and `best` the
+    optimum ``rho*`` that the model can reach: `potential.peak`, if it can reach the peak.
 
     Examples
     --------
