@@ -25,8 +25,7 @@ from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, misses
-from bayescfx.search.question import effort as effort_of
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort, misses
 from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
@@ -150,7 +149,7 @@ class _Run:
         if not self.settings.local:
             return rows[:0]
         if question.reached:
-            rows = rows[effort_of(question.region, rows) < self.record().beat(rows)]
+            rows = rows[effort(question.region, rows) < self.record().beat(rows)]
         return rows[not_among(rows, question.known.codes)]
 
     def closer(self) -> Array:
@@ -314,7 +313,7 @@ class _Run:
         """Return how promising rows ``(k, d)`` are that come nearer than what is known."""
         return self.objective(self.learn(), self.record()).value(X)
 
-    def _propose(self, objective: Acquisition, starts: Array, effort: Effort = "brief") -> Proposal:
+    def _propose(self, objective: Acquisition, starts: Array, how: Effort = "brief") -> Proposal:
         """Return the best rows of the region; large batches are drawn, without refining each."""
         question, region, batch = self.question, self.question.region, self.settings.batch
         if batch >= 16 and region.size > batch:
@@ -324,7 +323,7 @@ class _Run:
                 return found
         rng, known, deadline = question.rng, question.known.codes, question.deadline
         return propose(
-            objective, region, rng, starts, k=batch, avoid=known, effort=effort, deadline=deadline
+            objective, region, rng, starts, k=batch, avoid=known, effort=how, deadline=deadline
         )
 
     def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:

@@ -24,10 +24,7 @@ SAMPLES = 256  # joint samples that say how sure a gain is
 
 
 def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> tuple[str, ...]:
-    """Return the limits and rules that keep the target away, in words, the most binding first.
-
-    At most three: what somebody set, or if none of that binds, ends of features.
-    """
+    """Return at most three limits and rules that keep the target away, the most binding first."""
     accepted, region = question.surrogate_acceptance, question.region
     if not accepted or not len(region.free):
         return ()
@@ -47,7 +44,9 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         least = _least_miss(surrogate, question, steps, enough, rng)
         if least < found.get(steps.words, enough):
             found[steps.words] = least
-    told = left[True] or left[False]
+    told = (
+        left[True] or left[False]
+    )  # what somebody set, or if none of that binds, ends of features
     return tuple(sorted(told, key=lambda words: told[words])[:3])
 
 
@@ -79,12 +78,9 @@ def _least_miss(
 
 
 def _gains(mean: Array, std: Array, times: Array, doubt: Array) -> tuple[Array, Array]:
-    """Return what steps bring ``(n,)``, and how much of this is known from inside only.
-
-    Two witnesses, weighted by their precision: the surrogate at the end of the step, with deviation
-    `std`, and the same step inside, with deviation `doubt`, from which the step out may differ by
-    half. `mean` ``(4, n)`` is of start, end, before and after.
-    """
+    """Return what steps bring ``(n,)``, and how much of this is known from inside only."""
+    # Two witnesses, weighted by their precision: the surrogate at the end of the step, with
+    # deviation `std`, and the same step inside, with `doubt`, from which it may differ by half.
     alike = times * (mean[3] - mean[2])
     outside, inside = std**2, doubt**2 + (0.5 * alike) ** 2
     trust = outside / np.maximum(outside + inside, np.finfo(float).tiny)

@@ -103,10 +103,7 @@ class ProjectedGradient:
         return "converged"
 
     def visits(self, question: Question) -> Iterator[Visit]:
-        """Yield the points of the recurrence, start after start, or raise if nothing can move.
-
-        Ends when the certificate holds at a point that reaches the target, or no restart is left.
-        """
+        """Yield the points of the recurrence, start after start, until a certified one hits."""
         if not len(Slice(question.region, question.region.query).features):
             raise SpaceError(
                 "`ProjectedGradient` needs a continuous feature that may move; this query has "

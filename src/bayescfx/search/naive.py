@@ -23,12 +23,9 @@ from bayescfx.space.region import Region
 
 @dataclass(frozen=True, eq=False)
 class ClassicGain:
-    """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
+    """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far."""
 
-    The surrogate models the potential ``p``; the cost is known and moves the threshold.
-    """
-
-    surrogate: Surrogate  # of the potential, relative to its peak
+    surrogate: Surrogate  # of the potential p, relative to its peak
     region: Region  # knows the cost
     best: float  # the best `v` so far
     weight: float  # what a unit of distance is worth, as a share of the peak

@@ -139,10 +139,7 @@ Search: TypeAlias = RoundSearch | LoneSearch
 
 
 def best_first(question: Question, X: Array, y: Array) -> Indices:
-    """Return an order of evaluated rows: those that reach the target, cheapest first; then others.
-
-    The others by potential, or where it is the same by the miss of their output, then by cost.
-    """
+    """Return an order of rows: hits by cost, then others by potential, miss of the target, cost."""
     hit = question.accepted(y)
     cost = effort(question.region, X)
     worth = np.where(hit, 0.0, question.score(y))

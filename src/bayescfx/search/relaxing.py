@@ -40,10 +40,7 @@ class Steps:
 def relaxations(
     near: SurrogateFunction, region: Region, tops: Array, known: Array, rng: np.random.Generator
 ) -> Iterator[Steps]:
-    """Yield the steps out of a region from its `tops` ``(n, d)``, limit by limit.
-
-    `known` ``(m, d)`` is everything evaluated, inside the region or not.
-    """
+    """Yield steps out of a region from its `tops` ``(n, d)``; `known` is everything evaluated."""
     slope = np.abs(near.surrogate.predict_gradient(tops)[2]) * (region.high - region.low)
     strongest = np.argsort(-slope.max(axis=0)[region.free], kind="stable")
     strongest = region.free[strongest[:FEATURES]]

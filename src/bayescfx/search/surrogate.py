@@ -87,16 +87,10 @@ def learn(
     before: Surrogate | None = None,
     deadline: Deadline = NEVER,
 ) -> Surrogate:
-    """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
-
-    Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
-    grown by a quarter; in between the surrogate is only conditioned on the new rows.
-    """
+    """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``."""
     coordinates = Coordinates(region, X, before.coordinates if before else None)
     Z = coordinates(X)
-    kernel = settings.kernel
-    if kernel == "tabular" and len(X) < TRENDS:
-        kernel = "matern52"
+    kernel = "matern52" if settings.kernel == "tabular" and len(X) < TRENDS else settings.kernel
     process = GaussianProcess(
         kernel=kernel,
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
@@ -107,6 +101,7 @@ def learn(
     start = None
     if before and (before.coordinates.width, before.process.kernel) == (coordinates.width, kernel):
         start = before.process.hyperparameters
+        # Learnt anew with every row up to 24, then each time they have grown by a quarter.
         if 24 < len(X) < 1.25 * before.rows:
             return Surrogate(coordinates, process.condition(Z, y, start), before.rows)
     return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))

@@ -118,10 +118,8 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
 
 
 def _aliased(text: str) -> tuple[str, dict[str, str]]:
-    """Return the text with every name as ``_0_``, ``_1_``, …, and how these are written.
-
-    Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
-    """
+    """Return the text with every name as ``_0_``, ``_1_``, …, and how these are written."""
+    # Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
     written: dict[str, str] = {}
 
     def alias(match: re.Match[str]) -> str:

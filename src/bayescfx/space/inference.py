@@ -74,16 +74,13 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
 
 
 def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
-    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data.
-
-    Without data it is a quarter of the range, the MAD of a uniform distribution.
-    """
+    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data."""
     some = None if frame is None else _spread(frame, 100_000)
     found = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
         if feature.categorical:
             continue
-        if some is None:
+        if some is None:  # a quarter of the range, the MAD of a uniform distribution
             found[j] = np.subtract(*feature.code_range[::-1]) / 4 or 1.0
         else:
             codes = feature.encode(cells_in(some[name]))

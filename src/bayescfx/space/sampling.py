@@ -232,11 +232,7 @@ def _broken(region: Region, X: Array) -> Array:
 
 
 def _step(region: Region, X: Array, rng: Generator) -> Array:
-    """Return one random move per row: a block redrawn, or a move of random reach.
-
-    Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
-    slide along linear rules instead of crossing them.
-    """
+    """Return one move per row: half redraw a block, a quarter shift few features, others all."""
     Y = X.copy()
     kind = rng.random(len(X))
     picked = rng.integers(len(region.moving), size=len(X))
