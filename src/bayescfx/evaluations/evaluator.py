@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
@@ -285,8 +285,7 @@ class Account:
         found, own = [b""] * len(X), self.region.own
         for c in self.odd:
             j = self.region.schema.feature_at[c]
-            kept = (X[:, j] == own.codes[0, j]) | (np.isnan(X[:, j]) & np.isnan(own.codes[0, j]))
-            for i in np.flatnonzero(kept).tolist():
+            for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
                 found[i] += _mark(c, own.cells[c][0])
         return found
 

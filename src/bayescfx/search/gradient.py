@@ -220,11 +220,9 @@ def localopt_residual(
 
 
 def natural_step(question: Question, slope: Array) -> float:
-    """Return ``1 / (L ‖∇f‖²)``, with ``L`` the largest curvature of the potential on the way.
-
-    The way is from f(query) to the wanted outputs and as far beyond. With this step the recurrence
-    overshoots a local optimum of a linear model by no more than it was short.
-    """
+    """Return ``1 / (L ‖∇f‖²)``, with ``L`` the largest curvature of the potential on the way."""
+    # From f(query) to the wanted outputs and as far beyond. With this step the recurrence
+    # overshoots a local optimum of a linear model by no more than it was short.
     steepness = float(slope @ slope)
     ends = [question.output, *_aims(question, question.output)]
     reach = max(ends) - min(ends)

@@ -26,21 +26,14 @@ class ThresholdSet:
     Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
     as good as any other, and the nearest one jumps with `epsilon`.
 
-    Parameters
-    ----------
-    origin : float
-        The query's output.
-    epsilon : float
-        The smallest change that counts.
-
     Examples
     --------
     >>> ThresholdSet(1.0, 0.5).contains([1.2, 1.5, 0.0]).tolist()
     [False, True, True]
     """
 
-    origin: float
-    epsilon: float
+    origin: float  # the query's output
+    epsilon: float  # the smallest change that counts
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.origin) and self.epsilon > 0.0):
