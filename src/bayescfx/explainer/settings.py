@@ -63,10 +63,8 @@ class CallSettings:
         good = seconds is None or endless or is_number(seconds, 0)
         check(good, "timeout", "None or seconds >= 0", seconds)
         store, hear, fault = given.evaluations, given.on_step, given.on_fault
-        good, advice = (
-            isinstance(store, Evaluations | None),
-            "For a file use Evaluations.open(path).",
-        )
+        good = isinstance(store, Evaluations | None)
+        advice = "For a file use Evaluations.open(path)."
         check(good, "evaluations", "None or Evaluations", store, advice=advice)
         check(hear is None or callable(hear), "on_step", "None or a function of a Step", hear)
         good = isinstance(fault, str) and fault in ("raise", "skip")

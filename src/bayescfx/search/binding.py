@@ -44,9 +44,7 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         least = _least_miss(surrogate, question, steps, enough, rng)
         if least < found.get(steps.words, enough):
             found[steps.words] = least
-    told = (
-        left[True] or left[False]
-    )  # what somebody set, or if none of that binds, ends of features
+    told = left[True] or left[False]  # what somebody set, or else ends of features
     return tuple(sorted(told, key=lambda words: told[words])[:3])
 
 

@@ -79,4 +79,4 @@ def apart(region: Region, X: Array, others: Array) -> Mask:
     # Differences are measured as moves from the query, which knows levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = units(moves).max(axis=1, initial=0.0).reshape(longest.shape)
-    return np.asarray(between > 0.25 * longest)  # in some feature, than either moves at most
+    return np.asarray(between > 0.25 * longest)  # in some feature

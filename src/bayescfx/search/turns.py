@@ -71,7 +71,6 @@ class Turns:
     questions: Mapping[int, Question]  # by position of their query; they share one evaluator
     evaluator: Evaluator  # the model and all that is known of it
     listener: Listener | None  # hears of each question and round; all searches end if it raises
-
     halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
     endings: dict[int, Stopped] = field(default_factory=dict)  # of those that ended
 

@@ -189,7 +189,7 @@ def precision(values: Array) -> float:
 
 
 def measured_noise(instance: Instance, z: Array, along: int | None = None) -> float:
-    """Return how far f strays from straight lines through a point ``(k,)``, one or one per axis."""
+    """Return how far f strays from lines through a point ``(k,)``, along one coordinate or all."""
     noise, by = 0.0, 1e-5 * np.arange(-8, 9)  # as far apart as difference quotients look
     for j in range(len(z)) if along is None else [along]:
         rows = instance.domain.settle(z + by[:, None] * np.eye(len(z))[j])
