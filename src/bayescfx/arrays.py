@@ -25,3 +25,8 @@ def not_among(X: Array, known: Array) -> Mask:
     """Return which rows ``(n, d)`` are none of the known ones ``(m, d)``."""
     seen = map(set(row_keys(known)).__contains__, row_keys(X))
     return ~np.fromiter(seen, dtype=bool, count=len(X))
+
+
+def same_codes(a: Array, b: Array | float) -> Mask:
+    """Return where codes are equal; missing ones are."""
+    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))

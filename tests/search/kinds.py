@@ -140,9 +140,8 @@ def ask(
     """Return a question with f(query) evaluated, and the model that records it."""
     region = kind.space.cost(weight=weight).around(kind.query)
     model = Recorder(kind.model)
-    evaluator = Evaluator(
-        Model(model), region.schema, Evaluations(), deadline=deadline, on_fault=on_fault
-    )
+    evaluator = Evaluator(Model(model), region.schema, Evaluations(), on_fault=on_fault)
+    evaluator.deadline = deadline
     account = Account(evaluator, region, budget)
     output = float(account.evaluate(region.query[None, :])[0])
     rng = np.random.default_rng(seed)

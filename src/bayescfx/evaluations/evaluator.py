@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
@@ -26,17 +26,11 @@ from bayescfx.tables import Layout, Rows, identical, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
-#: Why a search ended.
-Stopped: TypeAlias = Literal[
-    "nothing nearer expected",
-    "budget",
-    "timeout",
-    "interrupted",
-    "fault",
-    "converged",
-    "exhausted",
-    "unreachable",
+#: How a search may end by itself, and why one has ended.
+Ending: TypeAlias = Literal[
+    "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
 ]
+Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault"]
 
 
 class Stop(Exception):
@@ -108,18 +102,10 @@ class Evaluator:
     """
 
     def __init__(
-        self,
-        model: Model,
-        schema: Schema,
-        evaluations: Evaluations,
-        *,
-        deadline: Deadline = NEVER,
-        on_fault: OnFault = "raise",
+        self, model: Model, schema: Schema, evaluations: Evaluations, *, on_fault: OnFault = "raise"
     ) -> None:
-        self.model = model
-        self.evaluations = evaluations
-        self.deadline = deadline
-        self.on_fault: OnFault = on_fault
+        self.model, self.evaluations, self.on_fault = model, evaluations, on_fault
+        self.deadline: Deadline = NEVER
         self.faults: list[str] = []
         self.known = Known(len(schema.names))
         self._schema = schema
@@ -271,10 +257,7 @@ class Account:
         return self.budget - self.spent
 
     def evaluate(self, X: Array) -> Array:
-        """Return the outputs ``(n,)`` of codes ``(n, d)``; rows known already cost nothing.
-
-        Raises `Stop` if budget or time does not suffice for all rows; those scored are kept.
-        """
+        """Return outputs ``(n,)`` of codes ``(n, d)``, or raise `Stop` if they can't all be had."""
         spent = self.spent
         (scores,) = self.evaluator.evaluate_many([(self, X)])
         if self.after is not None and self.spent > spent:
@@ -284,17 +267,14 @@ class Account:
         return scores.y
 
     def masks(self) -> Mask:
-        """Return which of ``evaluator.known`` lie in this question's region, and which compare.
-
-        A surrogate may learn from the latter, other questions' too, unless other cells are missing:
-        a gap says nothing of values. Shape (2, n); faults are excluded.
-        """
+        """Return which known rows lie in the region, and which a surrogate learns from; (2, n)."""
         known, seen = self.evaluator.known, self._masks.shape[1]
         if len(known.outputs) > seen:
             X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
             if self.odd or known.marks:
                 mine = enumerate(self.marks(X), seen)
                 scored &= np.array([known.marks.get(i, b"") == mark for i, mark in mine])
+            # Other questions' rows too, unless other cells are missing: a gap tells nothing.
             alike = scored & self.region.same_missing(X) if known.any_missing else scored
             new = np.stack([scored & self.region.contains(X), alike])
             self._masks = np.concatenate([self._masks, new], axis=1)
@@ -305,8 +285,7 @@ class Account:
         found, own = [b""] * len(X), self.region.own
         for c in self.odd:
             j = self.region.schema.feature_at[c]
-            kept = (X[:, j] == own.codes[0, j]) | (np.isnan(X[:, j]) & np.isnan(own.codes[0, j]))
-            for i in np.flatnonzero(kept).tolist():
+            for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
                 found[i] += _mark(c, own.cells[c][0])
         return found
 
@@ -334,10 +313,7 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
-    """Return the codes ``(m, d)`` of the rows that fit, and which they are.
-
-    Halving finds the few that do not fit without trying each row on its own.
-    """
+    """Return the codes ``(m, d)`` of rows that fit, and which; halving finds the few that don't."""
     try:
         return schema.encode(rows), np.arange(len(rows))
     except QueryError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
             status = "unreachable"
         found = counterfactuals(question, X, y, data)
         verdict = _verdict(question, ending)
-        scores = question.score(account.evaluator.known.outputs[account.paid])
-        trace = np.maximum.accumulate(scores)
+        trace = np.maximum.accumulate(question.score(question.known.outputs[account.paid]))
     method, seed = settings.method, settings.rng
     method = method if isinstance(method, str) else type(method).__name__
     return Explanation(
@@ -137,20 +137,10 @@ def counterfactuals(
     usual = None if data is None else data.share(X)
     found = []
     for i, cells in enumerate(after):
-        features = zip(region.names, moved[i], strict=True)
-        found.append(
-            Counterfactual(
-                row=row_of(rows, i + 1),
-                output=float(y[i]),
-                potential=float(potential[i]),
-                changes={
-                    name: (before[name], cells[name]) for name, changed in features if changed
-                },
-                cost=float(cost[i]),
-                valid=bool(valid[i]),
-                usual=None if usual is None else float(usual[i]),
-            )
-        )
+        changes = {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}
+        row, share = row_of(rows, i + 1), None if usual is None else float(usual[i])
+        output, score, price = float(y[i]), float(potential[i]), float(cost[i])
+        found.append(Counterfactual(row, output, score, changes, price, bool(valid[i]), share))
     return tuple(found)
 
 

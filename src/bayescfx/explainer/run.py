@@ -34,11 +34,7 @@ BLOCK = 64  # queries that share what they learn; fixed, so that answers don't d
 def answer_all(
     settings: CallSettings, model: object, rows: Sequence[object], targets: Sequence[object]
 ) -> Explanations:
-    """Return one answer per query, in order.
-
-    If the model fails during the search, its error carries the best so far: ``.explanations``, one
-    per query, and ``.evaluations``.
-    """
+    """Return one answer per query, in order; if the model fails, its error carries them."""
     f = as_model(model, settings.space.schema)
     rngs = settings.generators(len(rows))
     regions = _regions(settings, rows)
@@ -63,10 +59,7 @@ def answer_all(
             posed = _pose(settings, evaluator, first, regions[part], targets[part], rngs[part])
             questions = {p.label: p.question for p in posed if p.question is not None}
             hear = hear_all if listeners else None
-            turns = Turns(
-                settings.search, list(questions.values()), evaluator, hear, list(questions), halt
-            )
-            blocks.append((posed, turns))
+            blocks.append((posed, Turns(settings.search, questions, evaluator, hear, halt)))
         threads = settings.n_jobs > 1 and len(blocks) > 1
         futures = _in_threads([turns for _, turns in blocks], settings.n_jobs) if threads else []
         for k, (posed, turns) in enumerate(blocks):

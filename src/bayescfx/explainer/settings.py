@@ -53,10 +53,8 @@ class CallSettings:
                 advice="Use Space.from_data(X).",
             )
         for name in ("budget", "n", "n_jobs"):
-            value = getattr(given, name)
-            if name == "budget" and value is None:
-                continue
-            check_whole(name, value, 1)
+            if name != "budget" or given.budget is not None:
+                check_whole(name, getattr(given, name), 1)
         share, seconds = given.tolerance, given.timeout
         advice = "It is the share of the wanted change that may be missed."
         good = is_number(share, 0) and share < 1
@@ -65,29 +63,19 @@ class CallSettings:
         good = seconds is None or endless or is_number(seconds, 0)
         check(good, "timeout", "None or seconds >= 0", seconds)
         store, hear, fault = given.evaluations, given.on_step, given.on_fault
+        good = isinstance(store, Evaluations | None)
         advice = "For a file use Evaluations.open(path)."
-        check(
-            isinstance(store, Evaluations | None),
-            "evaluations",
-            "None or Evaluations",
-            store,
-            advice=advice,
-        )
+        check(good, "evaluations", "None or Evaluations", store, advice=advice)
         check(hear is None or callable(hear), "on_step", "None or a function of a Step", hear)
         good = isinstance(fault, str) and fault in ("raise", "skip")
         check(good, "on_fault", "'raise' or 'skip'", fault)
         check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
-        search = _search(self.method)
-        smooth = getattr(search, "continuous", False)  # moves as finely as it likes
-        vars(self).update(
-            space=self.space.steps(dict.fromkeys(self.space.graded)) if smooth else self.space,
-            budget=None if self.budget is None else int(self.budget),
-            n=int(self.n),
-            n_jobs=int(self.n_jobs),
-            tolerance=float(self.tolerance),
-            search=search,
-            deadline=Deadline.after(self.timeout),
-        )
+        vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
+        if getattr(self.search, "continuous", False):  # moves as finely as it likes
+            vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))
+        budget = None if self.budget is None else int(self.budget)
+        vars(self).update(budget=budget, n=int(self.n), n_jobs=int(self.n_jobs))
+        vars(self)["tolerance"] = float(self.tolerance)
 
     def rows(self, model: Model) -> int:
         """Return how many rows each question may send to the model."""

@@ -14,11 +14,6 @@ class Auto:
     """Sweep where the budget affords 20 rows per feature that may move, else Bayes-CFX.
 
     A sweep that has not reached the target leaves the last quarter of the budget to Bayes-CFX.
-
-    Examples
-    --------
-    >>> Auto()
-    Auto()
     """
 
     def rounds(self, question: Question) -> Rounds:

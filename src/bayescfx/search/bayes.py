@@ -25,8 +25,7 @@ from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, misses
-from bayescfx.search.question import effort as effort_of
+from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort, misses
 from bayescfx.search.shorten import shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
@@ -127,8 +126,7 @@ class _Run:
 
     def learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
-        settings, deadline = self.settings.surrogate, self.question.deadline
-        self.surrogate = surrogate_of(self.question, settings, self.surrogate, deadline)
+        self.surrogate = surrogate_of(self.question, self.settings.surrogate, self.surrogate)
         return self.surrogate
 
     def record(self, margin: float = 0.0) -> Record:
@@ -151,8 +149,8 @@ class _Run:
         if not self.settings.local:
             return rows[:0]
         if question.reached:
-            rows = rows[effort_of(question.region, rows) < self.record().beat(rows)]
-        return rows[not_among(rows, question.account.evaluator.known.codes)]
+            rows = rows[effort(question.region, rows) < self.record().beat(rows)]
+        return rows[not_among(rows, question.known.codes)]
 
     def closer(self) -> Array:
         """Return single features moved by less than the best answer, at last by an eighth of it."""
@@ -188,15 +186,9 @@ class _Run:
         # By what factor deviations have been too small lately, as if four had been right before.
         recent = np.minimum(self.surprises[-12:], 3.0)
         doubt = max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
-        return Nearer(
-            surrogate,
-            region,
-            question.surrogate_acceptance,
-            record,
-            Flats(region, question.X, question.y, ~question.hits),
-            doubt,
-            letdowns,
-        )
+        flats = Flats(region, question.X, question.y, ~question.hits)
+        accepted = question.surrogate_acceptance
+        return Nearer(surrogate, region, accepted, record, flats, doubt, letdowns)
 
     def compare(self, surrogate: Surrogate, X: Array, y: Array) -> None:
         """Keep in mind how outputs `y` ``(k,)`` of codes `X` differ from what was expected."""
@@ -261,23 +253,16 @@ class _Run:
         step = turns[turn % len(turns)]
         if step == "data" and best > 0.9 and self.steps % 3:
             step = "few"  # near the peak most steps are taken around the best row
-        discrete = region.coarse
-        gain = Gain(
-            surrogate,
-            region,
-            question.surrogate_potential,
-            best,
-            weight,
-            Terraces(surrogate.coordinates, question.X, question.y, question.acceptance, discrete),
-            centre=question.X[np.argmax(value)] if step == "few" else None,
-            few=min(3, len(region.free)),
-        )
+        X, y, rho = question.X, question.y, question.surrogate_potential
+        terraces = Terraces(surrogate.coordinates, X, y, question.acceptance, region.coarse)
+        centre, few = X[np.argmax(value)] if step == "few" else None, min(3, len(region.free))
+        gain = Gain(surrogate, region, rho, best, weight, terraces, centre, few)
         if step == "data":
             found = self._best_of(gain, starting.data_rows(question))
             if len(found.points):
                 return found
-        if gain.centre is not None:
-            return self._propose(gain, starting.few_rows(question, gain.centre, gain.few))
+        if centre is not None:
+            return self._propose(gain, starting.few_rows(question, centre, few))
         return self._propose(gain, starting.towards_target(question, value))
 
     def come_nearer(self) -> Rounds:
@@ -328,7 +313,7 @@ class _Run:
         """Return how promising rows ``(k, d)`` are that come nearer than what is known."""
         return self.objective(self.learn(), self.record()).value(X)
 
-    def _propose(self, objective: Acquisition, starts: Array, effort: Effort = "brief") -> Proposal:
+    def _propose(self, objective: Acquisition, starts: Array, how: Effort = "brief") -> Proposal:
         """Return the best rows of the region; large batches are drawn, without refining each."""
         question, region, batch = self.question, self.question.region, self.settings.batch
         if batch >= 16 and region.size > batch:
@@ -336,21 +321,15 @@ class _Run:
             found = self._best_of(objective, drawn[region.contains(drawn)])
             if len(found.points):
                 return found
+        rng, known, deadline = question.rng, question.known.codes, question.deadline
         return propose(
-            objective,
-            region,
-            question.rng,
-            starts,
-            k=batch,
-            avoid=question.account.evaluator.known.codes,
-            effort=effort,
-            deadline=question.deadline,
+            objective, region, rng, starts, k=batch, avoid=known, effort=how, deadline=deadline
         )
 
     def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:
         """Return the best of the rows not known yet, as many as go into one batch."""
         rows = np.unique(rows + 0.0, axis=0)
-        rows = rows[not_among(rows, self.question.account.evaluator.known.codes)]
+        rows = rows[not_among(rows, self.question.known.codes)]
         value = objective.value(rows) if len(rows) else np.empty(0)
         order = np.argsort(-value, kind="stable")[: self.settings.batch]
         order = order[value[order] > -np.inf]
@@ -361,5 +340,5 @@ class _Run:
         region = self.question.region
         trivial = region.changes(X) & ~clear_changes(region, X)
         tidy = region.complete(np.where(trivial, region.query, X))
-        new = not_among(tidy, self.question.account.evaluator.known.codes)
-        return np.where((new & region.contains(tidy))[:, None], tidy, X)
+        better = not_among(tidy, self.question.known.codes) & region.contains(tidy)
+        return np.where(better[:, None], tidy, X)

@@ -103,10 +103,7 @@ class ProjectedGradient:
         return "converged"
 
     def visits(self, question: Question) -> Iterator[Visit]:
-        """Yield the points of the recurrence, start after start, or raise if nothing can move.
-
-        Ends when the certificate holds at a point that reaches the target, or no restart is left.
-        """
+        """Yield the points of the recurrence, start after start, until a certified one hits."""
         if not len(Slice(question.region, question.region.query).features):
             raise SpaceError(
                 "`ProjectedGradient` needs a continuous feature that may move; this query has "
@@ -223,11 +220,9 @@ def localopt_residual(
 
 
 def natural_step(question: Question, slope: Array) -> float:
-    """Return ``1 / (L ‖∇f‖²)``, with ``L`` the largest curvature of the potential on the way.
-
-    The way is from f(query) to the wanted outputs and as far beyond. With this step the recurrence
-    overshoots a local optimum of a linear model by no more than it was short.
-    """
+    """Return ``1 / (L ‖∇f‖²)``, with ``L`` the largest curvature of the potential on the way."""
+    # From f(query) to the wanted outputs and as far beyond. With this step the recurrence
+    # overshoots a local optimum of a linear model by no more than it was short.
     steepness = float(slope @ slope)
     ends = [question.output, *_aims(question, question.output)]
     reach = max(ends) - min(ends)

@@ -9,7 +9,7 @@ zero where either move is none, it is at home with steps, and it says how sure i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -38,10 +38,8 @@ class Moves(NamedTuple):
 
     def along(self, other: Moves) -> Moves:
         """Return these and other moves of the same rays, in order, those whose gain is known."""
-        X, block, ray, place, gain = (
-            np.concatenate(two) for two in zip(self[1:], other[1:], strict=True)
-        )
-        both = Moves(self.base, X, block, ray, place, gain)
+        parts: list[Any] = [np.concatenate(two) for two in zip(self[1:], other[1:], strict=True)]
+        both = Moves(self.base, *parts)
         order = np.lexsort((both.place, both.ray))
         return both.take(order[np.isfinite(both.gain[order])])
 
@@ -58,14 +56,8 @@ class Moves(NamedTuple):
         return self.take(~behind | last | (self.gain != gain))
 
 
-# ── moves of one block ──
-
-
 def values_of(region: Region, count: int) -> dict[int, Array]:
-    """Return the values that features on a line are tried at, sorted, by feature.
-
-    All if there are at most `count`, else those of the data, which models were made to tell apart.
-    """
+    """Return by feature on a line which values are tried, sorted: all if few, or the data's."""
     found = {}
     for j in np.flatnonzero(region.sliding).tolist():
         choices, low, high = region.choices[j], region.low[j], region.high[j]
@@ -76,7 +68,7 @@ def values_of(region: Region, count: int) -> dict[int, Array]:
         if len(pool) < 2 * count:
             pool = np.append(pool, np.linspace(low, high, 2 * count))
         pool = np.concatenate([pool[(pool > low) & (pool < high)], [low, high]])
-        found[j] = _sorted(region.axes[j].snap(pool))
+        found[j] = np.unique(region.axes[j].snap(pool))
     return found
 
 
@@ -134,10 +126,7 @@ def _within(
 
 
 def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, most: int) -> Moves:
-    """Return at most `most` moves to values between two neighbours on a ray that differ in gain.
-
-    First where much is gained at a great cost, so that less may do; nothing from `below` on.
-    """
+    """Return at most `most` moves between neighbours on a ray of other gain, dear ones first."""
     feature = np.array([at[0] if len(at) == 1 and at[0] in values else -1 for at in region.moving])
     behind, start, before = moves.before()
     cost = effort(region, np.vstack([start, moves.X])).reshape(2, -1)
@@ -159,9 +148,8 @@ def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, 
     share = (value - start[at, j]) / (found.X[each, j] - start[at, j])
     found.X[each, j] = value
     inner = np.where(behind, np.concatenate([[0.0], moves.place[:-1]]), 0.0)[at]
-    return found._replace(
-        place=inner + share * (found.place - inner), gain=np.full(len(at), np.nan)
-    )
+    place = inner + share * (found.place - inner)
+    return found._replace(place=place, gain=np.full(len(at), np.nan))
 
 
 def _joint_rays(
@@ -210,7 +198,7 @@ def _sides(
             way = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0]) * (query - own)
             parts.append(region.axes[j].snap(np.concatenate([own + near, own + way])))
             parts.append(query[None])
-        values = _sorted(np.concatenate(parts))
+        values = np.unique(np.concatenate(parts))
     return _split(values, own)
 
 
@@ -218,12 +206,6 @@ def _split(codes: Array, at: float) -> tuple[Array, Array]:
     """Return the sorted codes ``(n,)`` above and below a place, nearest first."""
     low, high = np.searchsorted(codes, at), np.searchsorted(codes, at, side="right")
     return codes[high:], codes[:low][::-1]
-
-
-def _sorted(codes: Array) -> Array:
-    """Return codes ``(n,)`` in order, each once."""
-    codes = np.sort(codes)
-    return np.asarray(codes[np.append(True, codes[1:] > codes[:-1])])
 
 
 def _thinned(codes: Array, count: int) -> Array:
@@ -249,19 +231,11 @@ def crossings(region: Region, moves: Moves, value: float, accepted: Intervals, m
     return np.asarray(X[np.argsort(effort(region, X), kind="stable")[:most]])
 
 
-# ── several moves together ──
-
-
 class Pairs:
     """Moves whose outputs are known, two at a time: what they cost, and what they may do."""
 
     def __init__(
-        self,
-        region: Region,
-        moves: Moves,
-        origin: float,
-        value: float,
-        below: float = np.inf,
+        self, region: Region, moves: Moves, origin: float, value: float, below: float = np.inf
     ) -> None:
         self.region, self.moves, self.gain = region, moves, moves.gain
         self.origin, self.value = origin, value  # outputs of query and base, surrogate's scale

@@ -23,12 +23,9 @@ from bayescfx.space.region import Region
 
 @dataclass(frozen=True, eq=False)
 class ClassicGain:
-    """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far.
+    """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far."""
 
-    The surrogate models the potential ``p``; the cost is known and moves the threshold.
-    """
-
-    surrogate: Surrogate  # of the potential, relative to its peak
+    surrogate: Surrogate  # of the potential p, relative to its peak
     region: Region  # knows the cost
     best: float  # the best `v` so far
     weight: float  # what a unit of distance is worth, as a share of the peak
@@ -88,21 +85,15 @@ class NaiveBayes:
             yield first
         surrogate: Surrogate | None = None
         while not satisfied(question):
-            surrogate = surrogate_of(
-                question, self.surrogate, surrogate, question.deadline, question.score
-            )
+            surrogate = surrogate_of(question, self.surrogate, surrogate, question.score)
             worth = question.score(question.y) - weight * region.distance(question.X)
             order = np.argsort(-worth, kind="stable")
             # without a row inside the region anything above 0, the least potential, is a gain
             best = float(worth[order[0]]) if len(worth) else 0.0
+            gain, starts = ClassicGain(surrogate, region, best, weight), question.X[order[:4]]
+            known, deadline = question.known.codes, question.deadline  # faults included
             found = propose(
-                ClassicGain(surrogate, region, best, weight),
-                region,
-                question.rng,
-                question.X[order[:4]],
-                k=self.batch,
-                avoid=question.account.evaluator.known.codes,  # faults included
-                deadline=question.deadline,
+                gain, region, question.rng, starts, k=self.batch, avoid=known, deadline=deadline
             )
             if found.exhausted:
                 return "exhausted"

@@ -195,16 +195,12 @@ class Nearer:
         nearer = np.flatnonzero(out > -np.inf)
         if len(nearer):
             mean, std, mean_x, std_x = self.surrogate.predict_gradient(X[nearer])
-            inside, d_mean, d_std = log_probability_in_with_gradient(
-                mean, self.doubt * std, self.acceptance
-            )
+            std = self.doubt * std
+            inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
             out[nearer] += inside
-            slope[nearer] = (
-                d_mean[:, None] * mean_x
-                + (self.doubt * d_std)[:, None] * std_x
-                - self.region.distance_gradient(X[nearer])
-                * (price[nearer] * effort_rise(self.region, X[nearer]))[:, None]
-            )
+            price = price[nearer] * effort_rise(self.region, X[nearer])
+            slope[nearer] = d_mean[:, None] * mean_x + (self.doubt * d_std)[:, None] * std_x
+            slope[nearer] -= self.region.distance_gradient(X[nearer]) * price[:, None]
         return out, slope
 
     def _worth(self, X: Array) -> tuple[Array, Array]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.evaluations.evaluator import Account
+from bayescfx.evaluations.evaluator import Account, Known
+from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 
-Ending: TypeAlias = Literal[
-    "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
-]
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
 PREMIUM = 0.2  # what one more changed feature counts, as a share of the distance, of 1 at most
@@ -41,6 +39,7 @@ class Question:
     tolerance: float = 0.05  # how much of the wanted change may be missed
     ran: list[str] = field(default_factory=list)  # which methods ran, where the method chooses
     region: Region = field(init=False)  # where the search may look
+    known: Known = field(init=False)  # everything evaluated, faults and other questions' rows too
     potential: LevelPotential = field(init=False)
     acceptance: Intervals = field(init=False)  # outputs that count as reached
     surrogate_potential: LevelPotential = field(init=False)  # of what the surrogate models
@@ -55,14 +54,9 @@ class Question:
             carried = Linked(potential, link)
             possible = [(low, high) for low, high in accepted if high >= 0.0 and low <= 1.0]
             inside = tuple(link.interval(low, high) for low, high in possible)
-        vars(self).update(
-            region=self.account.region,
-            potential=potential,
-            acceptance=accepted,
-            surrogate_potential=carried,
-            surrogate_acceptance=inside,
-            _link=link,
-        )
+        vars(self).update(region=self.account.region, known=self.account.evaluator.known)
+        vars(self).update(potential=potential, surrogate_potential=carried, _link=link)
+        vars(self).update(acceptance=accepted, surrogate_acceptance=inside)
 
     def to_surrogate(self, y: Array) -> Array:
         """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
@@ -145,10 +139,7 @@ Search: TypeAlias = RoundSearch | LoneSearch
 
 
 def best_first(question: Question, X: Array, y: Array) -> Indices:
-    """Return an order of evaluated rows: those that reach the target, cheapest first; then others.
-
-    The others by potential, or where it is the same by the miss of their output, then by cost.
-    """
+    """Return an order of rows: hits by cost, then others by potential, miss of the target, cost."""
     hit = question.accepted(y)
     cost = effort(question.region, X)
     worth = np.where(hit, 0.0, question.score(y))

@@ -16,7 +16,7 @@ def distinct(question: Question, n: int) -> Indices:
     or else the query itself. Different sets of changed features come first, then other rows that
     differ clearly; fewer rather than duplicates.
     """
-    region, known = question.region, question.account.evaluator.known
+    region, known = question.region, question.known
     inside = np.flatnonzero(question.account.masks()[0])
     y = known.outputs[inside]
     hit = question.accepted(y)
@@ -72,15 +72,11 @@ def _sparser(region: Region, X: Array, i: int, chosen: list[int]) -> int:
 
 
 def apart(region: Region, X: Array, others: Array) -> Mask:
-    """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m).
-
-    In some feature by more than a quarter of the longest move that either makes, in scales.
-    """
+    """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m)."""
     units = region.units
-    longest = np.maximum(
-        units(X).max(axis=1, initial=0.0)[:, None], units(others).max(axis=1, initial=0.0)
-    )
+    own, other = units(X).max(axis=1, initial=0.0), units(others).max(axis=1, initial=0.0)
+    longest = np.maximum(own[:, None], other)
     # Differences are measured as moves from the query, which knows levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = units(moves).max(axis=1, initial=0.0).reshape(longest.shape)
-    return np.asarray(between > 0.25 * longest)
+    return np.asarray(between > 0.25 * longest)  # in some feature

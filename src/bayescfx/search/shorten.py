@@ -104,4 +104,4 @@ def _new(question: Question, X: Array) -> Array:
     """Return the rows that change something and are not known, each once."""
     X = X[question.region.changes(X).any(axis=1)]
     X = X[np.sort(np.unique(X + 0.0, axis=0, return_index=True)[1])]
-    return np.asarray(X[not_among(X, question.account.evaluator.known.codes)])
+    return np.asarray(X[not_among(X, question.known.codes)])

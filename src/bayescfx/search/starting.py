@@ -18,11 +18,8 @@ FEW = 16  # features with at most so many values are tried value by value
 
 
 def fresh_rows(question: Question) -> Iterator[Array]:
-    """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order.
-
-    Ends when there are no more: for certain where rows can be listed, else after eight vain pools.
-    """
-    region, known = question.region, question.account.evaluator.known
+    """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order."""
+    region, known = question.region, question.known
     seen: set[bytes] = set()
 
     def new(rows: Array) -> Iterator[Array]:
@@ -31,7 +28,7 @@ def fresh_rows(question: Question) -> Iterator[Array]:
                 seen.add(key)
                 yield row
 
-    vain = 0
+    vain = 0  # pools without a new row
     while vain < 8:
         question.deadline.check()
         before = len(seen)
@@ -49,11 +46,7 @@ def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
 
 
 def first_rows(question: Question, n: int) -> Array:
-    """Return the rows evaluated before the surrogate leads, at most `n`.
-
-    Where nearness counts, features moved alone, or in groups if there are more of them than rows.
-    Then rows of the data.
-    """
+    """Return at most `n` rows to begin with: features moved alone or in groups, data rows."""
     region, rng = question.region, question.rng
     rows = np.empty((0, len(region.query)))
     if question.weight > 0.0:
@@ -92,10 +85,7 @@ def alone(region: Region, reach: float = 1.0) -> Array:
 
 
 def block_steps(region: Region, block: list[int], reach: float = 1.0) -> Array:
-    """Return codes ``(k, block)`` to try: every value where they are few, or a step either way.
-
-    The nearest first, and of those the more frequent, or the one towards where the data are.
-    """
+    """Return codes ``(k, block)`` to try, nearest first: all of few, or a step either way."""
     own, data = region.query[block], region.data[:, block[0]]
     choices, j = region.choices[block[0]], block[0]
     if len(block) == 1 and choices is not None and (region.categorical[j] or len(choices) <= FEW):
@@ -144,10 +134,7 @@ def towards_target(question: Question, value: Array) -> Array:
 
 
 def towards_query(question: Question, centres: Array) -> Array:
-    """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target.
-
-    Centres with changes taken back, shortened or exchanged, and the query with a few cells of data.
-    """
+    """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target."""
     region, rng, q = question.region, question.rng, question.region.query
     ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length
     rows = centres[rng.integers(len(centres), size=POOL)]
@@ -163,9 +150,8 @@ def towards_query(question: Question, centres: Array) -> Array:
 def few_rows(question: Question, centre: Array, most: int) -> Array:
     """Return candidates that differ from a row in few features, copied from other rows."""
     region, rng = question.region, question.rng
-    others = np.vstack(
-        [background_rows(region, POOL, rng), sample(region, POOL // 2, rng), question.X]
-    )
+    data, drawn = background_rows(region, POOL, rng), sample(region, POOL // 2, rng)
+    others = np.vstack([data, drawn, question.X])
     others = others[rng.integers(len(others), size=2 * POOL)]
     moved = np.zeros(others.shape, dtype=bool)
     order = np.argsort(rng.random((len(others), len(region.free))), axis=1)

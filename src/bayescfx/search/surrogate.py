@@ -65,19 +65,18 @@ def surrogate_of(
     question: Question,
     settings: SurrogateSettings | None = None,
     before: Surrogate | None = None,
-    deadline: Deadline = NEVER,
     values: Callable[[Array], Array] | None = None,
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    known, usable = question.account.evaluator.known, question.account.masks()[1]
+    known, usable = question.known, question.account.masks()[1]
     X, y = known.codes[usable], known.outputs[usable]
     if len(X) > settings.points:
         best = np.argsort(-question.score(question.y), kind="stable")[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
         X, y = X[chosen], y[chosen]
     outputs = (values or question.to_surrogate)(y)
-    return learn(settings, question.region, X, outputs, before, deadline)
+    return learn(settings, question.region, X, outputs, before, question.deadline)
 
 
 def learn(
@@ -88,16 +87,10 @@ def learn(
     before: Surrogate | None = None,
     deadline: Deadline = NEVER,
 ) -> Surrogate:
-    """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``.
-
-    Hyperparameters are learnt anew at every step up to 24 rows, then each time their number has
-    grown by a quarter; in between the surrogate is only conditioned on the new rows.
-    """
+    """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``."""
     coordinates = Coordinates(region, X, before.coordinates if before else None)
     Z = coordinates(X)
-    kernel = settings.kernel
-    if kernel == "tabular" and len(X) < TRENDS:
-        kernel = "matern52"
+    kernel = "matern52" if settings.kernel == "tabular" and len(X) < TRENDS else settings.kernel
     process = GaussianProcess(
         kernel=kernel,
         mean=settings.mean,  # type: ignore[arg-type]  # checked by the constructor
@@ -108,6 +101,7 @@ def learn(
     start = None
     if before and (before.coordinates.width, before.process.kernel) == (coordinates.width, kernel):
         start = before.process.hyperparameters
+        # Learnt anew with every row up to 24, then each time they have grown by a quarter.
         if 24 < len(X) < 1.25 * before.rows:
             return Surrogate(coordinates, process.condition(Z, y, start), before.rows)
     return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))

@@ -131,8 +131,11 @@ class _Run:
         yield from self.around(self.own, values, rounds=2)
         before, better, tried = self.standing(), True, 0
         while better and self.spare > 0 and not self.satisfied:
-            if not self.reached and tried == 1:  # more changes of the same rows do not do
-                yield from self.ask(self.stock(min(128, self.spare // 4)), self.spare)
+            if not self.reached and tried == 1:
+                # More changes of the same rows do not do: a way to the target may begin elsewhere.
+                own = project(self.region, self.region.query[None])
+                rows = usual_rows(self.region, min(128, self.spare // 4), question.rng)
+                yield from self.ask(np.vstack([own, rows]), self.spare)
             tried += 1
             yield from self.around(self.bases(max(2, question.n)), 8, rounds=1)
             before, better = self.compared(before)
@@ -180,11 +183,6 @@ class _Run:
         """Return the standing, and whether it is clearly better than another."""
         now = self.standing()
         return now, now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
-
-    def stock(self, n: int) -> Array:
-        """Return rows from elsewhere: where a way to the target may begin."""
-        own = project(self.region, self.region.query[None])
-        return np.vstack([own, usual_rows(self.region, n, self.question.rng)])
 
     def bases(self, n: int) -> list[int]:
         """Return positions of the best rows with different changes that were not looked around."""
@@ -267,10 +265,8 @@ class _Run:
     def scored(self, moves: list[Moves], values: Array, y: Array) -> list[Moves]:
         """Return moves from bases of some `values` with their gains, where outputs are known."""
         parts = np.split(self.question.to_surrogate(y), np.cumsum([len(p.X) for p in moves])[:-1])
-        gained = [
-            part._replace(gain=own - value)
-            for part, own, value in zip(moves, parts, values, strict=False)
-        ]
+        each = zip(moves, parts, values, strict=False)
+        gained = [part._replace(gain=own - value) for part, own, value in each]
         return [part.take(np.isfinite(part.gain)) for part in gained]
 
     def worth(self, mean: Array, std: Array, cost: Array, bar: Array | float | None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -68,24 +68,24 @@ class Turns:
     """
 
     search: Search  # the method, the same for all
-    questions: Sequence[Question]  # they share one evaluator
+    questions: Mapping[int, Question]  # by position of their query; they share one evaluator
     evaluator: Evaluator  # the model and all that is known of it
     listener: Listener | None  # hears of each question and round; all searches end if it raises
-    labels: Sequence[int]  # which query each question belongs to
     halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
-    endings: dict[int, Stopped] = field(default_factory=dict)  # by label, of those that ended
+    endings: dict[int, Stopped] = field(default_factory=dict)  # of those that ended
 
     def run(self) -> None:
         """Run every search to its end, or until somebody wants no more."""
-        rounds: list[Rounds] = []
+        rounds: dict[int, Rounds] = {}
         try:
             if isinstance(self.search, RoundSearch):
-                rounds += map(self.search.rounds, self.questions)
-            scores: dict[int, Scores | None] = dict.fromkeys(range(len(self.questions)))
+                for i, question in self.questions.items():
+                    rounds[i] = self.search.rounds(question)
+            scores: dict[int, Scores | None] = dict.fromkeys(self.questions)
             while scores:
                 asked: dict[int, tuple[Account, Array]] = {}
                 for i, answer in scores.items():
-                    X = self._next(i, rounds[i] if rounds else None, answer)
+                    X = self._next(i, rounds.get(i), answer)
                     if X is not None:
                         asked[i] = self.questions[i].account, X
                 found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
@@ -96,18 +96,18 @@ class Turns:
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
         finally:
-            for generator in rounds:
+            for generator in rounds.values():
                 generator.close()
 
     def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when its search has ended."""
-        question, label = self.questions[i], self.labels[i]
+        question = self.questions[i]
         if self.halt.called:
             raise _Interrupted
         if scores is not None and scores.stopped:
-            self.endings[label] = scores.stopped
+            self.endings[i] = scores.stopped
         elif question.account.left <= 0:
-            self.endings[label] = "budget"
+            self.endings[i] = "budget"
         else:
             try:
                 question.region.deadline = question.deadline
@@ -118,16 +118,16 @@ class Turns:
                 # A search that can't take turns is heard after each of its model calls.
                 assert not isinstance(self.search, RoundSearch)
                 question.account.after = partial(self._hear, i)
-                self.endings[label] = self.search.run(question)
+                self.endings[i] = self.search.run(question)
             except StopIteration as end:
-                self.endings[label] = end.value
+                self.endings[i] = end.value
             except Stop as stop:
-                self.endings[label] = stop.reason
+                self.endings[i] = stop.reason
             except OutOfTime:
-                self.endings[label] = "timeout"
+                self.endings[i] = "timeout"
             except BayesCFXError as error:
                 if len(self.questions) > 1:
-                    error.add_note(f"for the query at position {label}")
+                    error.add_note(f"for the query at position {i}")
                 raise
             finally:
                 question.region.deadline = NEVER
@@ -140,7 +140,7 @@ class Turns:
         if self.listener is None:
             return
         try:
-            self.listener(_step(self.questions[i], self.labels[i]))
+            self.listener(_step(self.questions[i], i))
         except StopIteration:
             raise _Interrupted from None
         except Exception as error:

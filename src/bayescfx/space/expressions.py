@@ -81,11 +81,8 @@ class Comparison:
     def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
         """Return ``sum_j a_j x_j <= b`` as pairs (a, b), an equality as two; None if curved."""
         with np.errstate(all="ignore"):
-            sides = (
-                _worked_out(side, lambda name: {name: 1.0}, _combined)
-                for side in (self.left, self.right)
-            )
-            difference = _combined(operator.sub, *sides)
+            both = (*self.left, *self.right, operator.sub)
+            difference = _worked_out(both, lambda name: {name: 1.0}, _combined)
         if difference is None or not all(map(math.isfinite, difference.values())):
             return None
         constant = float(difference.pop(None, 0.0))
@@ -121,10 +118,8 @@ def parse_rule(text: str, features: tuple[Hashable, ...]) -> tuple[Comparison, .
 
 
 def _aliased(text: str) -> tuple[str, dict[str, str]]:
-    """Return the text with every name as ``_0_``, ``_1_``, …, and how these are written.
-
-    Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
-    """
+    """Return the text with every name as ``_0_``, ``_1_``, …, and how these are written."""
+    # Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
     written: dict[str, str] = {}
 
     def alias(match: re.Match[str]) -> str:
@@ -171,12 +166,11 @@ def _feature(name: str, features: tuple[Hashable, ...], text: str) -> Hashable:
     found = [feature for feature in features if str(feature) == name]
     if len(found) == 1:
         return found[0]
-    what = "may be " + " or ".join(map(repr, found)) if found else "is no feature"
-    advice = "Rename a column, or pass a function."
+    told = f"may be {' or '.join(map(repr, found))}. Rename a column, or pass a function."
     if not found:
-        advice = "Write names that are not identifiers in backticks."
-    hint = suggest(name, features) if not found else ""
-    raise SpaceError(f"rule {shown(text)} names {name!r}, which {what}.{hint} {advice}")
+        hint = suggest(name, features)
+        told = f"is no feature.{hint} Write names that are not identifiers in backticks."
+    raise SpaceError(f"rule {shown(text)} names {name!r}, which {told}")
 
 
 def _number(value: Any, text: str) -> np.float64:
@@ -210,11 +204,8 @@ def _worked_out(
     return stack[0]
 
 
-_Line = dict[Hashable | None, Any]  # coefficient per feature; None holds the constant
-
-
-def _combined(operation: Operation, *parts: Any) -> _Line | None:
-    """Return the result of an operation on linear expressions; None if it is curved."""
+def _combined(operation: Operation, *parts: Any) -> dict[Hashable | None, Any] | None:
+    """Return an operation on coefficients by feature, None for the constant; None if curved."""
     lines = [{None: part} if isinstance(part, float) else part for part in parts]
     if None in lines:
         return None

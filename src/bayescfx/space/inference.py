@@ -74,16 +74,13 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
 
 
 def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
-    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data.
-
-    Without data it is a quarter of the range, the MAD of a uniform distribution.
-    """
+    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data."""
     some = None if frame is None else _spread(frame, 100_000)
     found = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
         if feature.categorical:
             continue
-        if some is None:
+        if some is None:  # a quarter of the range, the MAD of a uniform distribution
             found[j] = np.subtract(*feature.code_range[::-1]) / 4 or 1.0
         else:
             codes = feature.encode(cells_in(some[name]))
@@ -107,7 +104,8 @@ def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
     """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
     some = _spread(frame, most)
     codes = schema.encode_cells(tuple(cells_in(some[column.name]) for column in schema.columns))
-    return codes[schema.known(codes)]
+    levelled = [feature.levelled for feature in schema.features.values()]
+    return np.asarray(codes[(codes[:, levelled] != -1).all(axis=1)])
 
 
 def _spread(frame: pd.DataFrame, most: int) -> pd.DataFrame:

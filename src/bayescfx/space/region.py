@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,18 +258,17 @@ class Region:
 
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
-        norm = self.cost.norm
+        norm, slope = self.cost.norm, np.zeros(X.shape)
+        if norm == 0:
+            return slope
         delta = X - self.query
         if self.cyclic.any():
             backwards = self.cyclic & (np.abs(delta) > self.period / 2)
             delta = np.where(backwards, -delta, delta)
-        slope = np.zeros(X.shape)
         slope[:, self.free] = np.sign(delta[:, self.free]) * self._inverse
         slope[:, self.categorical] = 0.0
         if norm == 1:
             return slope
-        if norm == 0:
-            return np.zeros_like(X)
         total = self.distance(X)[:, None]
         safe = np.where(total > 0, total, 1.0)
         return np.asarray(slope * (self.units(X) / safe) ** (norm - 1))
@@ -382,8 +382,7 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
     missing = []
-    for j in np.flatnonzero(np.isnan(codes[0])).tolist():
-        name = grown.names[j]
+    for name in compress(grown.names, np.isnan(codes[0])):
         missing += [] if name in said and said[name].fixed else [repr(name)]
     if missing:
         text = f"the query has no value for {', '.join(missing)}; treated as fixed."
@@ -407,18 +406,9 @@ def _region(
         column = None if name in grown.groups else grown.columns[grown.places[name]]
         code, inferred = float(own.codes[0, j]), name in space.inferred
         axes.append(limits.axis(feature, code, column, inferred=inferred))
-    bounds = [rule.most_changes for rule in space.rules if rule.most_changes is not None]
-    most = min(bounds, default=None)
+    most = min((r.most_changes for r in space.rules if r.most_changes is not None), default=None)
     rules = sorted(space.rules, key=lambda rule: rule.rank)
     for rule in rules:
         rule.narrow(axes, grown.positions, most)
-    return Region(
-        axes=tuple(axes),
-        scale=space.scale,
-        max_changes=most,
-        schema=shared,
-        own=own,
-        data=space.background,
-        cost=space.price,
-        said=tuple(rules),
-    )
+    data, cost = space.background, space.price
+    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=tuple(rules))

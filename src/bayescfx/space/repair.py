@@ -79,10 +79,7 @@ def fill(region: Region, room: Indices, order: Indices, wanted: Mask | None = No
 
 
 def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Array:
-    """Return allowed rows on the way from rejected `X` to allowed `seeds`.
-
-    The way is halved until a row is allowed; unordered levels come from one end or the other.
-    """
+    """Return allowed rows on the way from rejected `X` to allowed `seeds`, which is halved."""
     Z = seeds[rng.integers(len(seeds), size=len(X))]
     own = region.query[None, :]
     if region.max_changes is not None and region.contains(own)[0]:
@@ -115,9 +112,6 @@ def _pull_back(region: Region, Y: Array, good: Mask) -> None:
         fine = region.contains(Z) & region.changes(Z).any(axis=1)
         Y[bad[fine]] = Z[fine]
         good[bad[fine]] = True
-
-
-# ── linear rules ──
 
 
 def violation(X: Array, A: Array, b: Array) -> Array:
@@ -193,11 +187,7 @@ def project_linear(
 def coordinate_corrections(
     X: Array, A: Array, b: Array, step: Array, moving: Mask
 ) -> tuple[Array, Indices]:
-    """Return variants ``(m, d)`` of rows, one coordinate moved so that the worst rule holds.
-
-    On a grid the coordinate moves by whole steps, with the least slack. Which row each variant
-    came from is told in the second array, ``(m,)``.
-    """
+    """Return rows ``(m, d)`` with a coordinate moved so that the worst rule holds, and of which."""
     over = X @ A.T - b
     worst = over.argmax(axis=1)
     most = over[np.arange(len(X)), worst]

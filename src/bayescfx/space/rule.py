@@ -46,8 +46,6 @@ class Rule:
     def __init_subclass__(cls) -> None:
         Rule.kinds[cls.__name__] = cls
 
-    # ── what it says ──
-
     @property
     def words(self) -> Words:
         """The rule in words."""
@@ -56,8 +54,6 @@ class Rule:
     def told(self, name: Hashable, feature: Feature) -> str:
         """Return what it says of one feature alone, for the feature's line in ``print(space)``."""
         return ""
-
-    # ── what it does to a region ──
 
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Take from the axes, in place, what can't be allowed; `most` features may change."""
@@ -82,8 +78,6 @@ class Rule:
     def curved(self, region: Region) -> bool:
         """Return whether it says more than its half-spaces."""
         return True
-
-    # ── files ──
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""

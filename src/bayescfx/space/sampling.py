@@ -115,9 +115,6 @@ def nothing_found(region: Region, rng: Generator) -> str:
     return f"{first} Tightest rule: {ranked[0]}.{others}"
 
 
-# ── draws ──
-
-
 def draw(region: Region, n: int, rng: Generator) -> Array:
     """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
 
@@ -162,9 +159,6 @@ def _draw_block(
             X[these, j] = axes[j].draw(len(these), rng, s, moved=True)
 
 
-# ── data rows ──
-
-
 def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
     """Return at most `n` allowed rows with features copied from random data rows."""
     if not len(region.data) or not len(region.free) or n < 1:
@@ -182,9 +176,6 @@ def background(region: Region, data: Array | None = None) -> Array:
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
     X = trim(region, X)
     return X[_wanted(region, X)]
-
-
-# ── walks ──
 
 
 def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
@@ -241,11 +232,7 @@ def _broken(region: Region, X: Array) -> Array:
 
 
 def _step(region: Region, X: Array, rng: Generator) -> Array:
-    """Return one random move per row: a block redrawn, or a move of random reach.
-
-    Half of the moves redraw one block, a quarter shift few features, a quarter shift all; shifts
-    slide along linear rules instead of crossing them.
-    """
+    """Return one move per row: half redraw a block, a quarter shift few features, others all."""
     Y = X.copy()
     kind = rng.random(len(X))
     picked = rng.integers(len(region.moving), size=len(X))

@@ -75,10 +75,7 @@ def to_dict(space: Space) -> dict[str, Plain]:
 
 
 def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a space from what :func:`to_dict` wrote.
-
-    Derived columns come back as plain ones: nothing recomputes them, and `unrestored` says so.
-    """
+    """Return the fields of a space from what `to_dict` wrote; derived columns come back plain."""
     if plain.get("format") not in (1, FORMAT):
         raise SpaceError(
             f"`format` of a saved space must be 1 or {FORMAT}; got {plain.get('format')!r}."

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
@@ -191,11 +191,6 @@ class Schema:
                 codes[:, j] = feature.encode(cells[self.places[name]])
         return codes
 
-    def known(self, codes: Array) -> Mask:
-        """Return which rows of codes ``(n, d)`` have no unknown level."""
-        levelled = [feature.levelled for feature in self.features.values()]
-        return np.asarray((codes[:, levelled] != -1).all(axis=1))
-
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
         """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
         column, feature = self.columns[self.places[name]], self.features[name]
@@ -304,8 +299,8 @@ class Schema:
     def write(self, rows: Rows, j: int, codes: Array, own: Own) -> None:
         """Write the codes ``(n,)`` of one feature into rows of a query, in place."""
         c, mine = self.places[self.names[j]], own.codes[0, j]
-        cells, same = self._decoded(c, codes), (codes == mine) | (np.isnan(codes) & np.isnan(mine))
-        self._keep(c, cells, same, own, np.zeros(len(codes), dtype=np.intp))
+        cells = self._decoded(c, codes)
+        self._keep(c, cells, same_codes(codes, mine), own, np.zeros(len(codes), dtype=np.intp))
         if isinstance(rows, pd.DataFrame):
             rows.isetitem(c, _held(cells, rows.index))
         else:

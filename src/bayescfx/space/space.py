@@ -87,13 +87,8 @@ class Space:
         Integer(low=20, high=40, step=1, cyclic=False)
         """
         frame, dtype = inference.as_table(X)
-        check(
-            isinstance(kinds, Mapping | None),
-            "kinds",
-            "a dict of column to kind",
-            kinds,
-            SpaceError,
-        )
+        good = isinstance(kinds, Mapping | None)
+        check(good, "kinds", "a dict of column to kind", kinds, SpaceError)
         kinds = dict(kinds or {})
         schema = inference.infer_schema(frame, dtype, kinds)
         given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
@@ -125,8 +120,6 @@ class Space:
         """Features by name, in the order of the codes."""
         return self.schema.features
 
-    # ── verbs ──
-
     fix = limits.fix
     allow = limits.allow
     only_up = limits.only_up
@@ -141,8 +134,7 @@ class Space:
     cost = costs.cost
     group = groups.group
     steps = gradings.steps
-
-    # ── for verbs ──
+    around = regions.around
 
     def name(self, given: Hashable) -> Hashable:
         """Return the name of a feature; spaces of arrays also take column numbers."""
@@ -168,10 +160,6 @@ class Space:
         vars(other).update(fields)
         return other
 
-    # ── rows and codes ──
-
-    around = regions.around
-
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
@@ -191,8 +179,6 @@ class Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
         schema, _, _ = self.schema.covering(self.schema.cells(rows), "rows")
         return self.changed(schema=schema)
-
-    # ── text and files ──
 
     __str__ = saved.describe
     to_dict = saved.to_dict

@@ -162,9 +162,8 @@ def lipschitz_violation(instance: Instance, Z: Array) -> LipschitzViolation | No
         ("rho", outputs, rho.value(y)[:, None], precision()),
         ("gradient of rho", outputs, rho.slope(y)[:, None], precision()),
     )
-    excess, worst = max(
-        (_steepest(*circuit, L) for circuit in circuits), key=lambda one: one[1].ratio
-    )
+    found = [_steepest(*circuit, L) for circuit in circuits]
+    excess, worst = max(found, key=lambda one: one[1].ratio)
     if excess > 0.0 and worst.which == "f":
         excess -= sum(measured_noise(instance, z) for z in (worst.a, worst.b))
     return worst if excess > 0.0 else None
@@ -191,11 +190,8 @@ def precision(values: Array | None = None) -> float:
 
 
 def measured_noise(instance: Instance, z: Array, along: int | None = None) -> float:
-    """Return how far f strays from straight lines through a point ``(k,)``, next to it.
-
-    Along one coordinate, or all; at 17 points as far apart as difference quotients look.
-    """
-    noise, by = 0.0, 1e-5 * np.arange(-8, 9)
+    """Return how far f strays from lines through a point ``(k,)``, along one coordinate or all."""
+    noise, by = 0.0, 1e-5 * np.arange(-8, 9)  # as far apart as difference quotients look
     for j in range(len(z)) if along is None else [along]:
         rows = instance.domain.settle(z + by[:, None] * np.eye(len(z))[j])
         rows = rows[instance.domain.contains(rows)]

@@ -26,21 +26,14 @@ class ThresholdSet:
     Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
     as good as any other, and the nearest one jumps with `epsilon`.
 
-    Parameters
-    ----------
-    origin : float
-        The query's output.
-    epsilon : float
-        The smallest change that counts.
-
     Examples
     --------
     >>> ThresholdSet(1.0, 0.5).contains([1.2, 1.5, 0.0]).tolist()
     [False, True, True]
     """
 
-    origin: float
-    epsilon: float
+    origin: float  # the query's output
+    epsilon: float  # the smallest change that counts
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.origin) and self.epsilon > 0.0):
@@ -55,21 +48,9 @@ class ThresholdSet:
 
 
 def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> bool:
-    """Tell whether a potential is not maximal at the query (Definition "Potential").
+    """Return whether a potential is not maximal at the query (Definition "Potential").
 
-    Parameters
-    ----------
-    potential : Potential
-        The potential in question.
-    output : float
-        f(query).
-    outputs : array_like
-        Outputs of the model, as many as are known.
-
-    Returns
-    -------
-    bool
-        True if some output has a larger potential than the query's.
+    That is: whether some of the known `outputs` ``(n,)`` has a larger one than `output`, f(query).
 
     Examples
     --------
@@ -82,23 +63,10 @@ def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> boo
 
 
 def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
-    """Return which outputs are epsilon-optimal (Definition "Potential Duality").
+    """Return which outputs ``(n,)`` are epsilon-optimal (Definition "Potential Duality").
 
-    Parameters
-    ----------
-    potential : Potential
-        The potential.
-    outputs : array_like
-        The outputs to test.
-    epsilon : float
-        How much of the optimum may be missed, in [0, 1).
-    best : float
-        The optimum ``rho*`` that the model can reach; `potential.peak` if it can reach the peak.
-
-    Returns
-    -------
-    ndarray of bool
-        True where ``rho(y) >= (1 - epsilon) * best``.
+    That is where ``rho(y) >= (1 - epsilon) * best``, with `epsilon` in [0, 1) and `best` the
+    optimum ``rho*`` that the model can reach: `potential.peak`, if it can reach the peak.
 
     Examples
     --------

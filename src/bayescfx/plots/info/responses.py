@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
-from bayescfx.plots.info.view import Scale, View, same_codes
+from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals, Linked
 from bayescfx.search.objectives import Gain, Nearer, Record
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXWarning
 from bayescfx.evaluations.evaluator import fitting_codes
@@ -203,11 +203,6 @@ class View:
     @cached_property
     def _known(self) -> dict[bytes, float]:
         return dict(zip(row_keys(self.X), self.y.tolist(), strict=True))
-
-
-def same_codes(a: Array, b: Array) -> Mask:
-    """Return where codes are equal; missing ones are."""
-    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
 def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:

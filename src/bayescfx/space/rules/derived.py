@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
@@ -45,13 +45,12 @@ class Derived(Rule):
 
     def holds(self, region: Region, X: Array) -> Mask:
         at = region.schema.positions[self.derives]
-        fresh, held = region.complete(X)[:, at], X[:, at]
-        return np.asarray((fresh == held) | (np.isnan(fresh) & np.isnan(held)))
+        return same_codes(region.complete(X)[:, at], X[:, at])
 
     def column(self, region: Region, rows: Rows) -> Array:
         codes = self._codes(region, rows)
         # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
-        same = (codes == self.base) | (np.isnan(codes) & np.isnan(self.base))
+        same = same_codes(codes, self.base)
         return np.where(same, region.query[region.schema.positions[self.derives]], codes)
 
     def _codes(self, region: Region, rows: Rows) -> Array:

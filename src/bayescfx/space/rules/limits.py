@@ -97,10 +97,8 @@ class Limits(Rule):
         low, high = feature.code_range
         if inferred:  # the user's limits may exceed it; open ends are closed by the data's
             start, end = self.between
-            low, high = (
-                start if math.isfinite(start) else min(low, end),
-                end if math.isfinite(end) else max(high, start),
-            )
+            low = start if math.isfinite(start) else min(low, end)
+            high = end if math.isfinite(end) else max(high, start)
         if column is not None and column.kind in "iu" and feature.numeric:
             info = np.iinfo(column.numpy)
             low, high = max(low, float(info.min)), min(high, float(info.max))
@@ -153,9 +151,6 @@ def _inwards(low: float, narrow: Any) -> float:
     """Return the lowest number above `low` that the narrower float type holds."""
     inner = narrow(low)
     return float(np.nextafter(inner, narrow(np.inf)) if float(inner) < low else inner)
-
-
-# ── verbs ──
 
 
 def limits_of(space: Space) -> dict[Hashable, Limits]:
@@ -266,10 +261,7 @@ def _met(old: Pair, wish: Any, code: Callable[[Any], float], name: Hashable, ver
     ends = tuple(wish) if is_several(wish) and not isinstance(wish, Mapping | Set) else ()
     if len(ends) != 2:
         raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {shown(wish)}.")
-    new = (
-        -math.inf if ends[0] is None else code(ends[0]),
-        math.inf if ends[1] is None else code(ends[1]),
-    )
+    new = tuple(far if end is None else code(end) for end, far in zip(ends, _ANYWHERE, strict=True))
     if new[0] > new[1]:
         raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
     low, high = max(old[0], new[0]), min(old[1], new[1])
