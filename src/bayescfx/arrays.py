@@ -30,3 +30,9 @@ def not_among(X: Array, known: Array) -> Mask:
 def same_codes(a: Array, b: Array | float) -> Mask:
     """Return where codes are equal; missing ones are."""
     return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def is_single(values: Array) -> bool:
+    """Return whether numbers may come from single precision: all that are finite could."""
+    with np.errstate(over="ignore"):
+        return bool((values.astype(np.float32) == values)[np.isfinite(values)].all())

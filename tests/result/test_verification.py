@@ -84,6 +84,20 @@ def test_halves_are_no_single_precision_that_decides() -> None:
         assert not replace(answer, status="reached", counterfactuals=(best,)).verify(f)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_outputs_of_any_size_are_compared_without_warnings(size: float) -> None:
+    space = Space({"a": Real(0.0, 1.0), "b": Real(0.0, 1.0)})
+
+    def f(rows: Any) -> Any:
+        return size * rows["a"]
+
+    query = {"a": 0.2, "b": 0.5}
+    answer = cfx.explain(f, query, space, cfx.at_least(0.8 * size), budget=30, rng=0)
+    assert answer.verify(f)
+    assert not answer.verify(lambda rows: f(rows) * (1 + 1e-6))
+    assert not answer.verify(lambda rows: np.full(len(rows), np.inf))
+
+
 def test_another_wish_is_found() -> None:
     answer = ask(n=1)
     other = replace(answer, accepted=((0.0, 1e9),))

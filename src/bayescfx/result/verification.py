@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, is_single
 from bayescfx.errors import QueryError
 from bayescfx.model.model import Model
 from bayescfx.potentials import Intervals, contains
@@ -67,17 +67,19 @@ def _scored_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask
     precision may differ by a few units of that without being wrong.
     """
     outputs = model.scores(rows)
-    size, apart = np.abs(outputs), np.abs(outputs - claimed)
-    rounding = 16.0 * np.spacing(size)
+    with np.errstate(invalid="ignore"):  # infinite outputs differ from all
+        size, apart = np.abs(outputs), np.abs(outputs - claimed)
+        rounding = 16.0 * np.spacing(size)
     if not (same := apart <= rounding).all():  # nan is not
         alone = [model.scores(pick(rows, np.array([k])))[0] for k in range(len(size))]
         again = np.vstack([alone, model.scores(join([rows] * 4)).reshape(4, -1)])
         with np.errstate(invalid="ignore", divide="ignore"):
             rounding += 4.0 * size * np.nan_to_num(np.abs(again - outputs) / size, posinf=0.0).max()
         same = apart <= rounding
-    both = np.concatenate([outputs, claimed])
-    single = (both.astype(np.float32) == both)[np.isfinite(both)].all()
-    few = 4.0 * np.spacing(size.astype(np.float32)).astype(float) if single else 0.0
+    few = np.zeros_like(size)
+    if is_single(np.concatenate([outputs, claimed])):
+        with np.errstate(invalid="ignore"):
+            few = 4.0 * np.spacing(size.astype(np.float32)).astype(float)
     return outputs, ~(apart <= rounding + few), same
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.errors import ModelError
 from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
@@ -43,12 +43,6 @@ def difference_quotients(
         rise[np.abs(rise) < 16.0 * np.finfo(np.float32).eps * abs(values[0])] = np.nan
     share[known] = rise / share[known]
     return float(values[0]), share
-
-
-def is_single(values: Array) -> bool:
-    """Return whether numbers may come from single precision."""
-    with np.errstate(over="ignore"):
-        return bool((values.astype(np.float32) == values)[np.isfinite(values)].all())
 
 
 def _slope(steps: Array, rises: Array, along: Array) -> Array:

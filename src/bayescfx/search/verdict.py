@@ -232,8 +232,10 @@ class Watch:
             return len(self._short) > 1 and min(self._short[-2:]) >= 4.0
         residual = surrogate.process.leave_one_out()[0]
         surprised = max(float((side * residual).max()) for side in sides or [1])
-        if short >= 4.0 or not self.doubtful or surprised > gap:
-            return short >= 4.0
+        if short >= 4.0:
+            return True
+        if not self.doubtful or surprised > gap:
+            return False
         return (probability_reachable(surrogate, question, self._rng) or 0.0) < 0.1
 
     @property

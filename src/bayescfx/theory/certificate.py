@@ -20,14 +20,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.checks import check_positive
 from bayescfx.errors import SettingsError
 from bayescfx.potentials import Potential
 from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
 from bayescfx.search.question import Question
-from bayescfx.search.slopes import is_single
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]

@@ -55,8 +55,7 @@ def near_data(space: Space, X: object, quantile: float = 0.95) -> Space:
     check(good, "quantile", "a number in (0, 1]", quantile, SpaceError)
     frame, _ = as_table(X)
     missing = [c.name for c in space.schema.columns if c.name not in frame.columns]
-    good = not missing
-    check(good, "X", f"rows of this space, with the column {missing[:1]}", X, SpaceError)
+    check(not missing, "X", f"rows of this space, with the columns {missing[:3]}", X, SpaceError)
     try:
         data = background(frame, space.schema, most=100_000)
     except (TypeError, ValueError, OverflowError) as error:
