@@ -40,12 +40,17 @@ def probability(question: Question) -> float:
     return found
 
 
+def improbable(question: Question) -> bool:
+    """Return whether the least probability is told that so many rows in vain allow."""
+    return probability(question) == max(0.01, 1 / (len(question.y) + 2))
+
+
 # ── the probability ──
 
 
 @pytest.mark.parametrize("target", [8.0, -2.0])
 def test_a_target_beyond_every_corner_is_improbable(target: float) -> None:
-    assert probability(asked(Space(UNIT), target)) < 0.02
+    assert improbable(asked(Space(UNIT), target))
 
 
 @pytest.mark.parametrize("target", [5.9, 0.1])
@@ -56,18 +61,18 @@ def test_a_target_that_only_a_corner_reaches_is_probable(target: float) -> None:
 
 
 def test_the_same_target_becomes_improbable_when_a_limit_cuts_the_corner_off() -> None:
-    assert probability(asked(Space(UNIT).between({"c": (0, 0.6)}), 5.9)) < 0.02
+    assert improbable(asked(Space(UNIT).between({"c": (0, 0.6)}), 5.9))
 
 
 def test_two_changes_cannot_do_what_three_can() -> None:
     assert probability(asked(Space(UNIT), 5.8)) > 0.5
-    assert probability(asked(Space(UNIT).max_changes(1), 5.8, rows=60)) < 0.02
+    assert improbable(asked(Space(UNIT).max_changes(1), 5.8, rows=60))
 
 
 def test_either_way_of_a_change_counts() -> None:
     up = {"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.5}  # f = 0.6: five more can be had, five less not
     assert probability(asked(Space(UNIT), change(by=4.9), query=up)) > 0.5
-    assert probability(asked(Space(UNIT), change(by=7.0), query=up)) < 0.02
+    assert improbable(asked(Space(UNIT), change(by=7.0), query=up))
 
 
 def test_nothing_is_said_of_a_target_between_outputs() -> None:
@@ -80,9 +85,11 @@ def test_nothing_is_said_of_a_target_between_outputs() -> None:
     assert judge(question).probability is None
 
 
-def test_no_probability_below_a_hundredth_is_told_while_rows_are_left() -> None:
-    question = asked(Space(UNIT), 80.0)
-    assert probability(question) == 0.01
+@pytest.mark.parametrize(("rows", "least"), [(18, 0.05), (198, 0.01)])
+def test_no_less_than_one_in_all_rows_is_told_while_rows_are_left(rows: int, least: float) -> None:
+    question = asked(Space(UNIT), 80.0, rows=rows - 1, budget=300)
+    assert len(question.y) == rows
+    assert probability(question) == pytest.approx(least)
     assert shortfall(believed(question), question, np.random.default_rng(0)) > 4.0
 
 
@@ -115,7 +122,7 @@ def test_a_finite_region_knows_no_values_in_between() -> None:
 
     question = asked(space, 95.0, f=f, query={"a": 0}, rows=0)
     question.account.evaluate(np.array([[5.0], [8.0], [9.0], [10.0], [11.0], [15.0], [20.0]]))
-    assert probability(question) < 0.1
+    assert improbable(question)
 
 
 def test_no_probability_above_one_can_be_reached() -> None:
@@ -133,7 +140,7 @@ def test_targets_on_a_probability_are_judged_on_log_odds() -> None:
 
     assert probability(asked(Space(UNIT), 0.94, f=f, link="logit")) > 0.5
     low = Space(UNIT).between({"c": (0, 0.5)})
-    assert probability(asked(low, 0.94, f=f, link="logit")) < 0.02
+    assert improbable(asked(low, 0.94, f=f, link="logit"))
 
 
 def test_joint_samples_do_not_touch_the_question() -> None:
@@ -371,3 +378,16 @@ def test_any_space_can_be_judged(seed: int) -> None:
         rows = frontier(surrogate, question, side, rng, 50)
         assert region.contains(rows).all()
         assert 1 <= len(rows) <= 50
+
+
+def test_no_search_is_given_up_before_forty_rows() -> None:
+    ends = {}
+    for budget in (40, 60, 100):
+        answer = cfx.explain(
+            plane, MIDDLE, Space(UNIT), 80.0, method="bayes-cfx", budget=budget, rng=0
+        )
+        assert answer.status == "unreachable"
+        ends[budget] = answer.n_evaluations
+    assert ends[40] >= 39  # with one row left nothing more can be learnt
+    assert 40 <= ends[60] < 60
+    assert 50 <= ends[100] < 100

@@ -49,8 +49,8 @@ class BayesCFX:
         Whether steps among data rows, and around the best row, take turns with global ones; False
         is the paper.
     give_up : bool, default True
-        Whether to end, after half the budget, when the surrogate holds the target out of reach;
-        False spends the whole budget on the best guess.
+        Whether to end, after forty rows and half the budget, when the surrogate holds the target
+        out of reach; False spends the whole budget on the best guess.
     surrogate : SurrogateSettings
         The Gaussian process; ``SurrogateSettings(kernel="rbf", mean="zero")`` is the paper.
 
@@ -207,15 +207,15 @@ class _Run:
     def reach(self) -> Generator[Array, Array, Ending | None]:
         """Look for a row that reaches the target; return why there is none, or nothing."""
         question, account = self.question, self.question.account
-        watch, costly = Watch(question), question.weight > 0.0
+        watch = Watch(question)
         while not question.reached:
             surrogate, last = self.learn(), account.left <= self.settings.batch
             hopeless = self.settings.give_up and watch.out_of_reach(surrogate, last=last)
-            # Half of the budget is spent on the best guess before a search gives up.
+            # Forty rows and half of the budget are spent on the best guess before it gives up.
+            hopeless &= last or account.spent >= 40
             if account.spent >= 0.5 * account.budget:
                 rows = self.alone if hopeless and not last else self.few
-                early = costly and account.spent < 0.75 * account.budget
-                if not (hopeless or early or watch.doubtful):
+                if not (hopeless or watch.doubtful):
                     rows = rows[:0]
                 if len(rows := self.untried(rows)[: max(1, account.left // 2)]):
                     yield rows

@@ -27,7 +27,6 @@ from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 OPTIMISM = 2.0  # how many deviations are hoped for
 FEW = 256  # regions with at most this many rows are looked at row by row
 _DRAWS = 256  # rows that show whether the rules leave anything of a region to find
-LEAST = 0.01  # the least probability that a surrogate is believed
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,9 @@ def probability_reachable(
 ) -> float | None:
     """Return the surrogate's probability that some allowed row reaches the target.
 
-    Never less than 0.01, unless there is no row left, or no such output; None where known outputs
-    lie on both sides: the model may jump over the target, or not.
+    Never less than that of the rule of succession after n rows in vain, 1 in n + 2, or 0.01, unless
+    there is no row left, or no such output; None where known outputs lie on both sides: the model
+    may jump over the target, or not.
     """
     accepted, X = question.surrogate_acceptance, hopeful(surrogate, question, rng)
     if X is None:
@@ -88,7 +88,8 @@ def probability_reachable(
         lowest = np.minimum(paths.min(axis=1), seen.min())
         highest = np.maximum(paths.max(axis=1), seen.max())
         met = [(highest >= low) & (lowest <= high) for low, high in accepted]
-    return max(LEAST, float(np.any(met, axis=0).mean()))
+    least = max(0.01, 1.0 / (len(question.y) + 2))
+    return max(least, float(np.any(met, axis=0).mean()))
 
 
 def shortfall(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> float:
