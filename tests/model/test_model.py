@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 from bayescfx.errors import ModelError
 from bayescfx.model.classifiers import probability
+from bayescfx.model.columns import matched
 from bayescfx.model.model import Model, as_model
 from bayescfx.space.space import Space
 
@@ -179,6 +180,18 @@ def test_labels_are_refused_with_a_pointer_to_probability(output: object) -> Non
 def test_decimals_are_refused_because_they_are_no_floats() -> None:
     with pytest.raises(ModelError, match="must return numbers; got Decimal"):
         constant([Decimal(1), Decimal(2)])(FRAME)
+
+
+def test_durations_are_refused_because_nobody_knows_their_unit() -> None:
+    with pytest.raises(ModelError, match="must return numbers; got"):
+        constant(np.array([1, 2], dtype="timedelta64[s]"))(FRAME)
+
+
+def test_inputs_are_matched_by_their_own_name_first_and_never_by_two_columns() -> None:
+    assert matched(["a b", "a_b", "c"], ["a_b", "a b", "c"]) == ["a b", "a_b", "c"]
+    assert matched(["a_b", "d"], ["a b", "c"]) == ["a b", None]
+    with pytest.raises(ModelError, match="'a_b' must be one column; got 'a b' and 'a-b'"):
+        matched(["a_b"], ["a b", "a-b"])
 
 
 def test_a_classifier_passed_plainly_is_told_to_use_probability() -> None:

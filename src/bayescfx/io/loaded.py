@@ -15,7 +15,7 @@ from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import Predict
 from bayescfx.model.classifiers import as_classifier, probability
-from bayescfx.model.columns import same_name
+from bayescfx.model.columns import matched
 from bayescfx.model.model import as_model
 
 
@@ -104,8 +104,7 @@ class Loaded:
                     advice="Leave out those it was not trained on." * (len(columns) > self.width),
                 )
             return list(columns)
-        known = {same_name(c): c for c in columns} | {str(c): c for c in columns}
-        found = [known.get(name, known.get(same_name(name))) for name in self.columns]
+        found = matched(self.columns, columns)
         missing = [name for name, c in zip(self.columns, found, strict=True) if c is None]
         if missing:
             raise ModelError(

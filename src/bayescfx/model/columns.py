@@ -45,6 +45,21 @@ def same_name(name: object) -> str:
     return re.sub(r"\W", "_", str(name))
 
 
+def matched(names: Iterable[str], columns: Iterable[Any]) -> list[Any]:
+    """Return which column each name means: the one called so, or alone written so; None if none."""
+    exact = {str(column): column for column in columns}
+    found = []
+    for name in names:
+        alike = [c for c in exact.values() if same_name(c) == same_name(name)]
+        if len(alike) > 1 and name not in exact:
+            raise ModelError(
+                f"the model's input {name!r} must be one column; got "
+                f"{' and '.join(map(repr, alike))}, which read alike. Rename one of them."
+            )
+        found.append(exact.get(name, alike[0] if alike else None))
+    return found
+
+
 def named_columns(rows: Any, names: Sequence[str], who: str) -> list[pd.Series[Any]]:
     """Return the columns that a model's inputs are called like; a ModelError names missing ones."""
     if not isinstance(rows, pd.DataFrame):
@@ -52,14 +67,14 @@ def named_columns(rows: Any, names: Sequence[str], who: str) -> list[pd.Series[A
             f"{who} must get a table with the columns {', '.join(names)}; got an array. Make the "
             "space from a DataFrame."
         )
-    columns = {same_name(name): rows[name] for name in rows.columns}
-    missing = [name for name in names if same_name(name) not in columns]
+    found = matched(names, rows.columns)
+    missing = [name for name, column in zip(names, found, strict=True) if column is None]
     if missing:
         raise ModelError(
             f"{who} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
             "the columns of the data like the model's inputs."
         )
-    return [columns[same_name(name)] for name in names]
+    return [rows[column] for column in found]
 
 
 def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:

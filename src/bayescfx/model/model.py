@@ -71,7 +71,7 @@ class Model:
             )
         for i, value in enumerate(y if y.dtype.kind not in "biuf" else ()):
             # Text is refused although NumPy would parse "1.0": it is a label, not an output.
-            if not isinstance(value, numbers.Real | np.bool_):
+            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
                 raise ModelError(
                     f"`model` must return numbers; got {plain(value)!r} for "
                     f"{self.describe(rows, i)}.",
