@@ -43,7 +43,7 @@ def test_blocks_are_those_of_python_called_for_one_after_another(
         (answer.best.output, answer.n_evaluations)
         for start in (0, 2)
         for answer in cfx.explain_many(
-            lambda rows: rows["age"] * 2.0 + rows["bmi"],
+            score,
             X.iloc[start : start + 2],
             cfx.Space.from_data(X),
             cfx.increase(percent=10),

@@ -11,7 +11,7 @@ import pytest
 
 import bayescfx as cfx
 from tests.cli.shell import FUNCTIONS, LINEAR, MANY, Shell
-from tests.people import people
+from tests.people import categories, people
 
 lightgbm: Any = importlib.import_module("lightgbm")
 
@@ -147,6 +147,21 @@ def test_what_the_model_said_is_kept_and_used_again(shell: Shell) -> None:
     assert second["status"] == "reached"
     other = shell.fails(*LINEAR, *words[:-3], "--evaluations", "X.csv")
     assert "X.csv" in other
+
+
+def test_a_retrained_model_does_not_answer_from_what_was_kept(shell: Shell) -> None:
+    X, y = people()
+    outputs = []
+    words = ("--query", "3", "--target", "+25%", "--evaluations", "old.db", "--model", "again.txt")
+    for scale, more in ((1.0, ()), (2.0, ("--forget",))):
+        model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1)
+        model.fit(categories(X), scale * y).booster_.save_model(shell.folder / "again.txt")
+        if more:
+            message = shell.fails("explain", "--data", "X.csv", *words)
+            assert "--evaluations must hold outputs of this model; it gives" in message
+            assert message.endswith("if it has changed, add --forget.")
+        outputs.append(shell.explain(*words, *more, "--json").content["output"])
+    assert outputs[1] == pytest.approx(2.0 * outputs[0])
 
 
 def test_many_answers_are_one_table(shell: Shell) -> None:

@@ -102,6 +102,7 @@ a file that runs here, else 100)
 gradient (default: auto)
         --on-fault=raise    fault   -          rows for which the model fails
         --evaluations       path    FILE       keep what the model said, and use it next time
+        --forget            switch  -          empty that file first: the model has changed
     """),
     "what may change": _options("""
         --fix           names   A,B                    never change

@@ -133,6 +133,8 @@ def ask(
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
+        if settings.forget:
+            store.forget()
         # What there is to say about a query was said when it was read.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)

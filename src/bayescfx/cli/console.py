@@ -71,7 +71,7 @@ def _check_out(paths: list[str], kinds: list[str]) -> None:
 #: What to do here about a parameter, where the library's advice is for Python.
 ADVICE = {
     "columns": "Leave out those it was not trained on, with --drop.",
-    "evaluations": "Use another file for each model.",
+    "evaluations": "Use another file for each model; if it has changed, add --forget.",
     "model": "For a classifier pass --label LABEL.",
     "on_fault": "Exclude that region with --require, or pass --on-fault skip.",
     "pickle": "If you trust who made it, pass --trust-pickle; better save it as .skops or .onnx.",

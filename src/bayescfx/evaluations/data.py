@@ -53,6 +53,7 @@ class Evaluations:
         check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
         self.model = model  # what the model is, if known
         self._named = model is not None
+        self.scorer: object = None  # the model that scored all rows in this process, if one did
         if (rows is None) != (outputs is None):
             raise EvaluationsError(
                 "`rows` and `outputs` must be given together; got only one. Pass both, or neither."
@@ -153,7 +154,7 @@ class Evaluations:
         frame[free_name("output", frame.columns)] = self.outputs
         return frame
 
-    def append(self, rows: Rows, outputs: object) -> None:
+    def append(self, rows: Rows, outputs: object, *, scorer: object = None) -> None:
         """Add rows and their outputs: all of them or, on an error, none.
 
         Parameters
@@ -162,6 +163,8 @@ class Evaluations:
             Rows with the columns of those before.
         outputs : array-like of shape (n,)
             The model's outputs for them.
+        scorer : object, optional
+            The model itself, if it has just scored them.
         """
         good = isinstance(rows, pd.DataFrame) or getattr(rows, "ndim", 0) == 2
         check(good, "rows", "a DataFrame or an array of shape (n, k)", rows, EvaluationsError)
@@ -177,6 +180,7 @@ class Evaluations:
             layout = known if known == layout else _merged(known, layout)
         if self._file is not None:
             self._file.append(rows, y, None if layout is known else layout)
+        self.scorer = scorer if not self._parts or self.scorer is scorer else None
         self.layout = layout
         self._parts.append((rows, y))
 
@@ -197,6 +201,24 @@ class Evaluations:
                 advice="Use one store for each model, or name it yourself with "
                 "Evaluations.open(path, model=...).",
             )
+
+    def forget(self) -> None:
+        """Remove all rows, also from the file, and what model they are of unless you named it.
+
+        For a model that has changed: its rows would answer for the new one.
+
+        Examples
+        --------
+        >>> known = Evaluations(pd.DataFrame({"age": [30, 40]}), [0.25, 0.5])
+        >>> known.forget()
+        >>> known
+        Evaluations(0 rows)
+        """
+        if self._file is not None:
+            self._file.clear(keep_model=self._named)
+        self.layout = None
+        self._parts.clear()
+        self.model = self.model if self._named else None
 
     def close(self) -> None:
         """Close the file, if there is one; what was read stays."""

@@ -7,6 +7,7 @@ budget of the question that asked, which has an :class:`Account`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -17,7 +18,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError
+from bayescfx.errors import BayesCFXWarning, EvaluationsError, QueryError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
@@ -112,6 +113,7 @@ class Evaluator:
         self._queries: list[Own] = []  # who may ask
         self._own: Own | None = None  # all of them together
         self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
+        self._sample: tuple[Rows, Array] | None = None  # a few rows known from before
         evaluations.claim(tuple(schema.places), model.name)
         rows = evaluations.rows
         if rows is not None:
@@ -131,6 +133,59 @@ class Evaluator:
             first.setdefault(key, i)
         kept = np.array(list(first.values()), dtype=np.intp)
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
+        places = fits[kept][~np.isnan(outputs[fits][kept])]
+        if len(places):
+            few = places[np.unique(np.linspace(0, len(places) - 1, 3).astype(np.intp))]
+            self._sample = pick(rows, few), outputs[few]
+
+    def confirm(self, account: Account) -> None:
+        """Score a few rows known from before again: they must be this model's; `account` pays.
+
+        Not where this very model has scored them a moment ago, unless it may have been fitted anew.
+        """
+        own = self.evaluations.scorer is not None and self.evaluations.scorer is self.model.origin
+        if self._sample is None or account.left < 2 or (own and not self.model.local):
+            return
+        rows, y = self._sample
+        n = min(len(y), account.left - 1)
+        rows, y = pick(rows, np.arange(n)), y[:n]
+        # What a sum in single precision or in another order may differ by.
+        close = 1e-5 * np.maximum(
+            np.abs(y), np.nanmax(self.known.outputs) - np.nanmin(self.known.outputs)
+        )
+        again = self._again(account, rows)
+        if again is None or (np.abs(again - y) <= close).all():
+            return
+        at = int(np.argmax(~(np.abs(again - y) <= close)))
+        if account.left > n:
+            third = self._again(account, rows)
+            if third is None or not (np.abs(third - again) <= close).all():
+                warnings.warn(
+                    f"`model` gives {again[at]:.6g} and {y[at]:.6g} for one row, "
+                    f"{self.model.describe(rows, at)}: its outputs are not repeatable, and every "
+                    "answer is as uncertain as they are.",
+                    BayesCFXWarning,
+                    stacklevel=5,
+                )
+                return
+        raise EvaluationsError(
+            f"`evaluations` must hold outputs of this model; it gives {again[at]:.6g} where they "
+            f"have {y[at]:.6g}, for {self.model.describe(rows, at)}.",
+            parameter="evaluations",
+            advice="If the model has changed, use another store, or empty this one with "
+            "Evaluations.forget().",
+        )
+
+    def _again(self, account: Account, rows: Rows) -> Array | None:
+        """Return outputs of known rows, asked for once more; None for a fault that is skipped."""
+        account.spent += len(rows)
+        try:
+            return self.model.scores(rows)
+        except Exception as error:
+            if self.on_fault == "skip":
+                return None
+            vars(error)["evaluations"] = self.evaluations
+            raise
 
     def inside(self, account: Account) -> tuple[Array, Array]:
         """Return codes and outputs known inside an account's region, gathered once per turn."""
@@ -231,7 +286,7 @@ class Evaluator:
                 self._score(batch.take(np.array([i])))
 
     def _record(self, batch: _Batch, y: Array) -> None:
-        self.evaluations.append(batch.rows, y)
+        self.evaluations.append(batch.rows, y, scorer=self.model.origin)
         start = self.known.extend(batch.X, y, batch.keys)
         for k in np.unique(batch.payer).tolist():
             batch.accounts[k].paid += (start + np.flatnonzero(batch.payer == k)).tolist()

@@ -128,6 +128,12 @@ class File:
                 self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
             self._db.executemany("INSERT INTO evaluations (cells, output) VALUES (?, ?)", lines)
 
+    def clear(self, *, keep_model: bool) -> None:
+        """Remove all rows and what is noted about them."""
+        with self._writing():
+            self._db.execute("DELETE FROM evaluations")
+            self._db.execute("DELETE FROM meta WHERE key <> 'model' OR ?", (not keep_model,))
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """Write in one transaction, alone."""

@@ -103,7 +103,7 @@ def _in_threads(blocks: Sequence[Turns], n_jobs: int) -> list[Future[Any]]:
     for turns in blocks:
         learnt, turns.evaluator.evaluations = turns.evaluator.evaluations, store
         if learnt.rows is not None:
-            store.append(learnt.rows, learnt.outputs)
+            store.append(learnt.rows, learnt.outputs, scorer=learnt.scorer)
     return futures
 
 
@@ -153,6 +153,8 @@ def _pose(
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
     accounts = [Account(evaluator, region, settings.rows(evaluator.model)) for region in regions]
+    if first == 0 and len(evaluator.known.outputs):
+        evaluator.confirm(accounts[0])
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
     scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
     outputs = [float(score.y[0]) for score in scores]

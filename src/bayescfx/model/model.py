@@ -38,6 +38,7 @@ class Model:
     name: str | None = None  # what the model is, so that evaluations in a file are not mixed up
     local: bool = False  # whether it is an estimator in this process: a thousand rows cost little
     names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
+    origin: object = None  # what the user passed
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""
@@ -119,7 +120,8 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(predict_of(model), name=name_of(model), local=is_local(model), names=names)
+    name, local = name_of(model), is_local(model)
+    return Model(predict_of(model), name=name, local=local, names=names, origin=model)
 
 
 def predict_of(model: object) -> Predict:

@@ -1,0 +1,126 @@
+"""Rows of another model never answer for this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+
+import bayescfx as cfx
+from bayescfx.evaluations.data import Evaluations
+from tests.conftest import Recorder
+
+X = pd.DataFrame({"a": np.linspace(0, 1, 40), "b": np.linspace(1, 0, 40) ** 2})
+SPACE = cfx.Space.from_data(X)
+QUERY = X.iloc[0]
+
+
+def old(rows: Any) -> Any:
+    return 100.0 * rows["a"].to_numpy() + rows["b"].to_numpy()
+
+
+def new(rows: Any) -> Any:
+    return old(rows) + 40.0
+
+
+def ask(model: Any, known: Evaluations, budget: int = 20, **more: Any) -> cfx.Explanation:
+    return cfx.explain(
+        model, QUERY, SPACE, cfx.increase(by=30), budget=budget, rng=0, evaluations=known, **more
+    )
+
+
+def test_a_file_of_the_model_before_is_refused_and_can_be_forgotten(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "known.db") as known:
+        ask(old, known)
+    with Evaluations.open(tmp_path / "known.db") as known:
+        model, before = Recorder(new), known.to_frame()
+        with pytest.raises(cfx.EvaluationsError, match=r"it gives 41 where they have 1, for \{'a'"):
+            ask(model, known)
+        assert len(model.rows) == 6  # three rows twice: it might have been noise
+        pd.testing.assert_frame_equal(known.to_frame(), before)
+        known.forget()
+        answer = ask(new, known)
+        assert answer.output == 41.0
+        assert answer.verify(new)
+    with Evaluations.open(tmp_path / "known.db") as known:
+        assert known.outputs.tolist() == new(known.rows).tolist()
+
+
+def test_a_model_fitted_anew_is_another_model() -> None:
+    model = LinearRegression().fit(X, old(X))
+    known = Evaluations()
+    ask(model, known)
+    again = ask(model, known)
+    model.fit(X, new(X))
+    with pytest.raises(cfx.EvaluationsError, match="If the model has changed, use another store"):
+        ask(model, known)
+    assert again.output == pytest.approx(1.0)
+
+
+def test_the_check_counts_in_the_budget_and_is_spared_where_nothing_can_have_changed() -> None:
+    model, known = Recorder(old), Evaluations(X.iloc[:10], old(X.iloc[:10]))
+    answer = ask(model, known, budget=9)
+    assert len(model.rows) == answer.n_evaluations <= 9
+    assert model.calls[0]["a"].tolist() == X["a"].iloc[[0, 4, 9]].tolist()
+    mixed = len(model.rows)
+    ask(model, known, budget=9)  # rows of two sources: they are looked at again
+    assert len(model.calls[len(model.calls) - 1]) > 0
+    assert len(model.rows) > mixed
+    own, fresh = Recorder(old), Evaluations()
+    ask(own, fresh)
+    ask(own, fresh)
+    assert not own.rows.duplicated().any()
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_a_small_budget_keeps_a_row_for_the_query(budget: int) -> None:
+    model = Recorder(old)
+    answer = ask(model, Evaluations(X.iloc[5:9], old(X.iloc[5:9])), budget=budget)
+    assert len(model.rows) == budget
+    assert answer.output == 1.0
+
+
+def test_a_model_that_never_repeats_itself_is_told_and_not_refused() -> None:
+    rng = np.random.default_rng(0)
+
+    def noisy(rows: Any) -> Any:
+        return old(rows) + rng.normal(0.0, 1.0, len(rows))
+
+    with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
+        ask(noisy, Evaluations(X, noisy(X)))
+
+
+def test_last_digits_may_differ() -> None:
+    rounded = old(X).astype(np.float32).astype(float)
+    assert ask(old, Evaluations(X, rounded)).reached
+
+
+def test_a_model_that_fails_on_known_rows_fails() -> None:
+    def broken(rows: Any) -> Any:
+        raise RuntimeError("gone")
+
+    known = Evaluations(X, old(X))
+    with pytest.raises(RuntimeError, match="gone") as caught:
+        ask(broken, known)
+    assert caught.value.evaluations is known  # type: ignore[attr-defined]  # attached to any error
+    assert ask(lambda rows: old(rows), known, on_fault="skip").reached
+
+
+def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "known.db", model="v1") as known:
+        known.append(X, old(X))
+        known.forget()
+        assert len(known) == 0
+        assert known.columns is None
+        assert known.model == "v1"
+        known.append(X[["b"]], old(X))  # other columns may follow
+    with pytest.raises(cfx.EvaluationsError, match="holds evaluations of model 'v1'"):
+        Evaluations.open(tmp_path / "known.db", model="v2")
+    unnamed = Evaluations(X, old(X))
+    unnamed.claim(("a", "b"), "SVR")
+    unnamed.forget()
+    unnamed.claim(("c",), "LinearRegression")
