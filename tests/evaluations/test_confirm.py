@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,13 @@ def test_the_check_counts_in_the_budget_and_is_spared_where_nothing_can_have_cha
     ask(own, fresh)
     ask(own, fresh)
     assert not own.rows.duplicated().any()
+
+
+def test_the_model_does_not_travel_with_its_outputs() -> None:
+    known = Evaluations()
+    answer = ask(lambda rows: old(rows), known)
+    copy = pickle.loads(pickle.dumps(answer))
+    assert copy.evaluations.outputs.tolist() == known.outputs.tolist()
 
 
 @pytest.mark.parametrize("budget", [1, 2])

@@ -92,6 +92,12 @@ def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
         assert known.outputs.tolist() == [1.0, 2.0, 3.0]
 
 
+def test_a_batch_is_on_the_disk_itself_before_the_search_goes_on(tmp_path: Path) -> None:
+    with Evaluations.open(tmp_path / "known.db") as known:
+        assert known._file is not None
+        assert known._file._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
 def test_a_batch_that_cannot_be_written_is_not_kept_either(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "a.db") as known:
         rows = pd.DataFrame({"a": np.array([1, object()], dtype=object)})

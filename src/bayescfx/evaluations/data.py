@@ -112,6 +112,9 @@ class Evaluations:
         if named is not None and known is None:
             file.write_model(named)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"scorer": None}  # the model stays where it is
+
     def __len__(self) -> int:
         return sum(len(y) for _, y in list(self._parts))
 
