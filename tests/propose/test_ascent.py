@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from bayescfx.arrays import Array
-from bayescfx.propose.ascent import Box, ascend
+from bayescfx.ascent import Box, ascend
 from tests.propose.functions import generator
 
 

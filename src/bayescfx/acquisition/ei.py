@@ -166,8 +166,11 @@ class LogEI:
 
     def value_and_gradient(self, mean: ArrayLike, std: ArrayLike) -> LogIntegral:
         """Return log EI-CFX and its derivatives by mean and deviation, each of shape (n,)."""
-        shared = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float), self.best)
-        shape, mean, std, best = shared[0].shape, *map(np.ravel, shared)
+        mean, std = np.asarray(mean, float), np.asarray(std, float)
+        if mean.shape != std.shape or self.best.ndim:
+            mean, std, _ = np.broadcast_arrays(mean, std, self.best)
+        shape, best = mean.shape, np.broadcast_to(self.best, mean.shape).ravel()
+        mean, std = mean.ravel(), std.ravel()
         # deviations below so many widths count as zero
         live = std > 1e-80 * getattr(self.potential, "width", 1.0)
         live &= best < getattr(self.potential, "peak", np.inf)

@@ -95,14 +95,11 @@ class FreeFeatures:
 
     def strides(self, X: Array) -> tuple[Indices, Indices, Array]:
         """Return rows, features and codes of doubling steps along long grids, from rows `X`."""
-        none = np.empty(0, dtype=np.intp)
-        rows, features, codes = [none], [none], [np.empty(0)]
-        for j in self.long.tolist():
-            count = max(2, round(self.span[j] / self.region.step[j]))
-            stride = self.region.step[j] * 2.0 ** np.arange(int(np.ceil(np.log2(count))))
-            V = X[:, j, None] + np.concatenate([stride, -stride])
-            keep = (self.region.low[j] <= V) & (self.region.high[j] >= V)
-            rows.append(np.nonzero(keep)[0])
-            features.append(np.full(len(rows[-1]), j, dtype=np.intp))
-            codes.append(V[keep])
-        return np.concatenate(rows), np.concatenate(features), np.concatenate(codes)
+        region, j = self.region, self.long
+        count = np.maximum(2.0, np.round(self.span[j] / region.step[j]))
+        doubled = 2.0 ** np.arange(int(np.ceil(np.log2(count.max(initial=2.0)))))
+        stride = np.where(doubled < count[:, None], region.step[j, None] * doubled, np.inf)
+        V = X[:, j, None] + np.concatenate([stride, -stride], axis=1)  # (n, long, steps)
+        keep = (region.low[j, None] <= V) & (region.high[j, None] >= V)
+        rows, at, _ = np.nonzero(keep)
+        return rows, j[at], V[keep]

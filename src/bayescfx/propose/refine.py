@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.propose.ascent import Box, ascend
+from bayescfx.ascent import Box, ascend
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
 from bayescfx.propose.moves import improve

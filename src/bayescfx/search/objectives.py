@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.acquisition import LogEI, log_probability_in, log_probability_in_with_gradient
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort, effort_rise
@@ -54,13 +54,16 @@ class Gain:
 
     def value(self, X: Array) -> Array:
         """Return log EI-CFX ``(n,)`` at codes ``(n, d)``; minus infinity where barred."""
-        mean, std = self.surrogate.predict(X)
-        value = self._log_ei(X).value_and_gradient(mean, std).value
-        return np.where(self._barred(X), -np.inf, value)
+        out, Z = np.full(len(X), -np.inf), self.surrogate.coordinates(X)
+        if len(open_ := np.flatnonzero(~self._barred(X, Z))):
+            mean, std = self.surrogate.process.predict(Z[open_])
+            out[open_] = self._log_ei(X[open_]).value_and_gradient(mean, std).value
+        return out
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
-        mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
+        Z = self.surrogate.coordinates(X)
+        mean, std, mean_x, std_x = self.surrogate.predict_gradient(X, Z)
         value, d_mean, d_std = self._log_ei(X).value_and_gradient(mean, std)
         slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
         if self.weight > 0.0:
@@ -71,15 +74,17 @@ class Gain:
             slope += (rise / nudge * self.weight)[:, None] * self.region.distance_gradient(X)
         if self.centre is not None:  # what is as in the centre stays
             slope = np.where(self.centre == X, 0.0, slope)
-        return np.where(self._barred(X), -np.inf, value), slope
+        return np.where(self._barred(X, Z), -np.inf, value), slope
 
-    def _barred(self, X: Array) -> Mask:
-        """Return where nothing is proposed."""
-        barred = np.zeros(len(X), dtype=bool) if self.terraces is None else self.terraces.near(X)
+    def _barred(self, X: Array, Z: Array) -> Mask:
+        """Return where nothing is proposed, of codes ``(n, d)`` and their coordinates."""
+        barred = np.zeros(len(X), dtype=bool)
         if self.centre is not None:
             # A missing value is the same in every row.
             differs = (self.centre != X) & ~np.isnan(self.centre)
-            barred |= differs.sum(axis=1) > self.few
+            barred = differs.sum(axis=1) > self.few
+        if self.terraces is not None and len(self.terraces.codes) and not barred.all():
+            barred[~barred] = self.terraces.near(X[~barred], Z[~barred])
         return barred
 
 
@@ -110,13 +115,14 @@ class Terraces:
             width = min(max(2.0 * widest, 0.03), 0.1) / fading
             self.codes = np.vstack([self.codes, X])
             self.radii = np.append(self.radii, np.full(len(X), width))
+        self._places = coordinates(self.codes)
 
-    def near(self, X: Array) -> Mask:
-        """Return which codes ``(n, d)`` are too close to one of the places."""
+    def near(self, X: Array, Z: Array | None = None) -> Mask:
+        """Return which codes ``(n, d)``, at coordinates `Z`, are too close to one of the places."""
         if not len(self.codes):
             return np.zeros(len(X), dtype=bool)
-        centres = self.coordinates(self.codes)
-        close = self.coordinates.distances(self.coordinates(X), centres) < self.radii
+        Z = self.coordinates(X) if Z is None else Z
+        close = self.coordinates.distances(Z, self._places) < self.radii
         for k in np.flatnonzero(self.discrete):
             close &= X[:, k, None] == self.codes[:, k]
         return np.asarray(close.any(axis=1))
@@ -159,9 +165,9 @@ class Letdowns(NamedTuple):
     places: Array  # (m, width), as coordinates
     chance: Array  # (m,) of a hit, as expected
 
-    def near(self, X: Array) -> Array:
-        """Return what the log chance of a hit at codes ``(n, d)`` loses, ``(n,)``."""
-        gap = self.coordinates.distances(self.coordinates(X), self.places)
+    def near(self, Z: Array) -> Array:
+        """Return what the log chance of a hit loses ``(n,)`` at coordinates ``(n, width)``."""
+        gap = self.coordinates.distances(Z, self.places)
         return np.asarray(2.0 * np.exp(-0.5 * (gap / 0.05) ** 2) @ self.chance)
 
 
@@ -182,39 +188,42 @@ class Nearer:
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
-        out, _ = self._worth(X)
-        nearer = np.flatnonzero(out > -np.inf)
+        nearer, Z, worth, _ = self._worth(X)
+        out = np.full(len(X), -np.inf)
         if len(nearer):
-            mean, std = self.surrogate.predict(X[nearer])
-            out[nearer] += log_probability_in(mean, self.doubt * std, self.acceptance)
+            mean, std = self.surrogate.process.predict(Z)
+            out[nearer] = worth + log_probability_in(mean, self.doubt * std, self.acceptance)
         return out
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
-        (out, price), slope = self._worth(X), np.zeros(X.shape)
-        nearer = np.flatnonzero(out > -np.inf)
+        nearer, Z, worth, price = self._worth(X)
+        out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
         if len(nearer):
-            mean, std, mean_x, std_x = self.surrogate.predict_gradient(X[nearer])
+            X = X[nearer]
+            mean, std, mean_x, std_x = self.surrogate.predict_gradient(X, Z)
             std = self.doubt * std
             inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
-            out[nearer] += inside
-            price = price[nearer] * effort_rise(self.region, X[nearer])
-            slope[nearer] = d_mean[:, None] * mean_x + (self.doubt * d_std)[:, None] * std_x
-            slope[nearer] -= self.region.distance_gradient(X[nearer]) * price[:, None]
+            out[nearer] = worth + inside
+            price *= effort_rise(self.region, X)
+            inner = d_mean[:, None] * mean_x + (self.doubt * d_std)[:, None] * std_x
+            slope[nearer] = inner - self.region.distance_gradient(X) * price[:, None]
         return out, slope
 
-    def _worth(self, X: Array) -> tuple[Array, Array]:
-        """Return the worth of a hit as a logarithm ``(n,)``, and its loss by a unit of cost."""
+    def _worth(self, X: Array) -> tuple[Indices, Array, Array, Array]:
+        """Return which codes are nearer, their coordinates, a hit's log worth and its slope."""
         cost = effort(self.region, X)
         room = cost if self.record is None else self.record.beat(X) - cost
-        possible = room > 0.0
-        room = np.where(possible, room, 1.0)
-        worth = np.log(room) if self.record is not None else -np.log(room)
+        possible = np.flatnonzero(room > 0.0)
+        X, worth = X[possible], np.log(room[possible])
+        Z = self.surrogate.coordinates(X)
+        if self.record is None:
+            worth = -worth
         if self.flats is not None:
-            worth = np.where(self.flats.hold(X), worth - 20.0, worth)
+            worth -= 20.0 * self.flats.hold(X)
         if self.letdowns is not None:
-            worth = worth - self.letdowns.near(X)
-        return np.where(possible, worth, -np.inf), 1.0 / room
+            worth -= self.letdowns.near(Z)
+        return possible, Z, worth, 1.0 / room[possible]
 
 
 class Record:

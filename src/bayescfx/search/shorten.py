@@ -14,7 +14,7 @@ from bayescfx.arrays import Array, Indices, not_among
 from bayescfx.search.question import Question, effort
 from bayescfx.search.selection import distinct
 from bayescfx.space.region import Region
-from bayescfx.space.repair import project
+from bayescfx.space.repair import repair
 
 
 def shorten(
@@ -85,19 +85,23 @@ def halved(question: Question, X: Array) -> Array:
 
 
 def exchanged(region: Region, X: Array) -> Array:
-    """Return rows ``(n, d)`` with one change dropped and another longer or shorter, if nearer."""
-    found = [X[:0]]
+    """Return rows ``(n, d)`` with one change dropped and another longer or shorter, if nearer.
+
+    Of rows with many changes, only the twelve dearest are exchanged.
+    """
     changed, lengths = region.changes(X), np.array([0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0])
-    for x, cost, own in zip(X, effort(region, X), changed, strict=True):
-        for dropped in np.flatnonzero(own):
-            for j in np.flatnonzero(own & region.sliding):
-                if j != dropped:
-                    rows = np.tile(x, (len(lengths), 1))
-                    rows[:, dropped] = region.query[dropped]
-                    rows[:, j] = region.query[j] + lengths * (x[j] - region.query[j])
-                    rows = project(region, rows)
-                    found.append(rows[effort(region, rows) < 0.99 * cost])
-    return np.vstack(found)
+    dearest = np.argsort(np.argsort(-np.where(changed, region.units(X), 0.0), axis=1), axis=1)
+    changed &= dearest < 12
+    pairs = changed[:, :, None] & (changed & region.sliding)[:, None, :]
+    at, dropped, j = (
+        k.repeat(len(lengths)) for k in np.nonzero(pairs & ~np.eye(X.shape[1], dtype=bool))
+    )
+    rows, each = X[at], np.arange(len(at))
+    rows[each, dropped] = region.query[dropped]
+    length = np.resize(lengths, len(at))
+    rows[each, j] = region.query[j] + length * (rows[each, j] - region.query[j])
+    rows, kept = repair(region, rows)
+    return np.asarray(rows[kept & (effort(region, rows) < 0.99 * effort(region, X)[at])])
 
 
 def _new(question: Question, X: Array) -> Array:

@@ -54,9 +54,12 @@ class Surrogate:
         """Return mean and deviation ``(n,)`` at codes ``(n, d)``."""
         return self.process.predict(self.coordinates(X))
 
-    def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
+    def predict_gradient(
+        self, X: Array, Z: Array | None = None
+    ) -> tuple[Array, Array, Array, Array]:
         """Return mean, deviation ``(n,)`` and their derivatives by each code ``(n, d)``."""
-        mean, std, d_mean, d_std = self.process.predict_gradient(self.coordinates(X))
+        Z = self.coordinates(X) if Z is None else Z
+        mean, std, d_mean, d_std = self.process.predict_gradient(Z)
         mean_x, std_x = self.coordinates.pull_back(X, d_mean, d_std)
         return mean, std, mean_x, std_x
 

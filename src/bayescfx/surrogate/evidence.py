@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.ascent import Box, ascend
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.surrogate.kernels import Kernel
 
@@ -28,8 +28,8 @@ LENGTHSCALES = (0.025, 1e4)  # of the unit cube
 NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
 ODDS = (1e-8, 1e4)  # of a step against a smooth change
-# Relative gain at which a climb ends: to choose between optima, to follow one, to settle.
-ROUGH, WARM, FINE = 1e-4, 1e-5, 1e-9
+# Expected gain at which a climb ends: to choose between optima, to follow one, to settle.
+ROUGH, WARM, FINE = 1e-2, 1e-2, 1e-8
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -41,6 +41,7 @@ class Hyperparameters:
     noise: float  # variance of the noise
     output_scale: float = 1.0  # variance of the process
     steps: float = 0.0  # which share of that variance belongs to steps along the axes
+    curvature: Array | None = None  # where a fit ended: inverse Hessian of the log posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,11 +56,11 @@ class LogNormal:
         """The logarithm of the most probable value."""
         return self.location - self.spread**2
 
-    def log_density(self, t: Array) -> tuple[float, Array]:
-        """Return the log density of exp(t), summed, up to a constant; and its slope in each t."""
+    def log_density(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density of exp(t), summed ``(...)``, up to a constant; its slopes."""
         u = t - self.location
         slope = u * (-1.0 / self.spread**2)
-        return 0.5 * float(slope @ u) - float(t.sum()), slope - 1.0
+        return (0.5 * slope * u - t).sum(axis=-1), slope - 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +72,13 @@ class Alike(LogNormal):
 
     apart: float  # standard deviation of the logarithms about their mean
 
-    def log_density(self, t: Array) -> tuple[float, Array]:
-        """Return the log density, up to a constant; and its slope in each t."""
-        if not len(t):
-            return 0.0, np.zeros(0)
-        mean = t.mean()
-        value, slope = LogNormal.log_density(self, np.array([mean]))
+    def log_density(self, t: Array) -> tuple[Array, Array]:
+        """Return the log density ``(...)``, up to a constant; and its slope in each t."""
+        n = t.shape[-1]
+        mean = t.sum(axis=-1, keepdims=True) / max(n, 1)
+        value, slope = LogNormal.log_density(self, mean)
         apart = (t - mean) * (-1.0 / self.apart**2)
-        return value + 0.5 * float(apart @ (t - mean)), apart + slope[0] / len(t)
+        return value * (n > 0) + 0.5 * (apart * (t - mean)).sum(axis=-1), apart + slope / max(n, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +128,6 @@ class LogPosterior:
         self.z, self._kernel, self._deadline, self.has_steps = z, kernel, deadline, steps
         self._i, self._j = np.tril_indices(n, -1)
         self._lower = self._j * n + self._i  # place of each pair in a matrix stored by columns
-        self._matrix = np.zeros((n, n))
         self._differences = np.empty((len(self.active), len(self._i)))  # squared, by feature
         for row, j in zip(self._differences, self.active, strict=True):
             x = X[:, j]
@@ -155,8 +154,10 @@ class LogPosterior:
         """Return a vector theta as hyperparameters; features that do not vary get the mode."""
         lengthscales = np.full(self.features, math.exp(self.priors.lengthscale.log_mode))
         lengthscales[self.active] = np.exp(theta[: len(self.active)])
-        noise, *rest = self._tail(theta)
-        return Hyperparameters(lengthscales, noise if self.noise is None else self.noise, *rest)
+        noise, scale, steps = map(float, self._tail(theta))
+        return Hyperparameters(
+            lengthscales, noise if self.noise is None else self.noise, scale, steps
+        )
 
     def mode(self) -> Hyperparameters:
         """Return the modes of the priors, the first guess without data."""
@@ -167,79 +168,88 @@ class LogPosterior:
         scale = math.exp(p.output_scale.log_mode) if scale is None else scale
         return Hyperparameters(lengthscales, noise, scale, 0.5 if self.has_steps else 0.0)
 
-    def _tail(self, theta: Array) -> tuple[float, float, float]:
-        """Return noise, output scale and share of steps."""
-        noise, scale, at = self.noise, self.output_scale, len(self.active)
-        if noise is None:
-            noise = math.exp(theta[at])
-            at += 1
-        noise = max(noise, 1e-8)  # keeps K definite when the noise is fixed at zero
-        if scale is None:
-            scale = math.exp(theta[at])
-        steps = 1.0 / (1.0 + math.exp(-theta[-1])) if self.has_steps else 0.0
+    def _tail(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return noise, output scale and share of steps of vectors ``(..., size of theta)``."""
+        at, fixed = len(self.active), np.ones(theta.shape[:-1])
+        noise = np.exp(theta[..., at]) if self.noise is None else self.noise * fixed
+        at += self.noise is None
+        noise = np.maximum(noise, 1e-8)  # keeps K definite when the noise is fixed at zero
+        given = self.output_scale
+        scale = np.exp(theta[..., at]) if given is None else given * fixed
+        steps = 1.0 / (1.0 + np.exp(-theta[..., -1])) if self.has_steps else 0.0 * fixed
         return noise, scale, steps
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the log posterior and its gradient at `theta`; -inf where K is singular."""
+        value, gradient = self.many(theta[None])
+        return float(value[0]), gradient[0]
+
+    def many(self, theta: Array) -> tuple[Array, Array]:
+        """Return the log posterior ``(m,)`` of vectors theta ``(m, size)``, and its gradients."""
         self._deadline.check()
-        z, n, k = self.z, len(self.z), len(self.active)
-        noise, scale, share = self._tail(theta)
-        weights = np.exp(-2.0 * theta[:k])
+        z, n, k, m = self.z, len(self.z), len(self.active), len(theta)
+        noise, scale, share = (part[:, None] for part in self._tail(theta))
+        weights = np.exp(-2.0 * theta[:, :k])
         c, slope = self._kernel(weights @ self._differences)
         if self._apart is not None:
-            jumps = np.exp(-np.exp(-theta[:k]) @ self._apart)
+            jumps = np.exp(-np.exp(-theta[:, :k]) @ self._apart)
             excess = jumps - c
             c = c + share * excess
             slope *= 1.0 - share
-        # The lower triangle, stored by columns; LAPACK works in place and leaves the zeros above.
-        stored = self._matrix.reshape(-1)
-        stored[self._lower] = c if scale == 1.0 else scale * c
-        stored[:: n + 1] = scale + noise
-        L, info = scipy.linalg.lapack.dpotrf(self._matrix.T, lower=1, overwrite_a=1, clean=0)
-        if info:
-            return -math.inf, np.zeros_like(theta)
-        value = -float(np.log(L.diagonal()).sum()) - 0.5 * n * LOG_2PI
-        root, _ = scipy.linalg.lapack.dtrtri(L, lower=1, overwrite_c=1)
-        v = root @ z
-        alpha = v @ root
-        fit = float(v @ v)
+        # The lower triangles, stored by columns; LAPACK works in place and leaves the zeros above.
+        stored = np.zeros((m, n * n))
+        stored[:, self._lower] = scale * c
+        stored[:, :: n + 1] = scale + noise
+        factors = stored.reshape(m, n, n).transpose(0, 2, 1)
+        value, bad = np.empty(m), np.zeros(m, dtype=bool)
+        for i, K in enumerate(factors):
+            L, bad[i] = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=1, clean=0)
+            if bad[i]:
+                K[:] = np.eye(n)
+            value[i] = -np.log(L.diagonal()).sum() if not bad[i] else -math.inf
+            scipy.linalg.lapack.dtrtri(K, lower=1, overwrite_c=1)
+        v = factors @ z
+        alpha = (v[:, None] @ factors)[:, 0]
+        fit = (v * v).sum(axis=1)
         # ∂ log evidence/∂t = ½ tr((α αᵀ - K⁻¹) ∂K/∂t)
-        M = np.outer(alpha, alpha)
-        M -= root.T @ root
-        trace = float(M.trace())
-        pairs = M.reshape(-1)[self._lower]
-        slope *= pairs
+        M = alpha[:, :, None] * alpha[:, None, :] - factors.transpose(0, 2, 1) @ factors
+        M = M.reshape(m, n * n)
+        trace, pairs = M[:, :: n + 1].sum(axis=1), M[:, self._lower]
         gradient = np.empty_like(theta)
-        gradient[:k] = self._differences @ slope
-        gradient[:k] *= -2.0 * scale * weights
+        slope *= pairs
+        gradient[:, :k] = slope @ self._differences.T
+        gradient[:, :k] *= -2.0 * scale * weights
         if self._apart is not None:
             jumps *= pairs
-            gradient[:k] += (share * scale) * np.sqrt(weights) * (self._apart @ jumps)
-            gradient[-1] = scale * share * (1.0 - share) * float(excess @ pairs)
+            gradient[:, :k] += share * scale * np.sqrt(weights) * (jumps @ self._apart.T)
+            odds = scale * share * (1.0 - share)
+            gradient[:, -1] = odds[:, 0] * (excess * pairs).sum(axis=1)
         if self.noise is None:
-            gradient[k] = 0.5 * noise * trace
+            gradient[:, k] = 0.5 * noise[:, 0] * trace
         if self.output_scale is None:
-            gradient[k + (self.noise is None)] = 0.5 * (fit - n - noise * trace)
-        return value - 0.5 * fit + self._add_priors(theta, gradient), gradient
+            gradient[:, k + (self.noise is None)] = 0.5 * (fit - n - noise[:, 0] * trace)
+        value += self._add_priors(theta, gradient) - 0.5 * fit - 0.5 * n * LOG_2PI
+        gradient[bad] = 0.0
+        return value, gradient
 
-    def _add_priors(self, theta: Array, gradient: Array) -> float:
-        """Return the log prior at `theta` and add its slope to `gradient`."""
+    def _add_priors(self, theta: Array, gradient: Array) -> Array:
+        """Return the log priors ``(m,)`` at `theta` and add their slopes to `gradient`."""
         k, p = len(self.active), self.priors
-        total, slope = p.lengthscale.log_density(theta[:k])
-        gradient[:k] += slope
+        total, slope = p.lengthscale.log_density(theta[:, :k])
+        gradient[:, :k] += slope
         after = k + (self.noise is None)
         for free, prior, at in (
             (self.noise is None, p.noise, slice(k, k + 1)),
             (self.output_scale is None, p.output_scale, slice(after, after + 1)),
         ):
             if free:
-                value, slope = prior.log_density(theta[at])
-                gradient[at] += slope
-                total += value
+                value, slope = prior.log_density(theta[:, at])
+                gradient[:, at] += slope
+                total = total + value
         if self.has_steps:
-            u = theta[-1] / p.steps
-            gradient[-1] -= 2.0 * u / (p.steps * (1.0 + u * u))
-            total -= math.log1p(u * u)
+            u = theta[:, -1] / p.steps
+            gradient[:, -1] -= 2.0 * u / (p.steps * (1.0 + u * u))
+            total = total - np.log1p(u * u)
         return total
 
 
@@ -248,60 +258,52 @@ def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     k = len(posterior.active)
     steps = np.concatenate([np.eye(k, len(theta)), -np.eye(k, len(theta))])
     places = np.clip(theta + 2.0 * steps, *posterior.bounds)  # in log lengthscale
-    heights = np.array([posterior(place)[0] for place in places])
-    return np.asarray(places[np.argsort(-heights, kind="stable")[:4]])
+    return np.asarray(places[np.argsort(-posterior.many(places)[0], kind="stable")[:4]])
 
 
-def _climb(posterior: LogPosterior, theta: Array, tolerance: float) -> tuple[float, Array]:
-    """Return the height and the place that L-BFGS-B reaches from `theta`."""
-    low, high = posterior.bounds
-
-    def objective(t: Array) -> tuple[float, Array]:
-        value, gradient = posterior(t)
-        # A singular kernel is a wall, not an infinity: L-BFGS-B must be able to step back.
-        return (-value, -gradient) if value > -math.inf else (1e25, gradient)
-
-    found = scipy.optimize.minimize(
-        objective,
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=scipy.optimize.Bounds(low, high),
-        options={"maxiter": 60, "ftol": tolerance, "gtol": 1e3 * tolerance},
-    )
-    return -float(found.fun), np.clip(np.asarray(found.x, dtype=np.float64), low, high)
+def _climb(
+    posterior: LogPosterior, starts: Array, tolerance: float, H: Array | None = None
+) -> tuple[float, Array, Array | None]:
+    """Return height, place and inverse Hessian, if known, of the highest end from the `starts`."""
+    low, high = (np.tile(end, (len(starts), 1)) for end in posterior.bounds)
+    columns = np.tile(np.arange(starts.shape[1]), (len(starts), 1))
+    span = 4.0  # of which a tenth is the first step, and a half the longest
+    lengths, kink = np.full(low.shape, span), np.full(low.shape, np.nan)
+    box = Box(columns, low, high, lengths, kink, np.empty((0, low.shape[1])), np.empty(0))
+    H = None if H is None else H[None] / span**2
+    places, heights, H = ascend(posterior.many, starts, box, H, 60, tolerance, np.inf)
+    best = int(np.argmax(heights))
+    return float(heights[best]), places[best], H[best] * span**2 if H[best].any() else None
 
 
 def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hyperparameters:
     """Return the hyperparameters at the highest log posterior found."""
-    if posterior.bounds.shape[1] == 0:
+    size = posterior.bounds.shape[1]
+    if size == 0:
         return posterior.mode()
     mode = posterior.pack(posterior.mode())
     if start is not None:
         # New data may have made the earlier optimum worse than no knowledge at all.
-        theta = posterior.pack(start)
-        if posterior(mode)[0] > posterior(theta)[0]:
-            theta = mode
-        return posterior.unpack(_climb(posterior, theta, WARM)[1])
+        theta, H = posterior.pack(start), start.curvature
+        heights, slopes = posterior.many(np.stack([theta, mode]))
+        if heights[1] > heights[0] or H is None or len(H) != size:
+            theta, H = (theta, mode)[int(heights[1] > heights[0])], None
+        elif slopes[0] @ H @ slopes[0] <= WARM:
+            return start
+        _, theta, H = _climb(posterior, theta[None], WARM, H)
+        return replace(posterior.unpack(theta), curvature=H)
     # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
     others = 8 if len(posterior.z) <= 100 else 1
     # A fixed seed: the same data give the same fit.
     steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
     around = np.clip(mode + steps, *posterior.bounds)
-    height, theta = _best_climb(posterior, np.concatenate([mode[None], around]))
+    height, theta, H = _climb(posterior, np.concatenate([mode[None], around]), ROUGH)
     # Optima differ in which features they blame: try one feature at a time.
-    leaps = 5 if len(posterior.z) * len(posterior.active) <= 3000 else 0
+    leaps = 5 if 0 < len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
-        higher, there = _best_climb(posterior, _leaps(posterior, theta))
+        higher, there, curvature = _climb(posterior, _leaps(posterior, theta), ROUGH)
         if higher <= height + 1e-3:
             break
-        height, theta = higher, there
-    return posterior.unpack(_climb(posterior, theta, FINE)[1])
-
-
-def _best_climb(posterior: LogPosterior, starts: Array) -> tuple[float, Array]:
-    """Return the height and the place of the highest end reached from the `starts` ``(n, k)``."""
-    best = -math.inf, np.empty(0)
-    for theta in starts:
-        best = max(best, _climb(posterior, theta, ROUGH), key=itemgetter(0))
-    return best
+        height, theta, H = higher, there, curvature
+    _, theta, H = _climb(posterior, theta[None], FINE, H)
+    return replace(posterior.unpack(theta), curvature=H)

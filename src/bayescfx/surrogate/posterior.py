@@ -21,7 +21,7 @@ import scipy
 from bayescfx.arrays import Array
 from bayescfx.errors import SurrogateWarning
 from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
-from bayescfx.surrogate.kernels import Embedding, Kernel, squared_distances
+from bayescfx.surrogate.kernels import Columns, Kernel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,18 +70,15 @@ class Covariances(NamedTuple):
     c: Array  # covariances (m, n)
     slope: Array  # k' of the smooth part (m, n)
     jumps: Array | None  # correlations of the part with steps (m, n), if there is one
-    A: Array  # scaled rows (m, D)
-    squares: Array  # their squared norms (m,)
 
 
-def among(
-    X: Array, A: Array, squares: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
-) -> Array:
-    """Return the covariances ``(m, m)`` of rows (`A`, `squares`: scaled), without noise."""
-    K, _ = kernel(squared_distances(A, squares, A, squares))
+def among(X: Array, h: Hyperparameters, kernel: Kernel, columns: Columns) -> Array:
+    """Return the covariances ``(m, m)`` of rows, without noise."""
+    K, _ = kernel(columns.apart(X, X, h.lengthscales, "sqeuclidean"))
     if h.steps:
         K *= 1.0 - h.steps
-        K += h.steps * embedding.steps(X, X, h.lengthscales)
+        t = columns.apart(X, X, h.lengthscales * np.sqrt(X.shape[1]), "cityblock")
+        K += h.steps * np.exp(-t)
     K *= h.output_scale
     return K
 
@@ -94,9 +91,7 @@ class Posterior:
     z: Array  # standardised outputs (n,)
     h: Hyperparameters
     kernel: Kernel  # correlation and slope as functions of the squared distance
-    embedding: Embedding  # how rows become points
-    A: Array  # embedded rows over lengthscales (n, D)
-    squares: Array  # squared norms of A (n,)
+    columns: Columns  # how rows differ
     L: Array  # Cholesky factor of K, and its inverse (n, n)
     L_inverse: Array
     alpha: Array  # K⁻¹ z (n,)
@@ -110,18 +105,19 @@ class Posterior:
 
     def covariances(self, X: Array) -> Covariances:
         """Return what rows `X` (m, d) have in common with the known ones."""
-        A, squares = self.embedding.scaled(X, self.h.lengthscales)
-        c, slope = self.kernel(squared_distances(A, squares, self.A, self.squares))
+        scale = self.h.lengthscales
+        c, slope = self.kernel(self.columns.apart(X, self.X, scale, "sqeuclidean"))
         jumps = None
         if self.h.steps:
-            jumps = self.embedding.steps(X, self.X, self.h.lengthscales)
+            t = self.columns.apart(X, self.X, scale * np.sqrt(X.shape[1]), "cityblock")
+            jumps = np.exp(-t)
             jumps *= self.h.steps
             slope *= 1.0 - self.h.steps
             c *= 1.0 - self.h.steps
             c += jumps
         if self.h.output_scale != 1.0:
             c *= self.h.output_scale
-        return Covariances(c, slope, jumps, A, squares)
+        return Covariances(c, slope, jumps)
 
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
@@ -135,13 +131,13 @@ class Posterior:
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, jumps, A, _ = self.covariances(X)
+        c, slope, jumps = self.covariances(X)
         V = c @ self.L_inverse.T
         slope *= 2.0 * self.h.output_scale
-        dmean = self._chain(slope * self.alpha, A)
+        dmean = self._chain(slope * self.alpha, X)
         pull = V @ self.L_inverse
         slope *= pull
-        dvar = self._chain(slope, A)
+        dvar = self._chain(slope, X)
         if jumps is not None:
             jumps *= self.h.output_scale
             more_mean, more_var = self._jump_slopes(X, jumps * self.alpha, jumps * pull)
@@ -152,34 +148,28 @@ class Posterior:
 
     def _jump_slopes(self, X: Array, *weights: Array) -> Array:
         """Return -sum_i weights_i sign(x_j - X_ij)/(l_j √d) for each row and feature."""
-        slopes = np.zeros((len(weights), *X.shape))
-        for j in self.embedding.numeric:
-            side = np.sign(self.X[:, j] - X[:, j, None])
-            side /= self.h.lengthscales[j] * np.sqrt(X.shape[1])
-            for slope, w in zip(slopes, weights, strict=True):
-                slope[:, j] = np.einsum("ij,ij->i", w, side)
+        numeric, (m, d) = self.columns.numeric, X.shape
+        slopes, w = np.zeros((len(weights), m, d)), np.array(weights)
+        for k in range(0, m, 64):  # rows that stay in the cache
+            side = np.sign(self.X[:, numeric] - X[k : k + 64, None, numeric])
+            slopes[:, k : k + 64, numeric] = np.einsum("gmn,mnj->gmj", w[:, k : k + 64], side)
+        slopes /= self.h.lengthscales * np.sqrt(d)
         return slopes
 
-    def _chain(self, weights: Array, A: Array) -> Array:
+    def _chain(self, weights: Array, X: Array) -> Array:
         """Return sum_i weights_i (x_j - X_ij)/l_j² for each row and feature."""
-        numeric = self.embedding.numeric
-        lengthscales, p = self.h.lengthscales, len(numeric)
-        G: Array = weights.sum(axis=1)[:, None] * A[:, :p] - weights @ self.A[:, :p]
-        if p == len(lengthscales):
-            G /= lengthscales
-            return G
-        full = np.zeros((len(A), len(lengthscales)))
-        full[:, numeric] = G / lengthscales[numeric]
-        return full
+        at, slopes = self.columns.numeric, np.zeros(X.shape)
+        # counted from one of the rows, so that less cancels
+        near, known = X[:, at] - self.X[0, at], self.X[:, at] - self.X[0, at]
+        slopes[:, at] = weights.sum(axis=1)[:, None] * near - weights @ known
+        slopes /= self.h.lengthscales**2
+        return slopes
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
         c = self.covariances(X).c
         V = c @ self.L_inverse.T
-        # Levels that the data do not have differ from each other too: embed these rows afresh.
-        embedding = Embedding.of(X, tuple(self.embedding.unordered))
-        A, squares = embedding.scaled(X, self.h.lengthscales)
-        prior = among(X, A, squares, self.h, self.kernel, embedding)
+        prior = among(X, self.h, self.kernel, self.columns)
         return c @ self.alpha, prior - V @ V.T
 
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -189,40 +179,32 @@ class Posterior:
 
 
 def condition(
-    X: Array, z: Array, h: Hyperparameters, kernel: Kernel, embedding: Embedding
+    X: Array, z: Array, h: Hyperparameters, kernel: Kernel, columns: Columns
 ) -> Posterior:
     """Return the process conditioned on standardised outputs `z` at rows `X`."""
-    A, squares = embedding.scaled(X, h.lengthscales)
-    K = among(X, A, squares, h, kernel, embedding)
+    K = among(X, h, kernel, columns)
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
     L_inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
     alpha, _ = scipy.linalg.lapack.dpotrs(L, z, lower=1)
-    return Posterior(X, z, h, kernel, embedding, A, squares, L, L_inverse, alpha, jitter)
+    return Posterior(X, z, h, kernel, columns, L, L_inverse, alpha, jitter)
 
 
 def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     """Return the process conditioned on more points, growing the factor at a cost of n² each."""
     h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
     outputs = np.concatenate([p.z, z])
-    if not p.embedding.knows(X):
-        embedding = Embedding.of(rows, tuple(p.embedding.unordered))
-        return condition(rows, outputs, h, p.kernel, embedding)
-    c, _, _, A, squares = p.covariances(X)
-    corner = among(X, A, squares, h, p.kernel, p.embedding)
+    c, corner = p.covariances(X).c, among(X, h, p.kernel, p.columns)
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
     B = c @ p.L_inverse.T
     C, info = scipy.linalg.lapack.dpotrf(corner - B @ B.T, lower=1, clean=1)
     if info:
-        return condition(rows, outputs, h, p.kernel, p.embedding)
+        return condition(rows, outputs, h, p.kernel, p.columns)
     C_inverse, _ = scipy.linalg.lapack.dtrtri(C, lower=1)
     L, L_inverse = np.zeros((2, len(rows), len(rows)), order="F")
     L[:n, :n], L[n:, :n], L[n:, n:] = p.L, B, C
     L_inverse[:n, :n], L_inverse[n:, n:] = p.L_inverse, C_inverse
     L_inverse[n:, :n] = -C_inverse @ (B @ p.L_inverse)
     alpha = L_inverse.T @ (L_inverse @ outputs)
-    A, squares = np.concatenate([p.A, A]), np.concatenate([p.squares, squares])
-    return Posterior(
-        rows, outputs, h, p.kernel, p.embedding, A, squares, L, L_inverse, alpha, p.jitter
-    )
+    return Posterior(rows, outputs, h, p.kernel, p.columns, L, L_inverse, alpha, p.jitter)

@@ -23,7 +23,7 @@ from bayescfx.checks import (
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
-from bayescfx.surrogate.kernels import KERNELS, Embedding
+from bayescfx.surrogate.kernels import KERNELS, Columns
 from bayescfx.surrogate.posterior import Posterior, Units, condition, extend, standardised
 
 MeanName: TypeAlias = Literal["standard", "zero"]
@@ -131,8 +131,8 @@ class GaussianProcess:
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
         z, units = standardised(outputs, centred=self.mean == "standard")
-        embedding = Embedding.of(rows, self.categorical)
-        posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], embedding)
+        columns = Columns.of(rows.shape[1], self.categorical)
+        posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], columns)
         self._fitted = posterior, units
         return self
 
