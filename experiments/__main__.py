@@ -12,12 +12,14 @@ from pathlib import Path
 from types import ModuleType
 
 from experiments import (
+    compare,
     complexity,
     composition,
     consistency,
+    environment,
     fig1_thresholds,
-    fig2_acquisition,
-    fig3_potentials,
+    fig2_potentials,
+    fig3_acquisition,
     fig4_adult,
     one_pass,
     report,
@@ -27,26 +29,29 @@ from experiments import (
 from experiments.data import DataError
 from experiments.runs import Settings
 
-# Short names for --only, in the order of the report.
+# Short names for --only, in the order of the report, which is the paper's.
 EXPERIMENTS: dict[str, ModuleType] = {
     "thresholds": fig1_thresholds,
-    "acquisition": fig2_acquisition,
-    "potentials": fig3_potentials,
-    "adult": fig4_adult,
-    "taxi": table2_taxi,
+    "complexity": complexity,
+    "potentials": fig2_potentials,
+    "composition": composition,
+    "acquisition": fig3_acquisition,
     "consistency": consistency,
     "one-pass": one_pass,
-    "composition": composition,
-    "complexity": complexity,
+    "adult": fig4_adult,
+    "taxi": table2_taxi,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; return the exit code."""
-    given = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["compare"]:
+        return _compare(words[1:])
+    given = _parser().parse_args(words)
     settings = Settings(quick=given.quick, jobs=given.jobs, data=given.data)
     numbers, figures, page = _places(given.out, given.quick)
-    todo = given.only or list(EXPERIMENTS)
+    todo, runs = given.only or list(EXPERIMENTS), {}
     for k, name in enumerate(todo, start=1):
         module, begun = EXPERIMENTS[name], time.perf_counter()
         print(f"[{k}/{len(todo)}] {name}", file=sys.stderr, flush=True)
@@ -56,17 +61,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         module.draw(result, figures / f"{module.NAME}.png")
-        print(f"{name}: done in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
-    done = [
-        (module, json.loads(path.read_text(encoding="utf-8")))
-        for module in EXPERIMENTS.values()
+        seconds = time.perf_counter() - begun
+        runs[name] = {"seconds": round(seconds, 1), "jobs": given.jobs}
+        environment.save(numbers, runs)
+        print(f"{name}: done in {seconds:.0f} s", file=sys.stderr)
+    _write(numbers, page)
+    return 0
+
+
+def _write(numbers: Path, page: Path) -> None:
+    """Write the report of a results folder."""
+    done = _done(numbers)
+    missing = [name for name in EXPERIMENTS if name not in [one for one, _, _ in done]]
+    report.write(done, numbers, page, missing)
+    print(f"written: {page}", file=sys.stderr)
+
+
+def _done(numbers: Path) -> list[report.Part]:
+    """Return the experiments that have a result in a folder."""
+    return [
+        (name, module, json.loads(path.read_text(encoding="utf-8")))
+        for name, module in EXPERIMENTS.items()
         if (path := numbers / f"{module.NAME}.json").exists()
     ]
-    there = {module.NAME for module, _ in done}
-    missing = [name for name, module in EXPERIMENTS.items() if module.NAME not in there]
-    report.write(done, page, missing)
-    print(f"written: {page}", file=sys.stderr)
-    return 0
+
+
+def _compare(arguments: Sequence[str]) -> int:
+    """Compare two results folders claim by claim; return 1 if a verdict differs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments compare",
+        description="Compare the verdicts of two results folders; the first one's page shows it.",
+    )
+    parser.add_argument("first", type=Path, help="a folder with results, as experiments/results")
+    parser.add_argument("second", type=Path, help="the other one")
+    given = parser.parse_args(arguments)
+    folders = (given.first, given.second)
+    for folder in folders:
+        if not _done(folder):
+            print(f"{folder}: no results here", file=sys.stderr)
+            return 2
+    rows = compare.compare(*(report.claims_of(_done(folder)) for folder in folders))
+    compare.save(rows, folders, given.first / compare.FILE)
+    print(compare.table(rows))
+    own = given.first.resolve() == results.RESULTS
+    _write(given.first, results.REPORT if own else given.first.parent / results.REPORT.name)
+    return 0 if all(row["same_verdict"] for row in rows) else 1
 
 
 def _places(out: Path | None, quick: bool) -> tuple[Path, Path, Path]:
@@ -75,12 +114,13 @@ def _places(out: Path | None, quick: bool) -> tuple[Path, Path, Path]:
         out = results.ROOT / "build" / "reproduction-quick"
     if out is None:
         return results.RESULTS, results.FIGURES, results.REPORT
-    return out / "results", out / "figures", out / "reproduction.md"
+    return out / "results", out / "figures", out / results.REPORT.name
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description="Reproduce the paper's figures, tables, claims."
+        prog="python -m experiments",
+        description="Reproduce the paper's claims; `compare A B` compares two results folders.",
     )
     parser.add_argument("--quick", action="store_true", help="small versions, into build/")
     parser.add_argument(

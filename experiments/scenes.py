@@ -1,4 +1,4 @@
-"""What Figure 2 is drawn on: two features of a logistic regression, a query, the target 50 %."""
+"""What Figure 3 is drawn on: two features of a logistic regression, a query, the target 50 %."""
 
 from __future__ import annotations
 

@@ -266,8 +266,8 @@ def test_a_report_of_something_else_is_one_line(shell: Shell) -> None:
 def test_reproduce_runs_the_papers_experiments(shell: Shell, tmp_path: Path) -> None:
     ran = shell("reproduce", "potentials", "--quick", "--quiet", "--out", str(tmp_path))
     assert ran.code == 0
-    assert "## Figure 3" in (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    assert (tmp_path / "figures" / "fig3_potentials.png").is_file()
+    assert "## Figure 2" in (tmp_path / "reproduction.md").read_text(encoding="utf-8")
+    assert (tmp_path / "figures" / "fig2_potentials.png").is_file()
 
 
 def test_reproduce_prefers_the_clone_it_is_called_in(

@@ -13,12 +13,12 @@ from experiments import (
     complexity,
     composition,
     consistency,
+    environment,
     fig1_thresholds,
-    fig2_acquisition,
-    fig2_words,
-    fig3_potentials,
+    fig2_potentials,
+    fig3_acquisition,
+    fig3_words,
     fig4_adult,
-    report,
     results,
     runs,
     scenes,
@@ -81,22 +81,6 @@ def test_a_trace_that_ended_keeps_its_best() -> None:
     assert runs.median_calls([3, None, None]) is None
 
 
-def test_the_summary_puts_contradictions_first() -> None:
-    sections = [
-        "## A\n\nfine\n",
-        "## B: c\n\n> **Contradicts the paper.** It is so, by far. More.\n",
-    ]
-    text = report.summary(sections)
-    assert text.index("[B: c](#b-c): Contradicts the paper. It is so, by far.") < text.index("[A]")
-
-
-def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
-    assert main(["--quick", "--only", "potentials", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    assert "Incomplete: no results yet for thresholds, acquisition, adult" in page
-    assert "## Figure 3" in page
-
-
 # ── figures 1, 2, 3 ──
 
 
@@ -117,20 +101,20 @@ def test_thresholds_jump_and_a_bare_potential_jumps_just_as_far(tmp_path: Path) 
 
 def test_the_acquisition_concentrates_on_the_target_set() -> None:
     scene = scenes.breast_cancer(25)
-    shares = fig2_acquisition.shares((scene, "random", 3))
+    shares = fig3_acquisition.shares((scene, "random", 3))
     area = float(scene.inside.mean())
     assert shares["EI-CFX, log-odds"][-1] > 3 * area
     assert shares["EI-CFX, log-odds"][-1] > shares["EI on ρ∘f"][-1]
 
 
 def test_the_ep_family_is_as_defined(tmp_path: Path) -> None:
-    result = results.save("three", fig3_potentials.run(QUICK), tmp_path)
+    result = results.save("three", fig2_potentials.run(QUICK), tmp_path)
     assert result["peak_at"] == [-1.0, 1.0]
     assert result["exact"]
     assert result["nested"]
     assert result["edge_error"] < 1e-12
-    fig3_potentials.draw(result, tmp_path / "three.png")
-    assert "Contradicts a footnote" in fig3_potentials.tell(result)
+    fig2_potentials.draw(result, tmp_path / "three.png")
+    assert "Contradicts a footnote" in fig2_potentials.tell(result)
 
 
 # ── searches ──
@@ -262,10 +246,10 @@ def test_table_2_says_what_its_numbers_say() -> None:
     assert "brute force gets up to 93% of the way" in bad
 
 
-def test_a_figure_2_in_which_the_naive_acquisition_wins_says_so() -> None:
+def test_a_figure_3_in_which_the_naive_acquisition_wins_says_so() -> None:
     curve = {
         row: {"median": [0.1] * 7 + [last]}
-        for row, last in zip(fig2_words.ROWS, (0.4, 0.9, 0.95), strict=True)
+        for row, last in zip(fig3_words.ROWS, (0.4, 0.9, 0.95), strict=True)
     }
     scene = {
         "features": ["a", "b"],
@@ -273,10 +257,10 @@ def test_a_figure_2_in_which_the_naive_acquisition_wins_says_so() -> None:
         "lowest": 0.1,
         "log_odds_span": 5.0,
         "area": 0.1,
-        "share": dict.fromkeys(fig2_words.DESIGNS, curve | {"apart": 0.5}),
+        "share": dict.fromkeys(fig3_words.DESIGNS, curve | {"apart": 0.5}),
     }
-    scenes_ = dict.fromkeys(fig2_words.SCENES, scene)
-    text = fig2_words.tell({"scenes": scenes_, "epsilon": 0.1, "seeds": 20})
+    scenes_ = dict.fromkeys(fig3_words.SCENES, scene)
+    text = fig3_words.tell({"scenes": scenes_, "epsilon": 0.1, "seeds": 20})
     assert "ahead of EI on ρ∘f at n = 8 in 0 of 6 cases" in text
     assert "**Contradicts the paper in one point.**" in text
     assert "90% on breast cancer" in text
@@ -309,9 +293,10 @@ def test_everything_runs_and_gives_the_same_bytes_twice(tmp_path: Path) -> None:
     for jobs in ("1", "2"):
         out = tmp_path / jobs
         assert main(["--quick", "--data", str(FOLDER), "--out", str(out), "--jobs", jobs]) == 0
-        files = sorted((out / "results").glob("*.json"))
+        files = sorted({*(out / "results").glob("*.json")} - {out / "results" / environment.FILE})
         assert len(files) == len(EXPERIMENTS)
-        pages.append([path.read_bytes() for path in (*files, out / "reproduction.md")])
+        texts = [path.read_text() for path in (*files, *sorted(out.glob("*.md")))]
+        pages.append([text.partition("## Where it was run")[0] for text in texts])
     assert pages[0] == pages[1]
 
 

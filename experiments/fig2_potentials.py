@@ -1,4 +1,4 @@
-"""Figure 3: the exponential-polynomial family, with its superlevel sets."""
+"""Figure 2: the exponential-polynomial family, with its superlevel sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayescfx.arrays import Array
 from experiments.drawing import BLACK, BLUE, GREY, VERMILION, figure
 from experiments.runs import Settings
 
-NAME = "fig3_potentials"
+NAME = "fig2_potentials"
 EPSILONS = (0.5, 0.25, 0.1, 0.01)
 TOLERANCE = 1e-12
 _PATCH = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}  # behind labels on lines
@@ -87,7 +87,7 @@ def tell(result: dict[str, Any]) -> str:
     )
     low, high = result["peak_at"]
     return f"""\
-## Figure 3: the EP family
+## Figure 2: the EP family
 
 Peaks of height 1/e at f(q) ± w (found at {low:g} and {high:g} for w = 1); SEP = AEP₋ + AEP₊ to
 within {result["sum_of_sides_error"]:.0e}; the potential at the ends of each target set is the set's
@@ -97,7 +97,7 @@ level to {result["edge_error"]:.0e}; the sets are nested: {"yes" if result["nest
 |---|---|---|
 {rows}
 
-![Figure 3](figures/fig3_potentials.png)
+![Figure 2](figures/fig2_potentials.png)
 
 **The paper's value:** the shapes agree. **Contradicts a footnote:** it calls T^ε "an annulus of
 outer radius w and fixed inner radius"; both radii move with ε, and the outer one is larger than w

@@ -1,4 +1,4 @@
-"""Figure 2: does the acquisition find the target set? EI-CFX against EI on ρ∘f.
+"""Figure 3: does the acquisition find the target set? EI-CFX against EI on ρ∘f.
 
 Two features of a logistic regression, target 50 %, three times: see `SCENES`. Both acquisitions see
 the same observations. How well an acquisition has recovered the target set is the share of its mass
@@ -20,13 +20,13 @@ from bayescfx.acquisition import expected_improvement
 from bayescfx.arrays import Array
 from experiments.adult import load
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, VERMILION, figure
-from experiments.fig2_words import DESIGNS, FIRST, ROWS, SCENES, SECOND, tell
+from experiments.fig3_words import DESIGNS, FIRST, ROWS, SCENES, SECOND, tell
 from experiments.runs import Settings, each
 from experiments.scenes import EPSILON, Scene, adult, breast_cancer
 
 __all__ = ["NAME", "draw", "run", "tell"]
 
-NAME = "fig2_acquisition"
+NAME = "fig3_acquisition"
 MOST = 8  # observations
 SHOWN = 0  # the seed that is drawn
 

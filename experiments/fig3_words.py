@@ -1,4 +1,4 @@
-"""What Figure 2 says, from its numbers alone."""
+"""What Figure 3 says, from its numbers alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tell(result: dict[str, Any]) -> str:
     """Return the section of the report."""
     steps = range(1, len(result["scenes"][FIRST]["share"]["random"]["EI-CFX"]["median"]) + 1)
     return f"""\
-## Figure 2: convergence of the acquisition
+## Figure 3: convergence of the acquisition
 
 The paper does not say which logistic regression, which two features and which row it drew. Three
 scenes were tried, in this order, and all are shown; AEP₋ with its peak at 50 %:
@@ -35,9 +35,9 @@ except "log-odds" (Matérn 5/2 on log-odds, the library's default for probabilit
 |---|---|---|{"---|" * len(steps)}
 {_lines(result)}
 
-![Figure 2](figures/fig2_acquisition.png)
+![Figure 3](figures/fig3_acquisition.png)
 
-![Figure 2, shares](figures/fig2_acquisition_shares.png)
+![Figure 3, shares](figures/fig3_acquisition_shares.png)
 
 **The paper's value:** EI-CFX recovers the set "with just 7 or 8 samples", EI on ρ∘f "does not show
 any meaningful convergence even after 8". **Ours:** {_verdict(result)}
