@@ -13,7 +13,8 @@ import numpy as np
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
-from bayescfx.theory.definitions import ThresholdSet
+from bayescfx.theory.definitions import ThresholdSet, in_target_set
+from experiments.claims import Claim, exactly, fact
 from experiments.drawing import BLACK, BLUE, GREEN, GREY, VERMILION, figure
 from experiments.runs import Settings, each
 
@@ -23,6 +24,8 @@ EPS1_AT, EPS2_AT = 1.5, 2.4  # the paper's ε₁ and ε₂ are g at these points
 LOW, HIGH = 0.5, 4.2  # where the paper draws the function; allowed is what lies above q
 WEIGHTS = (0.02, 0.1, 0.2, 0.5)  # λ of the ℓ1 regulariser
 STEP = 1.01  # the parameter grows by 1 %
+EPSILON = 0.01  # of the target set whose nearest point is looked at
+BRITTLE = 0.1  # share of Δ, or of the peak, by which 1 % of the parameter may move things
 
 
 def g(x: Array | float) -> Array:
@@ -44,7 +47,11 @@ def run(settings: Settings) -> dict[str, Any]:
     far = float(f(X2)) - start
     sweep: Array = eps1 * STEP ** np.arange(0.0, np.log(far / eps1) / np.log(STEP))
     x = np.linspace(QUERY, HIGH, settings.pick(33_001, 3_301))
-    curves = {"threshold": nearest_beyond(x, sweep), "potential": best_of_potential(x, sweep, 0.0)}
+    curves = {
+        "threshold": nearest_beyond(x, sweep),
+        "potential": best_of_potential(x, sweep, 0.0),
+        "potential, nearest of S^ε": nearest_of_set(x, sweep),
+    }
     for weight in WEIGHTS:
         curves[f"potential, λ = {weight:g}"] = best_of_potential(x, sweep, weight)
     within = sweep <= eps2
@@ -58,6 +65,10 @@ def run(settings: Settings) -> dict[str, Any]:
         "eps2": eps2,
         "f_x1": float(f(X1)) - start,
         "f_x2": far,
+        "chosen": {
+            f"eps{k}": float(nearest_beyond(x, np.array([e]))[0]) for k, e in ((1, eps1), (2, eps2))
+        },
+        "hair": hair(x),
         "sweep": sweep,
         "curves": curves,
         "jump": {name: jump(sweep, curve) for name, curve in curves.items()},
@@ -79,6 +90,34 @@ def nearest_beyond(x: Array, sweep: Array) -> Array:
     distance, start, y = np.abs(x - QUERY), float(f(QUERY)), f(x)
     beyond = [ThresholdSet(start, float(eps)).contains(y) for eps in sweep]
     return np.array([x[np.argmin(np.where(mask, distance, np.inf))] for mask in beyond])
+
+
+def nearest_of_set(x: Array, sweep: Array) -> Array:
+    """Return the nearest point of the ε-optimal primal set S^ε, for each width ``(n,)``."""
+    distance, start, y = np.abs(x - QUERY), float(f(QUERY)), f(x)
+    found = []
+    for w in sweep:
+        potential = cfx.AEP(start, float(w))
+        best = float(potential.value(y).max())
+        inside = in_target_set(potential, y, EPSILON, best)
+        found.append(x[np.argmin(np.where(inside, distance, np.inf))])
+    return np.array(found)
+
+
+def hair(x: Array) -> dict[str, dict[str, list[float]]]:
+    """Return where a tenth of a per cent moves the answers across the flat stretch.
+
+    The threshold's does at ε = f(x₁) − f(q); that of the target set where its lower end, z₀w, is
+    there.
+    """
+    rise = float(f(X1)) - float(f(QUERY))
+    edge = cfx.AEP(0.0, 1.0).target_set(EPSILON)[0][0]
+    kinds = {"threshold": (nearest_beyond, 1.0), "S^ε": (nearest_of_set, 1.0 / edge)}
+    found = {}
+    for kind, (answer, factor) in kinds.items():
+        ratio = factor * np.array([0.999, 1.001])
+        found[kind] = {"ratio": ratio.tolist(), "x": answer(x, rise * ratio).tolist()}
+    return found
 
 
 def best_of_potential(x: Array, sweep: Array, weight: float) -> Array:
@@ -180,46 +219,79 @@ def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
     ax.set(ylim=(-0.04, 1.12), title="What the answer $x_1$ is worth")
 
 
+def claims(result: dict[str, Any]) -> list[Claim]:
+    """Return what Section 2 says of thresholds and potentials, judged."""
+    gap, moves, chosen = X2 - X1, result["jump"], result["chosen"]
+    shares = {name: move["size"] / gap for name, move in moves.items()}
+    small = f"brittle: 1 % more moves the answer by over {BRITTLE:.0%} of Δ = x₂ − x₁"
+    lost, line = result["worth_jump"]["potential"], "Section 2, Figure 1"
+    return [
+        Claim(
+            "thresholds.brittle",
+            line,
+            "counterfactuals by a threshold can be very sensitive to ε",
+            f"1 % more on ε moves the answer by {shares['threshold']:.0%} of Δ",
+            exactly(shares["threshold"] - BRITTLE),
+            small,
+        ),
+        Claim(
+            "thresholds.points",
+            line,
+            "choosing ε₂ over ε₁ yields x₂ = 4 rather than x₁ = 1.9",
+            f"{chosen['eps2']:.2f} rather than {chosen['eps1']:.2f}",
+            fact(abs(chosen["eps1"] - X1) < 0.05 and abs(chosen["eps2"] - X2) < 0.05),
+            "f is continuous: the nearest x beyond ε has f(x) = f(q) + ε, left of the point named",
+        ),
+        Claim(
+            "thresholds.resolved",
+            "Abstract, Section 1",
+            "potentials resolve the robustness issues of thresholds",
+            f"1 % more on w moves the answer by {shares['potential']:.0%} of Δ",
+            exactly(BRITTLE - shares["potential"]),
+            f"f is monotone: ρ is largest where the threshold ε = w is met; {small}",
+        ),
+        Claim(
+            "thresholds.ranks",
+            "Section 2",
+            "a threshold does not distinguish counterfactuals; a potential gives each a value",
+            f"1 % more on w changes the worth of x₁ by at most {lost:.3f} of the peak, on ε by 1",
+            exactly(BRITTLE - lost),
+            f"a change of value is small up to {BRITTLE:.0%} of the peak",
+        ),
+    ]
+
+
 def tell(result: dict[str, Any]) -> str:
     """Return the section of the report."""
-    full, part = result["jump"], result["jump_eps1_to_eps2"]
-    rows = "\n".join(
-        f"| {name} | {part[name]['size']:.3f} | {full[name]['size']:.3f} | "
-        f"{full[name]['from']:.2f} → {full[name]['to']:.2f} at {full[name]['parameter']:.3f} |"
-        for name in full
-    )
+    threshold, part = (result["hair"][kind] for kind in ("threshold", "S^ε"))
     return f"""\
 ## Figure 1: thresholds are brittle
 
-The function of the TikZ source, q = 0.9, ε₁ = {result["eps1"]:.3f}, ε₂ = {result["eps2"]:.3f}; the
-parameter (ε or w) grows in steps of 1 % from ε₁ to ε₂ and on to f(x₂) − f(q) =
-{result["f_x2"]:.3f}; allowed is x ≥ q, as in the paper. Largest move of the counterfactual in one
+The function of the paper's TikZ source, q = {QUERY}, ε₁ = {result["eps1"]:.3f}, ε₂ =
+{result["eps2"]:.3f}, x ≥ q; ε or w grows in steps of 1 %. Largest move of the counterfactual in one
 step:
 
 | objective | jump, ε₁ … ε₂ | jump, whole sweep | where |
 |---|---|---|---|
-{rows}
+{chr(10).join(_row(result, name) for name in result["jump"])}
 
 ![Figure 1](figures/fig1_thresholds.png)
 
-**The paper's value:** "choosing ε₂ over ε₁ yields x₂ rather than x₁". **Ours:** yes. One per cent
-more on ε moves the counterfactual by {part["threshold"]["size"]:.2f}, which is
-{part["threshold"]["size"] / (X2 - X1):.0%} of Δ = x₂ − x₁.
+**Where the answer is.** A potential alone moves it just as a threshold does: on a monotone function
+both ask for f(x) = f(q) + w. The nearest point of S^ε (ε = {EPSILON}) makes the same jump later,
+where the lower end of the target set passes f(x₁): {part["x"][0]:.2f} → {part["x"][1]:.2f} between
+w = {part["ratio"][0]:.4f} and {part["ratio"][1]:.4f} times f(x₁) − f(q), against
+{threshold["x"][0]:.2f} → {threshold["x"][1]:.2f} at {threshold["ratio"][0]:.4f} to
+{threshold["ratio"][1]:.4f} for the threshold. A small cost of moving (λ) keeps the answer at x₁ for
+longer and then lets it jump further; a large one keeps it there.
 
-> **Contradicts the paper.** The claim is that potentials resolve this. For *where the
-> counterfactual is*, they do not, here: f is monotone, so the maximiser of ρ(f(x)) is the x with
-> f(x) = f(q) + w, the very point that the threshold ε = w picks (largest jump
-> {part["potential"]["size"]:.3f} against {part["threshold"]["size"]:.3f}). The nearest point of the
-> ε-optimal set S^ε is f⁻¹(f(q) + z₀w) with a constant z₀ < 1: the same curve, with the parameter
-> rescaled. A small ℓ1 cost makes the answer stay at x₁ for longer, and then jump further
-> ({full["potential, λ = 0.1"]["size"]:.2f} at λ = 0.1), because the maximiser of a sum of a bump
-> and a slope may change from one peak to the other. Only where the cost outweighs what is still to
-> be gained (λ = 0.5) does the answer stay at x₁ for good.
-
-What potentials do give is a continuous *value*: under the threshold x₁ is worth 1 up to ε = f(x₁) −
-f(q) and 0 beyond it; under the potential it loses at most
-{result["worth_jump"]["potential"]:.3f} of the peak per 1 % of width and still has
-{result["worth_of_x1_at_eps2"]:.0%} of it at w = ε₂ (right panel). So potentials rank near
-misses, which thresholds cannot; it is the ranking together with a cost of moving,
-and not the potential alone, that keeps an answer from running off to x₂.
+**What it is worth.** The value of x₁ is continuous under a potential (right panel): it has
+{result["worth_of_x1_at_eps2"]:.0%} of the peak at w = ε₂, where the threshold counts it as nothing.
+So potentials rank near misses; it is that *and* a cost of moving that keeps an answer near.
 """
+
+
+def _row(result: dict[str, Any], name: str) -> str:
+    part, full = result["jump_eps1_to_eps2"][name], result["jump"][name]
+    where = f"{full['from']:.2f} → {full['to']:.2f} at {full['parameter']:.3f}"
+    return f"| {name} | {part['size']:.3f} | {full['size']:.3f} | {where} |"

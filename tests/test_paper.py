@@ -190,7 +190,7 @@ def figure_1(x: Array) -> Array:
     return np.asarray(rise + late)
 
 
-def test_figure_1_thresholds_are_brittle_and_potentials_are_not() -> None:
+def test_figure_1_thresholds_jump_and_the_nearest_of_a_target_set_jumps_later() -> None:
     x = np.linspace(0.5, 4.2, 37_001)
     y = figure_1(x)
     origin = float(figure_1(np.array([QUERY]))[0])
@@ -204,10 +204,12 @@ def test_figure_1_thresholds_are_brittle_and_potentials_are_not() -> None:
     before = nearest(ThresholdSet(origin, 0.999 * step).contains(y))
     after = nearest(ThresholdSet(origin, 1.001 * step).contains(y))
     assert after - before > 0.75
-    # the potential of either wish has its target set on both sides of the step
-    before = nearest(contains(AEP(origin, 0.999 * step).target_set(0.01), y))
-    after = nearest(contains(AEP(origin, 1.001 * step).target_set(0.01), y))
-    assert after - before < 0.01
+    # there the target set has points on both sides; it jumps where its lower end passes f(x1)
+    edge = AEP(0.0, 1.0).target_set(0.01)[0][0]
+    for passing, low, high in ((1.0, 0.0, 0.01), (1.0 / edge, 0.75, 2.0)):
+        before = nearest(contains(AEP(origin, 0.999 * passing * step).target_set(0.01), y))
+        after = nearest(contains(AEP(origin, 1.001 * passing * step).target_set(0.01), y))
+        assert low <= after - before < high
 
 
 def test_section_3_the_intermediate_value_is_where_ei_cfx_looks() -> None:
