@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint format bench reproduce docs clean
+.PHONY: demo test test-all lint format bench reproduce reproduce-oldest docs clean
 
 demo: $(READY)
 	mkdir -p demo-output
@@ -39,6 +39,15 @@ format: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/python -m experiments
+
+# The same with the oldest supported versions, compared with the results that are there.
+OLDEST := build/oldest
+reproduce-oldest: $(READY)
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/bin/python -m pip install --quiet --editable . --group oldest
+	$(OLDEST)/bin/python -m experiments --out build/reproduction-oldest
+	$(BIN)/python -m experiments compare experiments/results build/reproduction-oldest/results
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

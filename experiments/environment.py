@@ -80,7 +80,7 @@ def tell(found: Mapping[str, Any], seeds: Mapping[str, int | None]) -> str:
 ## Where it was run
 
 {line(found)}; {hardware["processor"]}, {hardware["cores"]} cores, {hardware["system"]}; one thread
-per process, {total:.1f} minutes in all. A seed begins the searches, where anything is random; the
+per process, {total:.1f} minutes in all. Where anything is random, a seed begins the search; the
 models have seeds of their own, as the paper gives them.
 {note}
 | experiment | seeds | time, processes |

@@ -41,17 +41,18 @@ def formula(variables: int, clauses: int, seed: int) -> Formula:
 
 def run(settings: Settings) -> dict[str, Any]:
     """Solve formulas under both encodings, and look at every target set of a small model."""
-    sizes = SIZES[: settings.pick(len(SIZES), 1)]
+    sizes, seeds = SIZES[: settings.pick(len(SIZES), 1)], settings.pick(6, 2)
     tasks = [
         (variables, clauses, seed, literal)
         for variables, clauses in sizes[::-1]  # long ones first
-        for seed in range(settings.pick(6, 2))
+        for seed in range(seeds)
         for literal in (False, True)
     ]
     found = each(satisfy, tasks, NAME, settings.jobs)
     small = formula(*SIZES[0], seed=0)
     return {
         "budget": BUDGET,
+        "seeds": seeds,
         "searches": found,
         "algebra": algebra(small.satisfied(assignments(SIZES[0][0]))),
         "one_to_one": algebra(np.arange(5.0)),
@@ -80,8 +81,7 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
         budget=BUDGET,
         rng=seed,
     )
-    region, scored = space.around(rows.iloc[[0]]), SimpleNamespace(scores=model)
-    witnesses = is_witness(scored, region, answer.accepted, rows)
+    witnesses = is_witness(_scored(model), space.around(rows.iloc[[0]]), answer.accepted, rows)
     best = pd.DataFrame([np.asarray(answer.best.row, dtype=bool)], columns=list(rows))
     return {
         "variables": variables,
@@ -99,6 +99,11 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
     }
 
 
+def _scored(model: Any) -> Any:
+    """Return a function of rows as what `is_witness` asks."""
+    return SimpleNamespace(scores=model)
+
+
 def checked(
     cnf: Formula, answer: cfx.Explanation, model: Any, rows: pd.DataFrame, best: pd.DataFrame
 ) -> dict[str, Any]:
@@ -113,8 +118,8 @@ def checked(
     flips = best.to_numpy() ^ np.eye(best.shape[1], dtype=bool)
     wrong = pd.DataFrame(flips[cnf.value(flips) == 0.0], columns=list(rows))
     space = cfx.Space({name: cfx.Categorical([False, True]) for name in rows})
-    region, scored = space.around(rows.iloc[[0]]), SimpleNamespace(scores=model)
-    refused = ~is_witness(scored, region, answer.accepted, wrong)
+    region = space.around(rows.iloc[[0]])
+    refused = ~is_witness(_scored(model), region, answer.accepted, wrong)
     return {
         "certificate": bool(verified and cnf.value(best)[0] == 1.0),
         "rows_to_check": sum(asked),

@@ -106,7 +106,8 @@ class Square:
 def instance(f: Any, gradient: Any, potential: Potential = IDENTITY, **stated: float) -> Instance:
     """Return an instance on the unit square."""
     domain: Any = Square()
-    return Instance(f, gradient, potential, domain, ETA, DELTA, **stated)
+    rho: Any = potential
+    return Instance(f, gradient, rho, domain, ETA, DELTA, **stated)
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -218,7 +219,8 @@ def proves(given: Instance, witness: Any) -> bool:
     }
     if isinstance(witness, LipschitzViolation):
         rise = np.diff(circuits[witness.which](np.array([witness.a, witness.b])), axis=0)
-        return float(np.linalg.norm(rise)) > given.constant * np.linalg.norm(witness.a - witness.b)
+        apart = float(np.linalg.norm(witness.a - witness.b))
+        return float(np.linalg.norm(rise)) > given.constant * apart
     if isinstance(witness, GradientViolation):
         step, name = 1e-4, witness.which
         ends = witness.point + step * np.eye(len(witness.point))[witness.coordinate] * [[-1], [1]]
@@ -232,12 +234,15 @@ def lowest(g: Wells) -> dict[str, Any]:
     ticks = np.linspace(0.0, 1.0, 401)
     grid = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     start = grid[np.argmin(g(grid))]
-    found = minimize(lambda z: float(g(z[None])[0]), start, bounds=[(0, 1), (0, 1)], tol=1e-12)
+
+    def value(z: Array) -> float:
+        return float(g(z[None])[0])
 
     def quotients(X: Array) -> Array:
         h = 1e-6 * np.eye(2)
         return np.stack([-(g(X + step) - g(X - step)) / 2e-6 for step in h], axis=1)
 
+    found = minimize(value, start, bounds=[(0, 1), (0, 1)], tol=1e-12)
     c = np.clip(found.x, 0.0, 1.0)
     solution = certify(instance(lambda X: -g(X), quotients), c, difference=None)
     return {

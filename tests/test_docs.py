@@ -23,7 +23,10 @@ RUNNING = [
     for page in PAGES
     if any(b.language in ("python", "bash") for b in blocks(page.read_text(encoding="utf-8")))
 ]
-GENERATED = (ROOT / "docs" / "reproduction.md", ROOT / "docs" / "figures")  # by `make reproduce`
+# by `make reproduce`
+GENERATED = tuple(
+    ROOT / "docs" / name for name in ("reproduction.md", "reproduction-details.md", "figures")
+)
 LANGUAGES = {"python", "bash", "text", "console", "sh", "toml", "json"}
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
@@ -45,6 +48,9 @@ ITEMS = (
     "Table 1",
     "Table 2",
     "Figure 1",
+    "Figure 2",
+    "Figure 3",
+    "Figure 4",
 )
 
 
@@ -128,10 +134,10 @@ def test_every_public_name_is_in_the_reference() -> None:
     named = set(re.findall(r"^::: (\S+)$", listed, flags=re.M))
     assert {f"bayescfx.{name}" for name in bayescfx.__all__} - named == set()
     for name in named:
-        assert inspect.getdoc(_resolved(name)), f"{name} has no docstring"
+        assert inspect.getdoc(resolved(name)), f"{name} has no docstring"
 
 
-def _resolved(name: str) -> object:
+def resolved(name: str) -> object:
     """Return what a dotted name stands for; a field of a dataclass counts as well."""
     module, _, rest = name, "", ""
     parts: list[str] = []
@@ -153,7 +159,7 @@ def test_the_paper_map_names_what_exists() -> None:
     names = set(re.findall(r"`(bayescfx(?:\.\w+)+)`", text))
     assert len(names) > 40
     for name in names:
-        _resolved(name)
+        resolved(name)
     for path in re.findall(r"`((?:tests|experiments|benchmarks)/[\w/.]+)`", text):
         assert (ROOT / path).is_file(), path
     missing = [item for item in ITEMS if item not in text]
@@ -162,8 +168,8 @@ def test_the_paper_map_names_what_exists() -> None:
 
 def test_a_name_that_is_gone_is_noticed() -> None:
     with pytest.raises(AttributeError):
-        _resolved("bayescfx.potentials.Gone")
-    assert _resolved("bayescfx.Explanation.status") is not None
+        resolved("bayescfx.potentials.Gone")
+    assert resolved("bayescfx.Explanation.status") is not None
 
 
 def test_the_command_line_page_tells_every_command() -> None:

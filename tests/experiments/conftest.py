@@ -35,3 +35,8 @@ def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("no network")
 
     monkeypatch.setattr(data, "_fetch", unreachable)
+
+
+def verdicts(module: Any, result: dict[str, Any]) -> dict[str, str]:
+    """Return the verdict of every claim of an experiment."""
+    return {claim.key: claim.verdict for claim in module.claims(result)}

@@ -39,7 +39,7 @@ def test_the_page_opens_with_every_claim_and_the_rules(tmp_path: Path) -> None:
 def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
     assert main(["--quick", "--only", "potentials", "--jobs", "1", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
-    assert "Incomplete: no results yet for thresholds, complexity, composition" in page
+    assert "Incomplete: no results yet for properties, thresholds, existence" in page
     assert "## Figure 2" in page
     assert "| potentials | – |" in page
     assert (tmp_path / "reproduction-details.md").is_file()
