@@ -80,7 +80,8 @@ def integral(mean: float, std: float, level: float) -> float:
 
     roots = [float(np.sqrt(-lambertw(-level, k).real)) for k in (0, -1)]
     sides = (roots, [-root for root in roots[::-1]])
-    return float(sum(quad(gain, *side, epsabs=1e-13, limit=200)[0] for side in sides))
+    parts = [quad(gain, low, high, epsabs=1e-13, limit=200)[0] for low, high in sides]
+    return float(sum(parts))
 
 
 def _library(mean: float, std: float, level: float) -> float:
