@@ -78,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(numbers: Path, page: Path) -> None:
     """Write the report of a results folder."""
-    done = _done(numbers)
+    done = results_in(numbers)
     missing = [name for name in EXPERIMENTS if name not in [one for one, _, _ in done]]
     report.write(done, numbers, page, missing)
     print(f"written: {page}", file=sys.stderr)
 
 
-def _done(numbers: Path) -> list[report.Part]:
+def results_in(numbers: Path) -> list[report.Part]:
     """Return the experiments that have a result in a folder."""
     return [
         (name, module, json.loads(path.read_text(encoding="utf-8")))
@@ -104,10 +104,10 @@ def _compare(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     folders = (given.first, given.second)
     for folder in folders:
-        if not _done(folder):
+        if not results_in(folder):
             print(f"{folder}: no results here", file=sys.stderr)
             return 2
-    rows = compare.compare(*(report.claims_of(_done(folder)) for folder in folders))
+    rows = compare.compare(*(report.claims_of(results_in(folder)) for folder in folders))
     compare.save(rows, folders, given.first / compare.FILE)
     print(compare.table(rows))
     own = given.first.resolve() == results.RESULTS

@@ -179,7 +179,7 @@ def claims(result: dict[str, Any]) -> list[Claim]:
     return [
         Claim(
             "closed-form.formula",
-            "Proposition 3.1, Appendix B",
+            "Definition 3.1, Proposition 3.1",
             "EI-CFX has a closed form",
             f"it differs from quadrature by at most {result['formula_error']:.0e} at "
             f"{result['points']} points",

@@ -86,7 +86,7 @@ def write(parts: Sequence[Part], folder: Path, page: Path, missing: Sequence[str
         page: [
             HEAD,
             *_absent(missing),
-            summary(claims),
+            summary(parts),
             *(module.tell(result) for _, module, result in parts),
             SETTING,
             compare.tell(compare.load(folder), claims),
@@ -123,8 +123,9 @@ def claims_of(parts: Sequence[Part]) -> list[Claim]:
     ]
 
 
-def summary(claims: Sequence[Claim]) -> str:
-    """Return the table of claims, and the rule of every word in it."""
+def summary(parts: Sequence[Part]) -> str:
+    """Return the table of claims, how many hold by section, and the rule of every word."""
+    claims = claims_of(parts)
     count = Counter(claim.verdict for claim in claims)
     said = ", ".join(f"{count[word]} {word}" for word in RULES)
     rows = "\n".join(
@@ -142,10 +143,30 @@ def summary(claims: Sequence[Claim]) -> str:
 {rows}
 
 The words, by one rule each; intervals are bootstrapped over independent units (queries, functions,
-scenes; never runs), and where nothing is random a figure has none:
+rows; never runs), and where nothing is random a figure has none. A threshold is named where the
+claim has none of its own.
 
 {rules}
+
+| section | {" | ".join(RULES)} |
+|---|{"---|" * len(RULES)}
+{chr(10).join(_counts(part) for part in parts)}
 """
+
+
+def _counts(part: Part) -> str:
+    """Return how many claims of a section have each verdict."""
+    _, module, result = part
+    title = module.tell(result).partition("\n")[0].removeprefix("## ")
+    count = Counter(claim.verdict for claim in claims_of([part]))
+    cells = (str(count[word]) if count[word] else "" for word in RULES)
+    return f"| [{title}](#{anchor(title)}) | {' | '.join(cells)} |"
+
+
+def anchor(title: str) -> str:
+    """Return the anchor that Markdown gives a heading."""
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -")
+    return kept.replace(" ", "-")
 
 
 def _bold(word: str) -> str:

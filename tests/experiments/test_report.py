@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from experiments import compare, environment, report
-from experiments.__main__ import main
+from experiments import compare, environment, report, results
+from experiments.__main__ import EXPERIMENTS, main, results_in
 from experiments.claims import RULES, Claim, Estimate, exactly, fact
+
+from tests.test_docs import ITEMS
 
 
 def claim(key: str, margin: Estimate | None, ours: str = "finds") -> Claim:
@@ -34,6 +36,32 @@ def test_the_page_opens_with_every_claim_and_the_rules(tmp_path: Path) -> None:
     assert text.index("## What holds") < text.index("## A")
     for word, rule in RULES.items():
         assert f"* **{word}**: {rule}." in text
+    assert "| [A](#a) | 1 |  | 1 |  |" in text
+
+
+# ── the page in docs, once a full run has written it ──
+
+fully_run = pytest.mark.skipif(
+    not (results.RESULTS / environment.FILE).exists(), reason="no full run has written results"
+)
+
+
+@fully_run
+def test_the_page_is_what_the_results_say(tmp_path: Path) -> None:
+    done = results_in(results.RESULTS)
+    assert len(done) == len(EXPERIMENTS)
+    text = report.write(done, results.RESULTS, tmp_path / results.REPORT.name)
+    assert text == results.REPORT.read_text(encoding="utf-8")
+    details = results.REPORT.with_name("reproduction-details.md")
+    assert (tmp_path / details.name).read_text("utf-8") == details.read_text("utf-8")
+
+
+@fully_run
+def test_every_numbered_item_of_the_paper_has_a_claim_and_no_key_comes_twice() -> None:
+    claims = report.claims_of(results_in(results.RESULTS))
+    where = " ".join(one.where for one in claims)
+    assert not [item for item in ITEMS if item not in where]
+    assert len({one.key for one in claims}) == len(claims)
 
 
 def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
