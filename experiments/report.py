@@ -46,7 +46,7 @@ alone, no local steps, no giving up. What is still ours:
   coordinate is half position, half rank among these. Weekdays lie on a circle.
 * **Outputs** are divided by their root mean square, not centred.
 * **Log EI.** EI-CFX and the EI of *Bayes* are maximised as logarithms, by ascents from several
-  starts; no row is proposed twice. Their maxima are the same.
+  starts; a logarithm is highest where EI is. No row is proposed twice.
 * **Starts.** Two rows beside the query, data rows if there are any, else random ones; none in the
   composition example. GPyOpt begins with five random rows.
 * **Steps of trees.** Around known rows with equal outputs, or with a jump across the target between
