@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from experiments import existence, localopt, results, runs
+from experiments import circuits, existence, localopt, results, runs
 
 from tests.experiments.conftest import verdicts
 
@@ -123,4 +123,4 @@ def test_the_residual_is_that_of_the_recurrence() -> None:
             nudge = step * np.eye(2)[j]
             slope = (g(X + nudge) - g(X - nudge)) / (2 * step)
             assert g.gradient(X)[:, j] == pytest.approx(slope, abs=1e-6)
-    assert localopt.residual(localopt.INSIDE, np.array([0.5, 0.5])) > localopt.DELTA
+    assert localopt.residual(localopt.INSIDE, np.array([0.5, 0.5])) > circuits.DELTA
