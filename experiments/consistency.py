@@ -163,8 +163,12 @@ def claims(result: dict[str, Any]) -> list[Claim]:
     jumps = [name for name in result["cases"] if name in JUMPS]
     rule = f"Finds: at least {SHARE:.0%} within {NEAR:.0%} of ρ\\* at call {calls[-1]}"
     shares = {
-        "consistency.finds": (smooth, "Theorem 3.2, Section 3", "is guaranteed to find c ∈ S⁰"),
-        "consistency.jumps": (jumps, "Section 3, Section 5", "even for non-differentiable models"),
+        "consistency.finds": (smooth, "Section 3", "guaranteed to find a point of S⁰ in the limit"),
+        "consistency.jumps": (
+            jumps,
+            "Section 3, Section 5",
+            "so even for non-differentiable models",
+        ),
     }
     return [
         Claim(
