@@ -55,9 +55,9 @@ def logistic(rng: np.random.Generator) -> Function:
 
 
 def wavy(rng: np.random.Generator) -> Function:
-    """Return a line with one to three waves."""
-    height, waves = rng.uniform(0.3, 0.8), rng.integers(1, 4)
-    return lambda x: np.asarray(2.0 * x + height * np.sin(2.0 * np.pi * waves * x))
+    """Return a line with one to three waves, in halves."""
+    height, halves = rng.uniform(0.3, 0.8), rng.integers(2, 7)
+    return lambda x: np.asarray(2.0 * x + height * np.sin(np.pi * halves * x))
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], Function]] = {
@@ -65,7 +65,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Function]] = {
     "convex: 2xᵖ, p 2 … 8": power(2.0, 8.0),
     "concave: 2xᵖ, p ¼ … ½": power(0.25, 0.5),
     "steep: logistic": logistic,
-    "wavy: 2x + a sin 2πkx": wavy,
+    "wavy: 2x + a sin πkx": wavy,
     "flat, then up: 2xᵖ, p 12 … 24": power(12.0, 24.0),
 }
 METHODS = (

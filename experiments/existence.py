@@ -78,6 +78,7 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
         rows.iloc[0],
         space,
         cfx.at_least(1.0 if literal else float(clauses)),
+        method="bayes-cfx",
         budget=BUDGET,
         rng=seed,
     )

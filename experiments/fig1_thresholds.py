@@ -148,7 +148,10 @@ def ask(task: tuple[str, float]) -> float:
         target: Any = cfx.at_least(start + size)
     else:
         space, target = space.cost(weight=0), cfx.increase(by=size)
-    answer = cfx.explain(model_frame, {"x": QUERY}, space, target, budget=40, tolerance=0.01, rng=0)
+    method = cfx.BayesCFX()
+    answer = cfx.explain(
+        model_frame, {"x": QUERY}, space, target, method=method, budget=40, tolerance=0.01, rng=0
+    )
     return float(answer.best.row["x"])
 
 
