@@ -143,7 +143,7 @@ def ask(task: tuple[str, str]) -> dict[str, Any]:
         "reached": bool(answer.reached),
         "verified": bool(answer.verify(model)),
         "kept": bool(asked.keeps(answer.rows).all()),
-        "moved": int((_moved(answer.rows.iloc[:1]) != 0.0).sum()),
+        "moved": int((_moved(answer.rows)[0] != 0.0).sum()),
         "calls": answer.n_evaluations,
     }
 
