@@ -333,7 +333,8 @@ over seeds per query; 95 % intervals over queries.
 ![Figure 4](figures/fig4_adult.png)
 
 That Bayes-CFX is fast ("after few queries") is **{verdict["adult.few-calls"]}**; that it ends
-highest is **{verdict["adult.highest"]}**: by call {BUDGET} a surrogate of ρ∘f has caught up. Random
+highest is **{verdict["adult.highest"]}**; that a surrogate of ρ∘f is much less effective is
+**{verdict["adult.composed"]}**, for at call {BUDGET} little is left between them. Random
 search ahead of naïve Bayesian optimisation is **{verdict["adult.random-beats-bayes"]}**, ahead of
 L-BFGS-B **{verdict["adult.random-beats-lbfgsb"]}**.
 

@@ -86,13 +86,10 @@ def _highest(result: dict[str, Any]) -> Claim:
         "adult.highest",
         "Section 4, Figure 4 (a)",
         '"… to the highest potential value of the four methods"',
-        f"at call {BUDGET}: {lead.text()} against the next best method ({name}), all others are "
-        "further behind"
-        if lead.value > 0
-        else f"at call {BUDGET}: {lead.text()} against {name}",
+        f"at call {BUDGET} {lead.text()} against the best other method ({name})",
         lead,
-        f"higher on {higher} queries, lower on {lower} of {len(ends[OURS])}: both are at the peak "
-        f"on nearly all; {len(result['stuck'])} searches of Bayes-CFX stay below {LEVEL:.0%}",
+        f"higher on {higher} of {len(ends[OURS])} queries, lower on {lower}; "
+        f"{len(result['stuck'])} searches of Bayes-CFX stay below {LEVEL:.0%}",
     )
 
 

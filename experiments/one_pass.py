@@ -20,7 +20,7 @@ from experiments.claims import Claim, Estimate, bootstrap
 from experiments.drawing import BLUE, GREEN, figure
 from experiments.fig4_adult import TARGET, TOLERANCE
 from experiments.fig4_claims import BUDGET, LEVEL
-from experiments.runs import Settings, each, padded
+from experiments.runs import DEFAULTS, Settings, each, padded
 
 NAME = "one_pass"
 APART, JOINT = WAYS = ("one by one", "together")
@@ -63,14 +63,21 @@ def traces(task: tuple[Any, cfx.Space, pd.DataFrame, int]) -> list[Array]:
     """Return the best potential after every call of each query."""
     model, space, queries, seed = task
     answers = cfx.explain_many(
-        model, queries, space, cfx.reach(TARGET), budget=BUDGET, tolerance=TOLERANCE, rng=seed
+        model,
+        queries,
+        space,
+        cfx.reach(TARGET),
+        method=DEFAULTS.search,
+        budget=BUDGET,
+        tolerance=TOLERANCE,
+        rng=seed,
     )
     return [np.asarray(answer.trace) for answer in answers]
 
 
 def calls(result: dict[str, Any], way: str) -> Array:
     """Return calls per query, mean over seeds."""
-    return np.mean(result["ways"][way]["calls"], axis=1)
+    return np.asarray(np.mean(result["ways"][way]["calls"], axis=1))
 
 
 def potential(result: dict[str, Any], way: str, call: int) -> Array:

@@ -91,7 +91,7 @@ def result(first: float = 2.0, high: float = 57.0) -> dict[str, Any]:
         "shorter_trip_percent": 20.0,
         "rows": rows,
     }
-    trip = {"highest": high, "distance_alone": 40.0, "without_distance": 10.0}
+    trip: dict[str, Any] = {"highest": high, "distance_alone": 40.0, "without_distance": 10.0}
     trip |= {"best_moves_passengers": True, "with_passengers": 1.0, "shorter_alone": 12.0}
     same = [
         trip
