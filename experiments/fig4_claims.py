@@ -153,8 +153,8 @@ def _composed(result: dict[str, Any]) -> Claim:
     lead = ahead(result, OURS, BAYES, BUDGET)
     return Claim(
         "adult.composed",
-        "Section 4",
-        'search on a surrogate of ρ∘f is "much less effective"',
+        "Sections 3 and 4",
+        'search on a surrogate of ρ∘f "can lead to very poor performance": "much less effective"',
         f"{lead.text()} between Bayes-CFX and Bayes at call {BUDGET}; much is 0.1",
         lead.less(0.1),
         f"slower ({ahead(result, OURS, BAYES, FEW).text()} at call {FEW}), but it gets there",

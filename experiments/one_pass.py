@@ -18,9 +18,10 @@ from bayescfx.arrays import Array
 from experiments.adult import MAIN, load
 from experiments.claims import Claim, Estimate, bootstrap
 from experiments.drawing import BLUE, GREEN, figure
-from experiments.fig4_adult import TARGET, TOLERANCE
+from experiments.fig4_adult import TOLERANCE
 from experiments.fig4_claims import BUDGET, LEVEL
 from experiments.runs import DEFAULTS, Settings, each, padded
+from experiments.stuck import TARGET
 
 NAME = "one_pass"
 APART, JOINT = WAYS = ("one by one", "together")

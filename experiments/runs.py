@@ -127,13 +127,3 @@ def median_calls(calls: Sequence[int | None]) -> float | None:
     finite = [float("inf") if c is None else float(c) for c in calls]
     middle = float(np.median(finite))
     return middle if np.isfinite(middle) else None
-
-
-def spread(values: Array) -> dict[str, list[float]]:
-    """Return mean, standard deviation and standard error over the first axis of ``(runs, n)``."""
-    std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
-    return {
-        "mean": values.mean(axis=0).tolist(),
-        "sd": std.tolist(),
-        "se": (std / np.sqrt(len(values))).tolist(),
-    }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from experiments import fig4_adult, fig4_claims, one_pass, results, runs
+from experiments import fig4_adult, fig4_claims, one_pass, results, runs, stuck
 from experiments.adult import MAIN, OTHER, Adult, load
 from experiments.runs import DEFAULTS
 
@@ -134,7 +134,7 @@ def test_the_page_has_standard_errors_and_tells_why_searches_fail() -> None:
 
 @needs_data
 def test_climbs_end_at_the_peak_or_where_the_potential_is_flat(problem: Adult) -> None:
-    ends = np.array(fig4_adult.climbs(problem, 5))
+    ends = np.array(stuck.climbs(problem, 5))
     assert ((ends > 0.99) | (ends < 1e-3)).all()
     assert (ends > 0.99).any()
     assert (ends < 1e-3).any()
@@ -142,7 +142,7 @@ def test_climbs_end_at_the_peak_or_where_the_potential_is_flat(problem: Adult) -
 
 @needs_data
 def test_a_search_that_stays_beside_its_best_row_is_told(problem: Adult) -> None:
-    low, high = fig4_adult._limits(problem)
+    low, high = stuck.limits(problem)
     start = float(problem.model(problem.queries.iloc[[0]])[0])
     rows = low + np.array([[0.2, 0.2, 0.3], [0.5, 0.6, 0.6], [0.5, 0.3, 0.9], [1, 0, 0]]) * (
         high - low
@@ -150,8 +150,8 @@ def test_a_search_that_stays_beside_its_best_row_is_told(problem: Adult) -> None
     rows = np.vstack([rows, rows[[3] * 6] + [[0.0, k, 0.0] for k in range(1, 7)]])
     outputs = np.array([start, 1.0, 1.0, 0.63, *np.linspace(0.631, 0.632, 6)])
     trace = np.array([0.0, 0.0, 0.0, *[0.8] * 7])
-    found = fig4_adult.Found(trace, np.zeros(3), "best_guess", rows, outputs)
-    (told,) = fig4_adult.stuck(problem, [found], 1)
+    found = stuck.Found(trace, np.zeros(3), "best_guess", rows, outputs)
+    (told,) = stuck.stuck(problem, [found], 1)
     assert told["since"] == 4
     assert told["near_best"] == 6
     assert told["ei_at_best"] > 0.9
