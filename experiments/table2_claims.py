@@ -111,7 +111,8 @@ def _best_guess(result: dict[str, Any]) -> Claim:
         "taxi.best-guess",
         "Section 4",
         'for a target out of reach Bayes-CFX yields a global "best guess"',
-        f"its potential is {share.text('.3f')} of brute force's best; a best guess is 0.9",
+        f"its potential is {share.text('.3f')} of brute force's best (interval over seeds); a best "
+        "guess is 0.9",
         share.less(0.9),
         f"both +100 % questions, {result['seeds']} seeds, at most {BUDGET} calls",
     )

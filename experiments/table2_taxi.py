@@ -80,10 +80,10 @@ class Scene:
 
 def run(settings: Settings) -> dict[str, Any]:
     """Ask the eight questions in every variant; other rounds and other trips by brute force."""
-    rounds = [r // settings.pick(1, 20) for r in taxi.ROUNDS]
+    rounds = [r // settings.pick(1, 10) for r in taxi.ROUNDS]
     data = taxi.load(settings.data, rounds[-1])
     # of each number of rounds one model: all that searches are sent
-    models = {r: data.model.until(r // settings.pick(1, 20)) for r in {v.rounds for v in VARIANTS}}
+    models = {r: data.model.until(r // settings.pick(1, 10)) for r in {v.rounds for v in VARIANTS}}
     scenes = [
         _scene(data, v, models[v.rounds], settings)
         for v in VARIANTS[: settings.pick(len(VARIANTS), 2)]
