@@ -25,6 +25,7 @@ from experiments.adult import FREE, MAIN, OTHER, READINGS, Adult, load, lowest
 from experiments.claims import bootstrap
 from experiments.drawing import LOOK, figure
 from experiments.fig4_claims import (
+    BAYES,
     BUDGET,
     FEW,
     LBFGSB,
@@ -33,6 +34,7 @@ from experiments.fig4_claims import (
     PAPER,
     RANDOM,
     against_random,
+    ahead,
     claims,
     median_calls,
 )
@@ -225,6 +227,7 @@ def tell(result: dict[str, Any]) -> str:
     """Return the section of the report."""
     main = result["readings"][MAIN]
     verdict = {claim.key: claim.verdict for claim in claims(result)}
+    lead = ahead(result, OURS, BAYES, BUDGET)
     potential = f"mean potential at call {FEW} | at call {BUDGET}"
     rows = "\n".join(_speed(name, summary) for name, summary in main["methods"].items())
     return f"""\
@@ -243,7 +246,7 @@ over seeds per query; 95 % intervals over queries.
 
 That Bayes-CFX is fast ("after few queries") is **{verdict["adult.few-calls"]}**; that it ends
 highest is **{verdict["adult.highest"]}**; that a surrogate of ρ∘f is much less effective is
-**{verdict["adult.composed"]}**, for at call {BUDGET} little is left between them. Random
+**{verdict["adult.composed"]}** ({lead.text()} between the two at call {BUDGET}). Random
 search ahead of naïve Bayesian optimisation is **{verdict["adult.random-beats-bayes"]}**, ahead of
 L-BFGS-B **{verdict["adult.random-beats-lbfgsb"]}**.
 
