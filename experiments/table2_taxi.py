@@ -18,6 +18,7 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.arrays import Array
 from experiments import taxi
+from experiments.brute import best, by_rounds, changed_of, frame, moves_of, passengers_of, trip
 from experiments.drawing import BLACK, BLUE, GREY, ORANGE, VERMILION, figure
 from experiments.runs import DEFAULTS, Settings, each
 from experiments.table2_claims import (
@@ -105,21 +106,17 @@ def run(settings: Settings) -> dict[str, Any]:
         "budget": BUDGET,
         "seeds": settings.pick(VARIANTS[0].seeds, 1),
         "matches": [len(data.matches()), len(data.matches(lower_tail=True))],
-        "rounds": _rounds(data, scenes[0], rounds),
+        "rounds": by_rounds(data, scenes[0].query, scenes[0].rows, rounds),
         "same_kind": [
-            _trip(data, models[MAIN_ROUNDS], same.iloc[i], settings.pick(101, 11))
+            trip(data, models[MAIN_ROUNDS], same.iloc[i], settings.pick(101, 11))
             for i in range(settings.pick(len(same), 3))
         ],
-        "passengers": _passengers_of(data),
+        "passengers": passengers_of(data),
         "variants": {
             scene.variant.name: _variant(data, scene, [found[k, i] for k in range(len(PAPER))])
             for i, scene in enumerate(scenes)
         },
     }
-
-
-def _frame(data: taxi.Taxi, query: pd.Series[Any]) -> pd.DataFrame:
-    return query.to_frame().T.astype(data.rows.dtypes.to_dict())
 
 
 def _scene(data: taxi.Taxi, variant: Variant, model: taxi.Duration, settings: Settings) -> Scene:
@@ -129,68 +126,20 @@ def _scene(data: taxi.Taxi, variant: Variant, model: taxi.Duration, settings: Se
     if not variant.cost:
         space = space.cost(weight=0)
     rows = taxi.grid(data, query, settings.pick(*DISTANCES), derive=variant.derive)
-    start = float(model(_frame(data, query))[0])
+    start = float(model(frame(data, query))[0])
     return Scene(variant, query, model, space, start, rows, model(rows))
-
-
-def _rounds(data: taxi.Taxi, scene: Scene, rounds: list[int]) -> list[dict[str, Any]]:
-    """Return the errors, and what brute force reaches at each l0 bound, by boosting rounds."""
-    outputs, start = (
-        data.model.after(rows, rounds) for rows in (scene.rows, _frame(data, scene.query))
-    )
-    change, changed = 100 * (outputs / start - 1), _changed(scene.rows, scene.query)
-    return [
-        {
-            "rounds": count,
-            "rmse": errors,
-            "highest": [change[k, changed <= bound].max() for bound in range(1, 5)],
-        }
-        for k, (count, errors) in enumerate(zip(rounds, taxi.errors(data, rounds), strict=True))
-    ]
-
-
-def _trip(
-    data: taxi.Taxi, model: taxi.Duration, query: pd.Series[Any], points: int
-) -> dict[str, Any]:
-    """Return what brute force says of one trip: changes of the output in per cent."""
-    rows = taxi.grid(data, query, points)
-    change = 100 * (model(rows) / model(_frame(data, query))[0] - 1)
-    moves = np.array([_moves(row, query) for row in rows[list(taxi.FREE)].to_dict("records")])
-    passengers, _, hour, distance = moves.T
-    alone = (moves != 0).sum(axis=1) == 1
-    targets = sorted({percent for percent, _, _, _ in PAPER})
-    hits = np.any([np.abs(change - t) <= TOLERANCE * t for t in targets], axis=0)
-    later, others = (passengers[hits & here] for here in (hour == 1, hour != 1))
-    return {
-        "highest": change.max(),
-        "distance_alone": change[alone & (distance != 0)].max(),
-        "without_distance": change[distance == 0].max(),
-        "best_moves_passengers": bool(passengers[np.argmax(change)] != 0),
-        "with_passengers": change.max() - change[passengers == 0].max(),
-        "shorter_alone": change[alone & (distance < 0)].max(initial=-100.0),
-        "hour_earlier": change[hour == -1].mean() - change[hour == 0].mean(),
-        "passengers_later": later.mean() - others.mean() if len(later) and len(others) else None,
-    }
-
-
-def _passengers_of(data: taxi.Taxi) -> dict[str, Any]:
-    """Return passengers of trips on Saturday at 11, and their mean on weekdays at 10."""
-    r = data.rows
-    brunch = r.loc[(r["weekday"] == 5) & (r["hour"] == 11), "passenger_count"]
-    weekdays = r.loc[(r["weekday"] < 5) & (r["hour"] == 10), "passenger_count"]
-    return {"saturday_11": brunch.tolist(), "weekdays_10": float(weekdays.mean())}
 
 
 def _variant(data: taxi.Taxi, scene: Scene, answers: list[list[dict[str, Any]]]) -> dict[str, Any]:
     rows, query = scene.rows, scene.query
-    changed = _changed(rows, query)
+    changed = changed_of(rows, query)
     found = []
     for (percent, bound, _, _), mine in zip(PAPER, answers, strict=True):
         allowed = np.ones(len(rows), bool) if bound is None else changed <= bound
-        best = _brute(rows[allowed], scene.outputs[allowed], query, scene.start, percent)
-        share = [answer["potential"] / best["potential"] for answer in mine]
+        top = best(rows[allowed], scene.outputs[allowed], query, scene.start, percent)
+        share = [answer["potential"] / top["potential"] for answer in mine]
         found.append(
-            {"percent": percent, "bound": bound, "brute": best, "share": share, "answers": mine}
+            {"percent": percent, "bound": bound, "brute": top, "share": share, "answers": mine}
         )
     change = 100 * (scene.outputs / scene.start - 1)
     shorter = (changed == 1) & (rows["distance"] < query["distance"]).to_numpy()
@@ -225,43 +174,11 @@ def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> li
                 "calls": answer.n_evaluations,
                 "potential": answer.best.potential,
                 "percent": 100 * (answer.best.output / answer.output - 1),
-                "moves": _moves(answer.best.row, query),
+                "moves": moves_of(answer.best.row, query),
                 "verified": answer.verify(model),
             }
         )
     return found
-
-
-def _moves(row: Any, query: pd.Series[Any]) -> list[float]:
-    """Return the changes of passengers, weekday (the short way round), hour and distance."""
-    moves = [float(row[name]) - float(query[name]) for name in taxi.FREE]
-    moves[1] = (moves[1] + 3) % 7 - 3
-    return moves
-
-
-def _changed(rows: pd.DataFrame, query: pd.Series[Any]) -> Array:
-    """Return how many of the four features differ from the query."""
-    return np.asarray(sum((rows[name] != query[name]).to_numpy(int) for name in taxi.FREE))
-
-
-def _brute(
-    rows: pd.DataFrame, outputs: Array, query: pd.Series[Any], start: float, percent: int
-) -> dict[str, Any]:
-    """Return the grid's best row by potential, and whether it is within the tolerance."""
-    wish = cfx.increase(percent=percent)
-    potential = wish.potential(start)
-    worth = potential.value(outputs) / potential.peak
-    k = int(np.argmax(worth))
-    ((low, high),) = wish.acceptance(start, TOLERANCE)
-    accepted = int(((outputs >= low) & (outputs <= high)).sum())
-    return {
-        "potential": float(worth[k]),
-        "percent": float(100 * (outputs[k] / start - 1)),
-        "moves": _moves(rows.iloc[k], query),
-        "satisfiable": accepted > 0,
-        "accepted": accepted,
-        "rows": len(rows),
-    }
 
 
 def draw(result: dict[str, Any], path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from experiments import results, runs, table2_claims, table2_taxi, taxi
+from experiments import brute, results, runs, table2_claims, table2_taxi, taxi
 
 from tests.experiments.conftest import FOLDER, needs_data
 
@@ -50,7 +50,7 @@ def test_trips_of_the_same_kind_include_the_query(found: taxi.Taxi) -> None:
     query = found.matches(lower_tail=True).iloc[0]
     assert query.name in same.index
     assert len(same) > len(found.matches(lower_tail=True)) > 1
-    told = table2_taxi._trip(found, found.model, query, 5)
+    told = brute.trip(found, found.model, query, 5)
     assert told["highest"] >= max(told["distance_alone"], told["without_distance"])
     assert told["with_passengers"] >= 0.0
 
@@ -60,12 +60,12 @@ def row(
 ) -> dict[str, Any]:
     """Return a row of Table 2 as `run` makes it, with one answer per list of moves."""
     reach = status == "reached"
-    brute = {"potential": 0.9, "percent": percent, "moves": [0, 1, 0, 0.5]}
+    top = {"potential": 0.9, "percent": percent, "moves": [0, 1, 0, 0.5]}
     answer = {"status": status, "calls": 9, "percent": float(percent)}
     return {
         "percent": percent,
         "bound": bound,
-        "brute": brute | {"satisfiable": reach, "accepted": 7 * reach, "rows": 100},
+        "brute": top | {"satisfiable": reach, "accepted": 7 * reach, "rows": 100},
         "share": [0.99] * len(moves),
         "answers": [answer | {"moves": move} for move in moves],
     }
