@@ -49,8 +49,9 @@ alone, no local steps, no giving up. What is still ours:
   starts; a logarithm is highest where EI is. No row is proposed twice.
 * **Starts.** Two rows beside the query, data rows if there are any, else random ones; none in the
   composition example. GPyOpt begins with five random rows.
-* **Steps of trees.** Around known rows with equal outputs, or with a jump across the target between
-  them, nothing is proposed; the radius is at most a tenth of the box and shrinks with n.
+* **Steps of trees.** Close to known rows nothing is proposed: within 3 % of the box, up to a tenth
+  where close rows have equal outputs, less the more rows there are; nor where close rows lie on
+  either side of the target.
 * **Tidy rows.** A change below a hundredth of a feature's scale is taken back.
 * **End.** A search ends when it is within its tolerance of the target; its best counts for the rest
   of the budget, in which f(q) is one call. There is no cost of moving where the paper has none.
@@ -115,12 +116,7 @@ def seeds(result: Any) -> int | None:
 
 def claims_of(parts: Sequence[Part]) -> list[Claim]:
     """Return every claim, in the order of the experiments."""
-    return [
-        claim
-        for _, module, result in parts
-        if hasattr(module, "claims")
-        for claim in module.claims(result)
-    ]
+    return [claim for _, module, result in parts for claim in module.claims(result)]
 
 
 def summary(parts: Sequence[Part]) -> str:
@@ -143,8 +139,8 @@ def summary(parts: Sequence[Part]) -> str:
 {rows}
 
 The words, by one rule each; intervals are bootstrapped over independent units (queries, functions,
-rows; never runs), and where nothing is random a figure has none. A threshold is named where the
-claim has none of its own.
+trips; draws or seeds where there is one scene or one trip, which its section says), and where
+nothing is random a figure has none. A threshold is named where the claim has none of its own.
 
 {rules}
 
