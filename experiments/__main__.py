@@ -107,7 +107,12 @@ def _compare(arguments: Sequence[str]) -> int:
         if not results_in(folder):
             print(f"{folder}: no results here", file=sys.stderr)
             return 2
-    rows = compare.compare(*(report.claims_of(results_in(folder)) for folder in folders))
+    try:
+        rows = compare.compare(*(report.claims_of(results_in(folder)) for folder in folders))
+    except (KeyError, TypeError, IndexError) as error:
+        told = f"{error!r} is missing: results of another version; run the experiments again"
+        print(f"{folders[0]} or {folders[1]}: {told}", file=sys.stderr)
+        return 2
     compare.save(rows, folders, given.first / compare.FILE)
     print(compare.table(rows))
     own = given.first.resolve() == results.RESULTS

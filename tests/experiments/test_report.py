@@ -134,3 +134,6 @@ def test_comparing_folders_is_a_command(tmp_path: Path, capsys: pytest.CaptureFi
     assert "| claim | verdict, first |" in capsys.readouterr().out
     assert (one / compare.FILE).is_file()
     assert main(["compare", str(one), str(tmp_path)]) == 2
+    (two / "fig2_potentials.json").write_text("{}")
+    assert main(["compare", str(one), str(two)]) == 2
+    assert "results of another version; run the experiments again" in capsys.readouterr().err
