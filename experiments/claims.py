@@ -40,6 +40,11 @@ class Estimate:
     def __neg__(self) -> Estimate:
         return Estimate(-self.value, -self.high, -self.low)
 
+    def spanning(self, *others: Estimate) -> Estimate:
+        """Return the figure with an interval that holds the others', too."""
+        all_ = (self, *others)
+        return Estimate(self.value, min(e.low for e in all_), max(e.high for e in all_))
+
     def meets(self, other: Estimate) -> bool:
         """Return whether the two intervals have a value in common."""
         return self.low <= other.high and other.low <= self.high

@@ -256,8 +256,9 @@ Mean change with its standard error over queries, paper / ours:
 
 {_changes(result, MAIN)}
 
-The other reading of "capital change", verdicts and plainer searches are in the
-[details](reproduction-details.md#adult-income).
+Where potentials are compared, an interval spans both readings of "capital change" (gain − loss, and
+gain + loss), of which the paper has one. The other reading, verdicts and plainer searches are in
+the [details](reproduction-details.md#adult-income).
 """
 
 

@@ -43,10 +43,16 @@ def claims(result: dict[str, Any]) -> list[Claim]:
 
 
 def ahead(result: dict[str, Any], name: str, other: str, call: int) -> Estimate:
-    """Return by how much the potential of `name` is above `other`'s, paired by query."""
-    methods = result["readings"][MAIN]["methods"]
-    one, two = (np.array(methods[n]["potential"])[:, call - 1] for n in (name, other))
-    return bootstrap(one - two)
+    """Return by how much the potential of `name` is above `other`'s, paired by query.
+
+    The interval spans both readings of the capital change, of which the paper has one.
+    """
+    leads = {}
+    for reading, found in result["readings"].items():
+        methods = found["methods"]
+        one, two = (np.array(methods[n]["potential"])[:, call - 1] for n in (name, other))
+        leads[reading] = bootstrap(one - two)
+    return leads.pop(MAIN).spanning(*leads.values())
 
 
 def _least(result: dict[str, Any], call: int) -> tuple[str, Estimate]:

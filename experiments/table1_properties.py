@@ -187,7 +187,7 @@ def claims(result: dict[str, Any]) -> list[Claim]:
             "sparsity can be induced by any ℓp-regulariser",
             f"with an ℓ1 cost of moving {fewer.text('+.2f')} features fewer move, of three",
             fewer,
-            "the library has ℓ1 and, as a bound, ℓ0; other p are not built in",
+            "measured with p = 1, the default; `Space.cost` takes p ≥ 1, `max_changes` is ℓ0",
         ),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,9 @@ def _reached(result: dict[str, Any]) -> Claim:
 def _highest(result: dict[str, Any]) -> Claim:
     rows = result["variants"][MAIN]["rows"][-2:]
     theirs, ours = [row[3] for row in PAPER[-2:]], [row["brute"]["percent"] for row in rows]
-    miss = max(abs(a - b) for a, b in zip(theirs, ours, strict=True))
+    margin = exactly(2.0 - _miss(theirs, ours)).spanning(
+        *(exactly(2.0 - _miss(theirs, row["highest"][2:])) for row in result["rounds"])
+    )
     told = "; ".join(
         f"{row['rounds']} rounds {row['highest'][2]:+.1f} %, {row['highest'][3]:+.1f} %"
         for row in result["rounds"]
@@ -85,9 +88,14 @@ def _highest(result: dict[str, Any]) -> Claim:
         "Section 4, Table 2",
         f"+100 % ends at {theirs[0]:+.1f} % (ℓ0 ≤ 3) and {theirs[1]:+.1f} % (no bound)",
         f"brute force: {ours[0]:+.1f} % and {ours[1]:+.1f} %; the same is within 2 points",
-        exactly(2.0 - miss),
-        f"the number of boosting rounds, which the paper does not give, decides: {told}",
+        margin,
+        f"decided by the number of boosting rounds, which the paper does not give: {told}",
     )
+
+
+def _miss(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    """Return by how many points the worse of two figures is off."""
+    return max(abs(a - b) for a, b in zip(theirs, ours, strict=True))
 
 
 def _impossible(result: dict[str, Any]) -> Claim:

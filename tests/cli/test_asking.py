@@ -24,7 +24,8 @@ def test_blocks_of_queries_learn_from_each_other(
     people()[0].iloc[[3, 4, 3, 4, 5]].to_csv(shell.folder / "twice.csv", index=False)
     words = ("--queries", "twice.csv", "--target", ">= 10", "--quiet")
     ran = shell(*MANY, *words, "--json", "--out", "twice.json")
-    assert [a["n_evaluations"] for a in ran.content["answers"]] == [1, 1, 0, 0, 1]
+    assert [a["n_evaluations"] for a in ran.content["answers"]] == [1, 1, 1, 0, 2]
+    # a block begins with a look whether the model is still the same
     text = (shell.folder / "twice.json").read_text()
     assert len(json.loads(text)["evaluations"]) == 1
     assert len(cfx.Explanations.from_json(text)) == 5
@@ -133,7 +134,7 @@ def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
     table = pd.read_csv(shell.folder / "kept.csv")
     assert table["query"].tolist() == list(range(9))
     with cfx.Evaluations.open(shell.folder / "kept.db") as known:
-        assert len(known) == rows
+        assert len(known) == rows - 1  # one row was looked at again
 
 
 def test_queries_left_without_an_answer_are_listed(

@@ -162,6 +162,7 @@ def test_a_retrained_model_does_not_answer_from_what_was_kept(shell: Shell) -> N
             assert message.endswith("if it has changed, add --forget.")
         outputs.append(shell.explain(*words, *more, "--json").content["output"])
     assert outputs[1] == pytest.approx(2.0 * outputs[0])
+    assert "--forget must have a file to empty" in shell.fails(*LINEAR, *words[:4], "--forget")
 
 
 def test_many_answers_are_one_table(shell: Shell) -> None:

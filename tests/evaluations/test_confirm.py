@@ -62,7 +62,7 @@ def test_a_model_fitted_anew_is_another_model() -> None:
     assert again.output == pytest.approx(1.0)
 
 
-def test_the_check_counts_in_the_budget_and_is_spared_where_nothing_can_have_changed() -> None:
+def test_the_check_counts_in_the_budget_and_is_short_where_little_can_have_changed() -> None:
     model, known = Recorder(old), Evaluations(X.iloc[:10], old(X.iloc[:10]))
     answer = ask(model, known, budget=9)
     assert len(model.rows) == answer.n_evaluations <= 9
@@ -74,7 +74,7 @@ def test_the_check_counts_in_the_budget_and_is_spared_where_nothing_can_have_cha
     own, fresh = Recorder(old), Evaluations()
     ask(own, fresh)
     ask(own, fresh)
-    assert not own.rows.duplicated().any()
+    assert own.rows.duplicated().sum() == 1
 
 
 def test_the_model_does_not_travel_with_its_outputs() -> None:
@@ -98,8 +98,9 @@ def test_a_model_that_never_repeats_itself_is_told_and_not_refused() -> None:
     def noisy(rows: Any) -> Any:
         return old(rows) + rng.normal(0.0, 1.0, len(rows))
 
-    with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
-        ask(noisy, Evaluations(X, noisy(X)))
+    for budget in (3, 4, 6, 20):
+        with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
+            ask(noisy, Evaluations(X, noisy(X)), budget=budget)
 
 
 def test_last_digits_may_differ() -> None:
@@ -115,7 +116,71 @@ def test_a_model_that_fails_on_known_rows_fails() -> None:
     with pytest.raises(RuntimeError, match="gone") as caught:
         ask(broken, known)
     assert caught.value.evaluations is known  # type: ignore[attr-defined]  # attached to any error
+    with pytest.raises(cfx.EvaluationsError, match="it gives nan where they have"):
+        ask(broken, known, on_fault="skip")
     assert ask(lambda rows: old(rows), known, on_fault="skip").reached
+
+
+def test_known_rows_are_sent_as_every_row_is() -> None:
+    table = X.assign(
+        k=pd.Categorical(["u", "v"] * 20),
+        t=pd.date_range("2020-01-01", periods=40),
+        i=np.arange(40),
+        c=[True, False] * 20,
+    )
+
+    def typed(rows: Any) -> Any:
+        assert rows.dtypes.tolist() == table.dtypes.tolist()
+        return old(rows) + rows["k"].cat.codes + rows["t"].dt.day + np.where(~rows["c"], 5, 0)
+
+    text = table.astype({"k": str, "t": str, "i": float, "c": int})
+    answer = cfx.explain(
+        typed,
+        table.iloc[0],
+        cfx.Space.from_data(table),
+        cfx.increase(by=30),
+        evaluations=Evaluations(text, typed(table)),
+        budget=30,
+        rng=0,
+    )
+    assert answer.reached
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e7, 1.7e9])
+@pytest.mark.parametrize("outlier", [False, True])
+def test_a_small_difference_on_large_outputs_is_a_difference(offset: float, outlier: bool) -> None:
+    y = offset + old(X)
+    if outlier:
+        y[20] = 1e12
+    with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):
+        ask(lambda rows: old(rows) + offset + 3.0, Evaluations(X, y))
+
+
+def test_rounding_is_no_difference() -> None:
+    known = Evaluations(X.iloc[[0]], [-5.7e-14])
+    assert ask(lambda rows: old(rows) - 1.0, known).output == -5.7e-14
+    assert ask(old, Evaluations(X, old(X).round(3))).reached
+
+
+def test_a_function_whose_model_is_fitted_anew_is_noticed() -> None:
+    model = LinearRegression().fit(X, old(X))
+
+    def f(rows: Any) -> Any:
+        return model.predict(rows)
+
+    known = Evaluations()
+    ask(f, known)
+    model.fit(X, new(X))
+    with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):
+        ask(f, known)
+
+
+def test_models_that_run_here_are_looked_at_more_closely() -> None:
+    model = LinearRegression().fit(X, old(X))
+    y = model.predict(X)
+    y[1::2] += 5.0  # three rows, 0, 19 and 39, might be 0, 18 and 38
+    with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):
+        ask(model, Evaluations(X, y), budget=2000)
 
 
 def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:

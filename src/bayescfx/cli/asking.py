@@ -125,6 +125,8 @@ def ask(
     places = [i for i, row in enumerate(queries) if row is not None]
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     file = settings.evaluations
+    if settings.forget and file is None:
+        raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
     store = Evaluations() if file is None else Evaluations.open(file)
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}

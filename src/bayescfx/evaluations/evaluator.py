@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
+from bayescfx.arrays import Array, Indices, Mask, is_single, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import BayesCFXWarning, EvaluationsError, QueryError
 from bayescfx.evaluations.data import Evaluations
@@ -113,7 +113,6 @@ class Evaluator:
         self._queries: list[Own] = []  # who may ask
         self._own: Own | None = None  # all of them together
         self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
-        self._sample: tuple[Rows, Array] | None = None  # a few rows known from before
         evaluations.claim(tuple(schema.places), model.name)
         rows = evaluations.rows
         if rows is not None:
@@ -133,57 +132,53 @@ class Evaluator:
             first.setdefault(key, i)
         kept = np.array(list(first.values()), dtype=np.intp)
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
-        places = fits[kept][~np.isnan(outputs[fits][kept])]
-        if len(places):
-            few = places[np.unique(np.linspace(0, len(places) - 1, 3).astype(np.intp))]
-            self._sample = pick(rows, few), outputs[few]
 
     def confirm(self, account: Account) -> None:
-        """Score a few rows known from before again: they must be this model's; `account` pays.
+        """Score some known rows again: they must be this model's, for which `account` pays.
 
-        Not where this very model has scored them a moment ago, unless it may have been fitted anew.
+        One if this very object has scored them, else three; more where rows cost little.
         """
+        known, local = self.known, self.model.local
+        places = np.flatnonzero(~np.isnan(known.outputs))
+        if account.odd or known.marks:
+            mine = account.marks(known.codes)
+            places = places[[known.marks.get(i, b"") == mine[i] for i in places.tolist()]]
         own = self.evaluations.scorer is not None and self.evaluations.scorer is self.model.origin
-        if self._sample is None or account.left < 2 or (own and not self.model.local):
+        most = max(3, min(32, account.budget // 50)) if local else 1 if own else 3
+        n = min(most, len(places), (account.left - 1) // 2)  # and a second look, and the query
+        if n < 1:
             return
-        rows, y = self._sample
-        n = min(len(y), account.left - 1)
-        rows, y = pick(rows, np.arange(n)), y[:n]
-        # What a sum in single precision or in another order may differ by.
-        close = 1e-5 * np.maximum(
-            np.abs(y), np.nanmax(self.known.outputs) - np.nanmin(self.known.outputs)
-        )
+        places = places[np.unique(np.linspace(0, len(places) - 1, n).astype(np.intp))]
+        rows, y = self._schema.rows(known.codes[places], account.region.own), known.outputs[places]
+        close = _close(known.outputs[~np.isnan(known.outputs)], y)
         again = self._again(account, rows)
-        if again is None or (np.abs(again - y) <= close).all():
-            return
-        at = int(np.argmax(~(np.abs(again - y) <= close)))
-        if account.left > n:
-            third = self._again(account, rows)
-            if third is None or not (np.abs(third - again) <= close).all():
-                warnings.warn(
-                    f"`model` gives {again[at]:.6g} and {y[at]:.6g} for one row, "
-                    f"{self.model.describe(rows, at)}: its outputs are not repeatable, and every "
-                    "answer is as uncertain as they are.",
-                    BayesCFXWarning,
-                    stacklevel=5,
+        if (off := ~(np.abs(again - y) <= close)).any():
+            third, at = self._again(account, rows), int(np.argmax(off))
+            same = (np.abs(third - again) <= close) | (np.isnan(third) & np.isnan(again))
+            now, then, row = again[at], y[at], self.model.describe(rows, at)
+            if same.all():
+                raise EvaluationsError(
+                    f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they "
+                    f"have {then:.6g}, for {row}.",
+                    parameter="evaluations",
+                    advice="If the model has changed, use another store, or empty this one with "
+                    "Evaluations.forget().",
                 )
-                return
-        raise EvaluationsError(
-            f"`evaluations` must hold outputs of this model; it gives {again[at]:.6g} where they "
-            f"have {y[at]:.6g}, for {self.model.describe(rows, at)}.",
-            parameter="evaluations",
-            advice="If the model has changed, use another store, or empty this one with "
-            "Evaluations.forget().",
-        )
+            warnings.warn(
+                f"`model` gives {now:.6g} and {then:.6g} for one row, {row}: its outputs are not "
+                "repeatable, and every answer is as uncertain as they are.",
+                BayesCFXWarning,
+                stacklevel=5,
+            )
 
-    def _again(self, account: Account, rows: Rows) -> Array | None:
-        """Return outputs of known rows, asked for once more; None for a fault that is skipped."""
+    def _again(self, account: Account, rows: Rows) -> Array:
+        """Return outputs of known rows, asked for once more; nan where faults are skipped."""
         account.spent += len(rows)
         try:
             return self.model.scores(rows)
         except Exception as error:
             if self.on_fault == "skip":
-                return None
+                return np.full(len(rows), np.nan)
             vars(error)["evaluations"] = self.evaluations
             raise
 
@@ -343,6 +338,19 @@ class Account:
             for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
                 found[i] += _mark(c, own.cells[c][0])
         return found
+
+
+def _close(known: Array, y: Array) -> Array:
+    """Return by how much outputs `y` ``(n,)`` of one model may differ from call to call.
+
+    By sums in another order, or a log with few digits: compared with what most `known` outputs
+    span, and with their own size by the precision that all of them may have.
+    """
+    single = is_single(known)
+    low, high = np.quantile(known, [0.1, 0.9])
+    with np.errstate(over="ignore"):
+        span = float(high - low) * (1e-4 if single else 1e-5) or 1e-12
+    return np.maximum(np.abs(y) * (1e-4 if single else 1e-12), span)
 
 
 def _mark(c: int, cell: object) -> bytes:

@@ -209,7 +209,7 @@ class _Run:
         question, account = self.question, self.question.account
         watch = Watch(question)
         while not question.reached:
-            surrogate, last = self.learn(), account.left <= self.settings.batch
+            surrogate, last = self.learn(), account.left <= 1
             hopeless = self.settings.give_up and watch.out_of_reach(surrogate, last=last)
             # Forty rows and half of the budget are spent on the best guess before it gives up.
             hopeless &= last or account.spent >= 40
@@ -228,7 +228,8 @@ class _Run:
             found = self.hit(surrogate)
             if found.exhausted:
                 return "exhausted"
-            yield self.tidied(found.points)
+            # One row is left for the last look.
+            yield self.tidied(found.points)[: max(1, account.left - self.settings.give_up)]
         return None
 
     def hit(self, surrogate: Surrogate) -> Proposal:
