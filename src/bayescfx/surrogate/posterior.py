@@ -72,15 +72,22 @@ class Covariances(NamedTuple):
     jumps: Array | None  # correlations of the part with steps (m, n), if there is one
 
 
-def among(X: Array, h: Hyperparameters, kernel: Kernel, columns: Columns) -> Array:
-    """Return the covariances ``(m, m)`` of rows, without noise."""
-    K, _ = kernel(columns.apart(X, X, h.lengthscales, "sqeuclidean"))
+def covariances(
+    X: Array, Y: Array, h: Hyperparameters, kernel: Kernel, columns: Columns
+) -> Covariances:
+    """Return what rows `X` (m, d) have in common with rows `Y` (n, d), without noise."""
+    c, slope = kernel(columns.apart(X, Y, h.lengthscales, "sqeuclidean"))
+    jumps = None
     if h.steps:
-        K *= 1.0 - h.steps
-        t = columns.apart(X, X, h.lengthscales * np.sqrt(X.shape[1]), "cityblock")
-        K += h.steps * np.exp(-t)
-    K *= h.output_scale
-    return K
+        t = columns.apart(X, Y, h.lengthscales * np.sqrt(X.shape[1]), "cityblock")
+        jumps = np.exp(-t)
+        jumps *= h.steps
+        slope *= 1.0 - h.steps
+        c *= 1.0 - h.steps
+        c += jumps
+    if h.output_scale != 1.0:
+        c *= h.output_scale
+    return Covariances(c, slope, jumps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,22 +110,6 @@ class Posterior:
         value = -0.5 * float(self.z @ self.alpha) - float(np.log(self.L.diagonal()).sum())
         return value - 0.5 * len(self.z) * LOG_2PI
 
-    def covariances(self, X: Array) -> Covariances:
-        """Return what rows `X` (m, d) have in common with the known ones."""
-        scale = self.h.lengthscales
-        c, slope = self.kernel(self.columns.apart(X, self.X, scale, "sqeuclidean"))
-        jumps = None
-        if self.h.steps:
-            t = self.columns.apart(X, self.X, scale * np.sqrt(X.shape[1]), "cityblock")
-            jumps = np.exp(-t)
-            jumps *= self.h.steps
-            slope *= 1.0 - self.h.steps
-            c *= 1.0 - self.h.steps
-            c += jumps
-        if self.h.output_scale != 1.0:
-            c *= self.h.output_scale
-        return Covariances(c, slope, jumps)
-
     def _variance(self, V: Array) -> Array:
         s = self.h.output_scale
         # at least what cancellation leaves of a variance of zero
@@ -126,12 +117,12 @@ class Posterior:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance at each row, without noise."""
-        c = self.covariances(X).c
+        c = covariances(X, self.X, self.h, self.kernel, self.columns).c
         return c @ self.alpha, self._variance(c @ self.L_inverse.T)
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, jumps = self.covariances(X)
+        c, slope, jumps = covariances(X, self.X, self.h, self.kernel, self.columns)
         V = c @ self.L_inverse.T
         slope *= 2.0 * self.h.output_scale
         dmean = self._chain(slope * self.alpha, X)
@@ -167,9 +158,9 @@ class Posterior:
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
-        c = self.covariances(X).c
+        c = covariances(X, self.X, self.h, self.kernel, self.columns).c
         V = c @ self.L_inverse.T
-        prior = among(X, self.h, self.kernel, self.columns)
+        prior = covariances(X, X, self.h, self.kernel, self.columns).c
         return c @ self.alpha, prior - V @ V.T
 
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -182,7 +173,7 @@ def condition(
     X: Array, z: Array, h: Hyperparameters, kernel: Kernel, columns: Columns
 ) -> Posterior:
     """Return the process conditioned on standardised outputs `z` at rows `X`."""
-    K = among(X, h, kernel, columns)
+    K = covariances(X, X, h, kernel, columns).c
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
     L_inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
@@ -194,7 +185,7 @@ def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     """Return the process conditioned on more points, growing the factor at a cost of n² each."""
     h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
     outputs = np.concatenate([p.z, z])
-    c, corner = p.covariances(X).c, among(X, h, p.kernel, p.columns)
+    c, corner = (covariances(X, Y, h, p.kernel, p.columns).c for Y in (p.X, X))
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
     B = c @ p.L_inverse.T
