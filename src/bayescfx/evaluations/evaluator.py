@@ -7,7 +7,6 @@ budget of the question that asked, which has an :class:`Account`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -16,9 +15,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Indices, Mask, is_single, row_keys, same_codes
+from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import BayesCFXWarning, EvaluationsError, QueryError
+from bayescfx.errors import QueryError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
@@ -132,55 +131,6 @@ class Evaluator:
             first.setdefault(key, i)
         kept = np.array(list(first.values()), dtype=np.intp)
         self.known.extend(codes[kept], outputs[fits][kept], list(first))
-
-    def confirm(self, account: Account) -> None:
-        """Score some known rows again: they must be this model's, for which `account` pays.
-
-        One if this very object has scored them, else three; more where rows cost little.
-        """
-        known, local = self.known, self.model.local
-        places = np.flatnonzero(~np.isnan(known.outputs))
-        if account.odd or known.marks:
-            mine = account.marks(known.codes)
-            places = places[[known.marks.get(i, b"") == mine[i] for i in places.tolist()]]
-        own = self.evaluations.scorer is not None and self.evaluations.scorer is self.model.origin
-        most = max(3, min(32, account.budget // 50)) if local else 1 if own else 3
-        n = min(most, len(places), (account.left - 1) // 2)  # and a second look, and the query
-        if n < 1:
-            return
-        places = places[np.unique(np.linspace(0, len(places) - 1, n).astype(np.intp))]
-        rows, y = self._schema.rows(known.codes[places], account.region.own), known.outputs[places]
-        close = _close(known.outputs[~np.isnan(known.outputs)], y)
-        again = self._again(account, rows)
-        if (off := ~(np.abs(again - y) <= close)).any():
-            third, at = self._again(account, rows), int(np.argmax(off))
-            same = (np.abs(third - again) <= close) | (np.isnan(third) & np.isnan(again))
-            now, then, row = again[at], y[at], self.model.describe(rows, at)
-            if same.all():
-                raise EvaluationsError(
-                    f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they "
-                    f"have {then:.6g}, for {row}.",
-                    parameter="evaluations",
-                    advice="If the model has changed, use another store, or empty this one with "
-                    "Evaluations.forget().",
-                )
-            warnings.warn(
-                f"`model` gives {now:.6g} and {then:.6g} for one row, {row}: its outputs are not "
-                "repeatable, and every answer is as uncertain as they are.",
-                BayesCFXWarning,
-                stacklevel=5,
-            )
-
-    def _again(self, account: Account, rows: Rows) -> Array:
-        """Return outputs of known rows, asked for once more; nan where faults are skipped."""
-        account.spent += len(rows)
-        try:
-            return self.model.scores(rows)
-        except Exception as error:
-            if self.on_fault == "skip":
-                return np.full(len(rows), np.nan)
-            vars(error)["evaluations"] = self.evaluations
-            raise
 
     def inside(self, account: Account) -> tuple[Array, Array]:
         """Return codes and outputs known inside an account's region, gathered once per turn."""
@@ -320,15 +270,21 @@ class Account:
         """Return which known rows lie in the region, and which a surrogate learns from; (2, n)."""
         known, seen = self.evaluator.known, self._masks.shape[1]
         if len(known.outputs) > seen:
-            X, scored = known.codes[seen:], ~np.isnan(known.outputs[seen:])
-            if self.odd or known.marks:
-                mine = enumerate(self.marks(X), seen)
-                scored &= np.array([known.marks.get(i, b"") == mark for i, mark in mine])
+            X, scored = known.codes[seen:], self.scored(seen)
             # Other questions' rows too, unless other cells are missing: a gap tells nothing.
             alike = scored & self.region.same_missing(X) if known.any_missing else scored
             new = np.stack([scored & self.region.contains(X), alike])
             self._masks = np.concatenate([self._masks, new], axis=1)
         return self._masks
+
+    def scored(self, start: int = 0) -> Mask:
+        """Return which known rows from `start` on have an output, and this query's odd cells."""
+        known = self.evaluator.known
+        found = ~np.isnan(known.outputs[start:])
+        if self.odd or known.marks:
+            mine = enumerate(self.marks(known.codes[start:]), start)
+            found &= np.array([known.marks.get(i, b"") == mark for i, mark in mine])
+        return np.asarray(found)
 
     def marks(self, X: Array) -> list[bytes]:
         """Return the odd cells of this query's rows ``(n, d)``; see `Schema.odd`."""
@@ -338,19 +294,6 @@ class Account:
             for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
                 found[i] += _mark(c, own.cells[c][0])
         return found
-
-
-def _close(known: Array, y: Array) -> Array:
-    """Return by how much outputs `y` ``(n,)`` of one model may differ from call to call.
-
-    By sums in another order, or a log with few digits: compared with what most `known` outputs
-    span, and with their own size by the precision that all of them may have.
-    """
-    single = is_single(known)
-    low, high = np.quantile(known, [0.1, 0.9])
-    with np.errstate(over="ignore"):
-        span = float(high - low) * (1e-4 if single else 1e-5) or 1e-12
-    return np.maximum(np.abs(y) * (1e-4 if single else 1e-12), span)
 
 
 def _mark(c: int, cell: object) -> bytes:

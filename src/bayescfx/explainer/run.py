@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.errors import BayesCFXError, BayesCFXWarning, ModelError, SpaceWarning, TargetError
+from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
 from bayescfx.explainer.report import Posed, report
@@ -154,7 +155,7 @@ def _pose(
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
     accounts = [Account(evaluator, region, settings.rows(evaluator.model)) for region in regions]
     if first == 0 and len(evaluator.known.outputs):
-        evaluator.confirm(accounts[0])
+        confirm(accounts[0])
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
     scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
     outputs = [float(score.y[0]) for score in scores]
