@@ -202,7 +202,6 @@ class Watch:
         self._short: list[float] = []  # by how many deviations the target was missed, each check
         self.pending: Array | None = None  # a probe to be handed out
         self._probed = False
-        self.doubtful = False  # whether the target may be called out of reach at last
         # A stream of its own: watching must not change what the search does.
         self._rng = np.random.default_rng(0)
 
@@ -224,7 +223,6 @@ class Watch:
         if gap >= 0.14 * np.ptp(seen) > 0.0 and not self._hidden:
             short = shortfall(surrogate, question, self._rng)
         self._short.append(short)
-        self.doubtful = self._probed and short >= 2.0
         if not self._probed:
             if short >= 1.5 and not last:
                 n = max(2, min(8, int(0.13 * question.account.budget)))
@@ -241,11 +239,16 @@ class Watch:
             return False
         return (probability_reachable(surrogate, question, self._rng) or 0.0) < 0.1
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the target may be called out of reach at last."""
+        return self._probed and self._short[-1:] >= [2.0]
+
     def probe(self) -> Array:
         """Return rows ``(k, d)`` to evaluate before the watch decides, if any, each once."""
         rows = self.question.X[:0] if self.pending is None else self.pending
         if self.pending is not None:
-            self.pending, self._probed, self.doubtful = None, True, False
+            self.pending, self._probed = None, True
             self._short.clear()
             self._next = len(self.question.y) + len(rows)
         return rows
