@@ -43,8 +43,8 @@ def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
         binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
     )
     assert repr(answer).splitlines()[2] == (
-        "Probably out of reach, judged by the surrogate of the model, not proven. The surrogate "
-        "gives the target a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
+        "Probably out of reach, judged by the surrogate of the model, not proven. The target is "
+        "given a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
         "Relaxing any of these would bring it nearer, as the surrogate sees it: "
         "limit on 'bmi' (at least 18); rule 's3 <= s1'."
     )

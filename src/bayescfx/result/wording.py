@@ -161,7 +161,7 @@ def verdict(answer: Explanation) -> str:
         start = f"Not reached, this is the best guess (off by {miss}): {ending}."
     if answer.probability_reachable is not None:
         chance = percent(answer.probability_reachable)
-        start += f" The surrogate gives the target a probability of {chance} within the limits."
+        start += f" The target is given a probability of {chance} within the limits."
     return f"{start} {seen}"
 
 
