@@ -53,7 +53,11 @@ def shown(value: object, most: int = 120) -> str:
         text = " ".join(repr(value).split())
     except Exception:  # a user's own, or a number of thousands of digits
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= most else f"{text[:most]}… ({type(value).__name__})"
+    if len(text) <= most:
+        return text
+    kind, shape = type(value).__name__, getattr(value, "shape", None)
+    # Of a table its size says more than its first cells.
+    return f"a {kind} of shape {shape}" if isinstance(shape, tuple) else f"{text[:most]}… ({kind})"
 
 
 def check(

@@ -86,6 +86,12 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
         "Evaluations.open(path).",
         {"evaluations": "known.db"},
     ),
+    "a table as evaluations": (
+        ValueError,
+        "`evaluations` must be None or Evaluations; got a DataFrame of shape (40, 20). For a file "
+        "use Evaluations.open(path).",
+        {"evaluations": pd.DataFrame(np.ones((40, 20)))},
+    ),
     "rng text": (
         ValueError,
         "`rng` must be None, a whole number of at least 0 or a numpy Generator; got 'a'.",
