@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ from bayescfx.checks import as_numbers, check, reading
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.store import File, check_columns
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, row_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What was known when a call began; what others learn meanwhile does not change its answers."""
+
+    rows: Rows | None
+    outputs: Array  # (n,)
 
 
 class Evaluations:
@@ -204,6 +213,10 @@ class Evaluations:
                 advice="Use one store for each model, or name it yourself with "
                 "Evaluations.open(path, model=...).",
             )
+
+    def begin(self) -> Past:
+        """Return what a call that begins now goes on from."""
+        return Past(self.rows, self.outputs)
 
     def forget(self) -> None:
         """Remove all rows, also from the file, and what model they are of unless you named it.

@@ -18,7 +18,7 @@ import pandas as pd
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError
-from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Own, Schema
@@ -95,14 +95,20 @@ class Known:
 class Evaluator:
     """Answer requests for outputs from what is known or from the model.
 
-    What `evaluations` holds already is known by its codes; rows that do not fit the schema are left
-    alone. No model call starts after the `deadline`. Where the model fails, `on_fault` says to
-    raise, with ``.evaluations`` attached to the error, or to skip: the row's output is nan, and it
-    is never asked for again.
+    What is scored goes to `evaluations`. The `past`, by default all they hold already, is known by
+    its codes; rows that do not fit the schema are left alone. No model call starts after the
+    `deadline`. Where the model fails, `on_fault` says to raise, with ``.evaluations`` attached to
+    the error, or to skip: the row's output is nan, and it is never asked for again.
     """
 
     def __init__(
-        self, model: Model, schema: Schema, evaluations: Evaluations, *, on_fault: OnFault = "raise"
+        self,
+        model: Model,
+        schema: Schema,
+        evaluations: Evaluations,
+        past: Past | None = None,
+        *,
+        on_fault: OnFault = "raise",
     ) -> None:
         self.model, self.evaluations, self.on_fault = model, evaluations, on_fault
         self.deadline: Deadline = NEVER
@@ -112,10 +118,11 @@ class Evaluator:
         self._queries: list[Own] = []  # who may ask
         self._own: Own | None = None  # all of them together
         self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
-        evaluations.claim(tuple(schema.places), model.name)
-        rows = evaluations.rows
-        if rows is not None:
-            self._recall(schema, rows, evaluations.outputs)
+        if past is None:
+            evaluations.claim(tuple(schema.places), model.name)
+            past = evaluations.begin()
+        if past.rows is not None:
+            self._recall(schema, past.rows, past.outputs)
 
     def _recall(self, schema: Schema, rows: Rows, outputs: Array) -> None:
         """Take over what earlier calls have learnt, as codes."""

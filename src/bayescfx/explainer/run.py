@@ -40,6 +40,8 @@ def answer_all(
     rngs = settings.generators(len(rows))
     regions = _regions(settings, rows)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
+    store.claim(tuple(settings.space.schema.places), f.name)
+    past = store.begin()
     halt, lock = Halt(), threading.Lock()
     blocks: list[tuple[list[Posed], Turns]] = []
     answers: list[Explanation] = []
@@ -55,7 +57,7 @@ def answer_all(
         # Every block starts from what is known now, so that none depends on when another ends; and
         # every query and target is looked at before any search begins.
         for first in range(0, len(rows), BLOCK):
-            evaluator = Evaluator(f, regions[0].schema, store, on_fault=settings.on_fault)
+            evaluator = Evaluator(f, regions[0].schema, store, past, on_fault=settings.on_fault)
             part = slice(first, first + BLOCK)
             posed = _pose(settings, evaluator, first, regions[part], targets[part], rngs[part])
             questions = {p.label: p.question for p in posed if p.question is not None}
