@@ -124,7 +124,7 @@ class _Levels(Feature):
         if not all(isinstance(v, numbers) and math.isfinite(v) for v in self.levels):
             raise SpaceError(
                 f"rule {text!r} needs numbers, but {name!r} has levels such as "
-                f"{self.levels[0]!r}. Pass a function, or use `between` for allowed levels."
+                f"{self.levels[0]!r}. Write levels in quotes, or pass a function."
             )
         return ""
 

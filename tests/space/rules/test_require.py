@@ -53,6 +53,12 @@ def rows(*columns: Any) -> Any:
         "grade <= b",
         "a * flag <= 1",
         "2 ** 3 * a <= +b",
+        "a != b",
+        "grade in [1, 4] and a not in [1, 2]",
+        "a <= b or a >= 2 and not b <= 3",
+        "not (a <= 1 or b >= 2)",
+        "flag == True or a <= 0",
+        "False != flag",
     ],
 )
 def test_a_text_rule_says_what_python_says(text: str) -> None:
@@ -105,7 +111,9 @@ def test_a_rule_that_is_not_linear_has_no_half_spaces(text: str) -> None:
     [
         ("a", "must be a comparison"),
         ("a <=", "must be a comparison"),
-        ("a != b", "must compare with"),
+        ("a is b", "must compare with"),
+        ("a in b", "must compare with"),
+        ("colour in []", "must list what is allowed"),
         ("1 <= 2", "must name at least one feature"),
         ("ab <= 1", "names 'ab', which is no feature"),
         ("gradee <= 1", "Did you mean 'grade'"),
@@ -113,8 +121,16 @@ def test_a_rule_that_is_not_linear_has_no_half_spaces(text: str) -> None:
         ("c-d <= 1", "in backticks"),
         ("__import__('os').system('true') <= a", "Pass a function for anything else"),
         ("a.real <= 1", "Pass a function for anything else"),
-        ("a <= 'x'", "Pass a function for anything else"),
-        ("a <= True", "Pass a function for anything else"),
+        ("a <= 'x'", "`require` for 'a' must be numbers; got 'x'"),
+        ("a <= True", "must compare 'a' with numbers"),
+        ("a + 'x' <= 1", "Pass a function for anything else"),
+        ("'x' == 'x'", "must compare a text with a feature"),
+        ("colour == 'rot'", "'colour' has no level 'rot'. Levels: 'red', 'blue'"),
+        ("colour == red", "Write texts in quotes"),
+        ("colour <= 'red'", "needs an order, but the levels of 'colour' have none"),
+        ("a <= 1 ->", "must be a comparison"),
+        ("(a <= 1 -> b <= 1) and a <= 2", "must be a comparison"),
+        ("not " * 3000 + "a <= 1", "must be a comparison"),
         ("[a][0] <= 1", "Pass a function for anything else"),
         ("colour <= 1", "has levels such as 'red'"),
         ("(" * 500 + "a" + ")" * 500 + " <= 1", "must be a comparison"),
@@ -149,7 +165,7 @@ def test_a_name_that_two_columns_have_is_refused() -> None:
     features: dict[Any, Feature] = {1: Real(0, 9), "1": Real(0, 9), "a": Real(0, 9)}
     with pytest.raises(SpaceError, match="names '1', which may be 1 or '1'"):
         TextRule.parse("`1` <= 3", features)
-    assert TextRule.parse("a <= 3", features).comparisons[0].features == {"a"}
+    assert TextRule.parse("a <= 3", features).conditions[0].features == {"a"}
 
 
 @pytest.mark.parametrize("text", ["＿0＿ <= a", "a <= ٣", "ａ <= 3", "a._9_ <= b"])
@@ -173,6 +189,68 @@ def test_a_long_sum_is_a_rule(terms: int) -> None:
     assert rule.holds(REGION, X).tolist() == [True, False]
     [(normal, bound)] = rule.halfspaces(REGION)
     assert (normal[0], bound) == (terms, terms)
+
+
+LEVELS: dict[Any, Feature] = {
+    "cut": Ordinal(["Fair", "Good", "Ideal"]),
+    "colour": Categorical(["D", "E", "grün"]),
+    "price": Real(0, 1000),
+    "sold": Moment("2016-01-01", "2016-12-31"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("cut == 'Ideal' or price <= 500", lambda c, k, p: c == 2 or p <= 500),
+        ("colour in ['D', \"grün\"]", lambda c, k, p: k in (0, 2)),
+        ("colour not in ('D', 'E')", lambda c, k, p: k == 2),
+        ("colour != 'E'", lambda c, k, p: k != 1),
+        ("cut >= 'Good'", lambda c, k, p: c >= 1),
+        ("'Good' > cut", lambda c, k, p: c < 1),
+        ("colour == 'D' -> price >= 500", lambda c, k, p: k != 0 or p >= 500),
+        (
+            "colour == 'D' -> cut == 'Fair' -> price >= 500",
+            lambda c, k, p: k != 0 or c != 0 or p >= 500,
+        ),
+        ("not colour == 'E' and price < 500", lambda c, k, p: k != 1 and p < 500),
+    ],
+)
+def test_levels_are_named_in_quotes(text: str, says: Any) -> None:
+    X = np.array([(c, k, p, 0) for c in range(3) for k in range(3) for p in (100.0, 500.0, 900.0)])
+    rule, region = TextRule.parse(text, LEVELS), around(LEVELS)
+    assert rule.holds(region, X).tolist() == [says(*row[:3]) for row in X]
+    assert rule.curved(region)
+    again = TextRule.from_plain(rule.to_plain(), LEVELS)
+    assert again.holds(region, X).tolist() == rule.holds(region, X).tolist()
+
+
+def test_a_missing_level_is_neither_this_one_nor_another() -> None:
+    region, X = around(LEVELS), np.array([[np.nan, np.nan, 1.0, 0.0]])
+    for text in ("colour == 'D'", "colour != 'D'", "colour not in ['D']", "cut <= 'Ideal'"):
+        assert not TextRule.parse(text, LEVELS).holds(region, X)[0]
+    assert TextRule.parse("colour == 'D' -> price <= 0", LEVELS).holds(region, X)[0]
+
+
+def test_levels_that_are_allowed_are_all_that_is_tried() -> None:
+    frame = pd.DataFrame({"level": [f"l{i}" for i in range(200)], "x": np.arange(200.0)})
+    space = Space.from_data(frame).require("level in ['l7', 'l9']")
+    region = space.around(frame.iloc[3])
+    choices = region.choices[0]
+    assert choices is not None
+    assert len(choices) == 3  # and the query's own, to start from
+    assert not region.contains(region.query[None])[0]
+    drawn = sample(region, 50, np.random.default_rng(0))
+    assert len(drawn) == 50
+    assert region.contains(drawn).all()
+
+
+def test_a_time_is_written_as_text() -> None:
+    feature = LEVELS["sold"]
+    X = np.array([[0, 0, 0, feature.code("2016-03-01")], [0, 0, 0, feature.code("2016-08-01")]])
+    rule, region = TextRule.parse("sold <= '2016-07-01'", LEVELS), around(LEVELS)
+    assert rule.holds(region, X).tolist() == [True, False]
+    assert not rule.curved(region)
 
 
 def test_times_are_compared_as_times() -> None:

@@ -1,4 +1,4 @@
-"""What must hold for several features at once: a comparison written as text, or a function.
+"""What must hold for several features at once, written as text or given as a function.
 
 Both see values in the user's units, never codes.
 """
@@ -6,7 +6,7 @@ Both see values in the user's units, never codes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.checks import check
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
-from bayescfx.space.expressions import Comparison, parse_rule
+from bayescfx.space.axis import Axis
+from bayescfx.space.conditions import Condition, Member, parse_rule
 from bayescfx.space.rule import Rule
 from bayescfx.tables import returned
 from bayescfx.values import Plain
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TextRule(Rule):
-    """A comparison of arithmetic expressions over features."""
+    """What a text says about features: all of its conditions."""
 
     text: str
     label: str
-    comparisons: tuple[Comparison, ...] = field(repr=False)
+    conditions: tuple[Condition, ...] = field(repr=False)
 
     rank = 1
 
@@ -42,27 +43,34 @@ class TextRule(Rule):
         cls, text: str, features: Mapping[Hashable, Feature], label: str | None = None
     ) -> TextRule:
         """Return the rule that `text` states about `features`."""
-        comparisons = parse_rule(text, tuple(features))
-        for comparison in comparisons:
-            units = {features[name].measure(name, text) for name in comparison.features}
-            if len(units - {""}) > 1:
-                raise SpaceError(f"rule {text!r} mixes times of different units. Use one unit.")
-        return cls(text, label or text, comparisons)
+        return cls(text, label or text, parse_rule(text, features))
+
+    def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
+        """Leave the levels that it names, and the query's own."""
+        for condition in self.conditions:
+            if isinstance(condition, Member):
+                axis = axes[j := places[condition.feature]]
+                if axis.choices is not None:
+                    kept = condition.allows(axis.choices) | (axis.choices == axis.query)
+                    axes[j] = replace(axis, choices=axis.choices[kept])
 
     def holds(self, region: Region, X: Array) -> Mask:
         schema = region.schema
 
-        def values(name: Hashable) -> Array:
-            return schema.features[name].numbers(X[:, schema.positions[name]])
+        def codes(name: Hashable) -> Array:
+            return X[:, schema.positions[name]]
+
+        def numbers(name: Hashable) -> Array:
+            return schema.features[name].numbers(codes(name))
 
         holds = np.ones(len(X), dtype=np.bool_)
-        for comparison in self.comparisons:
-            holds &= comparison.holds(values)
+        for condition in self.conditions:
+            holds &= condition.holds(numbers, codes)
         return holds
 
     @cached_property
     def _linear(self) -> list[tuple[dict[Hashable, float], float]]:
-        return [pair for comparison in self.comparisons for pair in comparison.linear() or ()]
+        return [pair for condition in self.conditions for pair in condition.linear() or ()]
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
         schema, found = region.schema, []
@@ -79,7 +87,7 @@ class TextRule(Rule):
         return found
 
     def curved(self, region: Region) -> bool:
-        straight = all(comparison.linear() for comparison in self.comparisons)
+        straight = all(condition.linear() for condition in self.conditions)
         return not straight or len(self.halfspaces(region)) < len(self._linear)
 
     def to_plain(self) -> dict[str, Plain]:
@@ -133,8 +141,9 @@ def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = 
     Parameters
     ----------
     rule : str or callable
-        Text such as ``"a + 2*b <= 10"``, or a function of raw rows that returns one boolean
-        per row.
+        Text such as ``"a + 2*b <= 10"``, ``"cut == 'Ideal' or price <= 500"``,
+        ``"colour in ['D', 'E']"`` or ``"smoker == 'yes' -> age >= 18"``; or a function of raw
+        rows that returns one boolean per row.
     label : str, optional
         What to call the rule in messages.
     """

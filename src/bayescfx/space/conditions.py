@@ -1,0 +1,246 @@
+"""Rules written as text: comparisons, levels, and how they are joined.
+
+``"a + 2*b <= 10"``, ``"cut == 'Ideal' or price <= 500"``, ``"colour in ['D', 'E']"``,
+``"smoker == 'yes' -> age >= 18"``. Text is parsed with :mod:`ast`; only numbers, feature names,
+levels, arithmetic, comparisons, ``and``, ``or``, ``not`` and ``->`` are let through, and nothing is
+ever evaluated by Python itself. A column whose name is not an identifier is written in backticks,
+as in ``pandas.DataFrame.query``: ``"`hours-per-week` <= 40"``.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import operator
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.checks import shown
+from bayescfx.errors import SpaceError, suggest
+from bayescfx.features import Feature
+from bayescfx.space.expressions import (
+    COMPARE,
+    Columns,
+    Comparison,
+    Named,
+    expression_of,
+    refused,
+)
+
+
+class Condition(Protocol):
+    """What is true or false of a row."""
+
+    @property
+    def features(self) -> set[Hashable]:
+        """Features that occur in it."""
+        ...
+
+    def holds(self, numbers: Columns, codes: Columns) -> Mask:
+        """Return where it holds, shape (n,), given what text rules see of a feature."""
+        ...
+
+    def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
+        """Return ``sum_j a_j x_j <= b`` as pairs (a, b), or None if it is not of that form."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A feature has one of some levels, or none of them; a missing cell does neither."""
+
+    feature: Hashable
+    levels: tuple[float, ...]  # as codes
+    among: bool = True
+
+    @property
+    def features(self) -> set[Hashable]:
+        """The feature."""
+        return {self.feature}
+
+    def holds(self, numbers: Columns, codes: Columns) -> Mask:
+        """Return where it holds, shape (n,)."""
+        return self.allows(codes(self.feature))
+
+    def allows(self, codes: Array) -> Mask:
+        """Return which codes ``(n,)`` are such levels."""
+        return np.asarray((np.isin(codes, self.levels) == self.among) & ~np.isnan(codes))
+
+    def linear(self) -> None:
+        """Return None: levels have no numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Several conditions: all of them, one of them, or (of a single one) its opposite."""
+
+    parts: tuple[Condition, ...]
+    how: Callable[..., Mask]  # logical_and, logical_or, logical_not
+
+    @property
+    def features(self) -> set[Hashable]:
+        """Features of all parts."""
+        return set().union(*(part.features for part in self.parts))
+
+    def holds(self, numbers: Columns, codes: Columns) -> Mask:
+        """Return where it holds, shape (n,)."""
+        found = [part.holds(numbers, codes) for part in self.parts]
+        return np.asarray(self.how(found[0]) if len(found) == 1 else reduce(self.how, found))
+
+    def linear(self) -> None:
+        """Return None: a choice is not convex."""
+
+
+def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Condition, ...]:
+    """Return the conditions that `text` states; all must hold."""
+    reader = _Reader(text, features)
+    try:
+        found = reader.read()
+    except SpaceError:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise refused("must be a comparison such as 'a + 2*b <= 10'", text) from error
+    if not any(condition.features for condition in found):
+        raise refused("must name at least one feature", text)
+    return found
+
+
+@dataclass
+class _Reader:
+    """Reads one rule."""
+
+    text: str
+    features: Mapping[Hashable, Feature]
+    names: dict[str, str] = field(default_factory=dict)  # by alias: how features are written
+    quoted: dict[str, str] = field(default_factory=dict)  # by alias: texts
+
+    def read(self) -> tuple[Condition, ...]:
+        """Return what must hold; ``a -> b`` is ``b or not a``."""
+        source = self._aliased()
+        trees = [ast.parse(part.strip(), mode="eval").body for part in source.split("->")]
+        *first, last = map(self._condition, trees)
+        for condition in reversed(first):
+            last = Joined((Joined((condition,), np.logical_not), last), np.logical_or)
+        whole = isinstance(last, Joined) and last.how is np.logical_and
+        return last.parts if isinstance(last, Joined) and whole else (last,)
+
+    def _aliased(self) -> str:
+        """Return the text with every name and every quoted text as ``_0_``, ``_1_`` and so on."""
+        # Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
+
+        def alias(match: re.Match[str]) -> str:
+            if keyword.iskeyword(match[0]):
+                return match[0]
+            new = f"_{len(self.names) + len(self.quoted)}_"
+            if match[0][0] in "'\"":
+                self.quoted[new] = match[0][1:-1]
+            else:
+                self.names[new] = match[1] or match[0]
+            return new
+
+        pattern = r"`([^`]+)`|'[^']*'|\"[^\"]*\"|(?<![\w.])[^\W\d]\w*"
+        source = re.sub(pattern, alias, self.text.strip())
+        if not source.isascii():
+            raise ValueError("letters that are no name")
+        return source
+
+    def _condition(self, tree: ast.expr) -> Condition:
+        match tree:
+            case ast.BoolOp(op=op, values=values):
+                how = np.logical_and if isinstance(op, ast.And) else np.logical_or
+                return Joined(tuple(map(self._condition, values)), how)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Joined((self._condition(operand),), np.logical_not)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                sides = zip((left, *others[:-1]), ops, others, strict=True)
+                parts = tuple(self._compared(*side) for side in sides)
+                return parts[0] if len(parts) == 1 else Joined(parts, np.logical_and)
+        raise refused("must be a comparison such as 'a <= b'", self.text)
+
+    def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Condition:
+        """Return one comparison, of numbers or of a feature with levels."""
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.List | ast.Tuple):
+            return self._listed(left, right.elts, among=isinstance(op, ast.In))
+        if type(op) not in COMPARE:
+            raise refused("must compare with <=, >=, <, >, ==, != or in [...]", self.text)
+        compare = COMPARE[type(op)]
+        for name, level, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
+            if self._is_level(level):
+                return self._against(name, way, level)
+        sides = (expression_of(side, self._feature, self.text) for side in (left, right))
+        found = Comparison(next(sides), compare, next(sides))
+        units = {self.features[name].measure(name, self.text) for name in found.features}
+        if len(units - {""}) > 1:
+            raise SpaceError(f"rule {self.text!r} mixes times of different units. Use one unit.")
+        return found
+
+    def _listed(self, name: ast.expr, values: list[ast.expr], *, among: bool) -> Condition:
+        """Return ``name in [values]``, or its opposite."""
+        if not values:
+            raise refused("must list what is allowed, such as colour in ['D', 'E']", self.text)
+        parts = [self._compared(name, ast.Eq() if among else ast.NotEq(), v) for v in values]
+        members = [part for part in parts if isinstance(part, Member)]
+        if len(members) == len(parts):
+            levels = {level for member in members for level in member.levels}
+            return Member(members[0].feature, tuple(levels), among)
+        return Joined(tuple(parts), np.logical_or if among else np.logical_and)
+
+    def _is_level(self, tree: ast.expr) -> bool:
+        """Return whether this is a text, True or False."""
+        if isinstance(tree, ast.Constant):
+            return isinstance(tree.value, bool)
+        return isinstance(tree, ast.Name) and tree.id in self.quoted
+
+    def _against(self, tree: ast.expr, compare: Callable[..., Any], level: Any) -> Condition:
+        """Return a feature compared with one of its levels, or with a time."""
+        if not isinstance(tree, ast.Name) or tree.id not in self.names:
+            raise refused("must compare a text with a feature, such as cut == 'Ideal'", self.text)
+        name, value = self._feature(tree.id), self.quoted.get(getattr(level, "id", ""))
+        feature, value = self.features[name], level.value if value is None else value
+        if not feature.levelled:
+            if isinstance(value, bool):
+                raise refused(f"must compare {name!r} with numbers", self.text)
+            number = feature.numbers(np.array([feature.code(value, name, "require")]))[0]
+            return Comparison((Named(name),), compare, (np.float64(number),))
+        code = feature.code(value, name, "require")
+        if compare in (operator.eq, operator.ne):
+            return Member(name, (code,), compare is operator.eq)
+        if not feature.ordered:
+            raise SpaceError(
+                f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none. "
+                "Compare with == or in [...], or make it an Ordinal."
+            )
+        places = np.arange(len(feature.levels), dtype=np.float64)
+        return Member(name, tuple(places[compare(places, code)].tolist()))
+
+    def _feature(self, alias: str) -> Hashable:
+        """Return the feature that is written so."""
+        if alias in self.quoted:
+            raise refused("may compare a text with a feature, and no more", self.text)
+        name = self.names[alias]
+        found = [feature for feature in self.features if str(feature) == name]
+        if len(found) == 1:
+            return found[0]
+        told = f"may be {' or '.join(map(repr, found))}. Rename a column, or pass a function."
+        if not found:
+            hint = suggest(name, self.features)
+            told = f"is no feature.{hint} Write texts in quotes, and names that are not "
+            told += "identifiers in backticks."
+        raise SpaceError(f"rule {shown(self.text)} names {name!r}, which {told}")
+
+
+#: What a comparison becomes when its sides change places.
+_MIRRORED: dict[Callable[..., Any], Callable[..., Any]] = {
+    operator.le: operator.ge,
+    operator.ge: operator.le,
+    operator.lt: operator.gt,
+    operator.gt: operator.lt,
+    operator.eq: operator.eq,
+    operator.ne: operator.ne,
+}
