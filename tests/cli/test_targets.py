@@ -19,7 +19,16 @@ from bayescfx.cli.targets import parse_target
         ("at least 150", cfx.at_least(150)),
         ("<= 0.3", cfx.at_most(0.3)),
         ("<.3", cfx.at_most(0.3)),
-        ("≤ -3", cfx.at_most(-3)),
+        ("≤ -3", cfx.at_most(by=3)),
+        ("<= =-3", cfx.at_most(-3)),
+        ("<= = -3", cfx.at_most(-3)),
+        (">= -3", cfx.at_least(-3)),
+        ("<= +3", cfx.at_most(3)),
+        (">= +20%", cfx.at_least(percent=20)),
+        ("at least +20 percent", cfx.at_least(percent=20)),
+        (">+500", cfx.at_least(by=500)),
+        ("<= -500", cfx.at_most(by=500)),
+        ("at most −15 %", cfx.at_most(percent=15)),
         ("+20%", cfx.increase(percent=20)),
         ("+ 20 %", cfx.increase(percent=20)),
         ("+20", cfx.increase(by=20)),
@@ -43,7 +52,9 @@ def test_targets_as_text(text: str, target: Any) -> None:
     assert parse_target(text) == target
 
 
-@pytest.mark.parametrize("text", ["", "abc", "20%", "[1]", ">= +20%", "1 2", "--5", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "20%", "[1]", ">= 20%", "<= +20%", "1 2", "--5", "nan", "inf"]
+)
 def test_other_texts_are_no_targets(text: str) -> None:
     with pytest.raises(cfx.TargetError, match=r"the target must be like '>= 150'"):
         parse_target(text)

@@ -11,8 +11,10 @@ from bayescfx.potentials import Target, targets
 
 #: What a text may look like; N is a number, P one without sign, A an amount, maybe in percent.
 FORMS: dict[str, Callable[..., Target]] = {
-    "(?:>=|=>|≥|>|at least) N": targets.at_least,
-    "(?:<=|=<|≤|<|at most) N": targets.at_most,
+    r"(?:>=|=>|≥|>|at least) \+ A": targets.at_least,
+    "(?:<=|=<|≤|<|at most) [-−] A": targets.at_most,
+    "(?:>=|=>|≥|>|at least) =? N": targets.at_least,
+    "(?:<=|=<|≤|<|at most) =? N": targets.at_most,
     r"(?:±|\+/-|\+-) A": targets.change,
     r"\+ A": targets.increase,
     "[-−] A": targets.decrease,
