@@ -66,6 +66,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.result import Counterfactual as Counterfactual
     from bayescfx.result import Explanation as Explanation
     from bayescfx.result import Explanations as Explanations
+    from bayescfx.result.assessment import WhatIf as WhatIf
+    from bayescfx.result.assessment import assess as assess
+    from bayescfx.result.assessment import what_if as what_if
     from bayescfx.search.baselines import LBFGSB as LBFGSB
     from bayescfx.search.baselines import RandomSearch as RandomSearch
     from bayescfx.search.bayes import BayesCFX as BayesCFX
@@ -99,6 +102,7 @@ _HOMES = {
         "potentials": ("AEP SEP Plateau at_least at_most between change decrease increase reach"),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",
+        "result.assessment": "WhatIf assess what_if",
         "search.baselines": "LBFGSB RandomSearch",
         "search.bayes": "BayesCFX",
         "search.gradient": "ProjectedGradient",

@@ -194,6 +194,10 @@ def answers() -> Iterator[Call]:
     yield Call("Explanation.from_json", cfx.Explanation.from_json, {"text": one.to_json()})
     yield Call("Explanation.verify", one.verify, {"model": model, "space": None})
     yield Call("Explanation.violations", one.violations, {"model": model, "space": None})
+    row = {"model": model, "query": QUERY, "space": space(), "target": 3.0, "tolerance": 0.05}
+    yield Call("what_if", cfx.what_if, {**row, "changes": {"a": 0.2}})
+    yield Call("what_if", lambda value: cfx.what_if(model, QUERY, {"t": value}), {"value": "2020"})
+    yield Call("assess", cfx.assess, {**row, "rows": TABLE})
     yield Call("Explanations", cfx.Explanations, {"answers": [one]})
     yield Call("Explanations.to_frame", many.to_frame, {"changes_only": True})
     yield Call("Explanations.from_json", cfx.Explanations.from_json, {"text": many.to_json()})

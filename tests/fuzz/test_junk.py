@@ -19,7 +19,7 @@ from tests.fuzz.calls import JUNK, Call, calls
 
 CALLS = list(calls())
 # What is made by others, or only for reading.
-MADE = {"Counterfactual", "Explanation", "Step", "plots"}
+MADE = {"Counterfactual", "Explanation", "Step", "WhatIf", "plots"}
 
 
 def test_everything_public_is_fuzzed() -> None:

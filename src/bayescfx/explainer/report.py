@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
@@ -23,9 +20,9 @@ from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.region import Region
-from bayescfx.space.schema import Schema
+from bayescfx.space.schema import by_feature
 from bayescfx.space.usual import Usual
-from bayescfx.tables import Layout, Row, Rows, cells_of, row_of
+from bayescfx.tables import Layout, Row, row_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ def counterfactuals(
     """Return scored codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals, in this order."""
     region = question.region
     rows = region.rows(np.vstack([region.query, X]))
-    before, *after = _by_feature(region.schema, rows)
+    before, *after = by_feature(region.schema, rows)
     moved, cost = region.changes(X), region.distance(X)
     potential, valid = question.score(y), question.accepted(y)
     usual = None if data is None else data.share(X)
@@ -148,15 +145,3 @@ def query_row(region: Region) -> tuple[Row, Layout]:
     """Return the query in the user's columns, and their layout."""
     rows = region.rows(region.query[None])
     return row_of(rows, 0), Layout.of(rows)
-
-
-def _by_feature(schema: Schema, rows: Rows) -> list[dict[Hashable, Any]]:
-    """Return the cells of rows by feature; a one-hot group has its column's name as value."""
-    found: list[dict[Hashable, Any]] = []
-    for cells in cells_of(rows):
-        row = dict(zip(schema.places, cells, strict=True))
-        for name, members in schema.groups.items():
-            held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
-            row[name] = next(held, None)  # none where the cells are missing
-        found.append(row)
-    return found

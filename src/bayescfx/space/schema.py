@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Rows, identical
+from bayescfx.tables import Cells, Column, Rows, cells_of, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,3 +343,15 @@ def group_codes(block: Array) -> Array:
 def _list(names: list[Hashable]) -> str:
     shown = ", ".join(repr(name) for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def by_feature(schema: Schema, rows: Rows) -> list[dict[Hashable, Any]]:
+    """Return the cells of rows by feature; a one-hot group has its column's name as value."""
+    found: list[dict[Hashable, Any]] = []
+    for cells in cells_of(rows):
+        row = dict(zip(schema.places, cells, strict=True))
+        for name, members in schema.groups.items():
+            held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
+            row[name] = next(held, None)  # none where the cells are missing
+        found.append(row)
+    return found

@@ -1,0 +1,266 @@
+"""Rows that somebody else has made: what the model says to them, and what they are worth."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.checks import check
+from bayescfx.errors import QueryError, SpaceError, SpaceWarning
+from bayescfx.model.model import Model, as_model
+from bayescfx.potentials import Intervals, contains
+from bayescfx.potentials.targets import as_target
+from bayescfx.result import wording
+from bayescfx.space.region import Region
+from bayescfx.space.schema import Schema, by_feature
+from bayescfx.space.space import Space
+from bayescfx.tables import Row, row_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf:
+    """A row changed by hand; made by :func:`what_if`.
+
+    Parameters
+    ----------
+    row : Series or ndarray
+        The changed row, derived columns recomputed, exactly as the model scored it.
+    query_output, output : float
+        The model's outputs before and after.
+    changes : dict
+        ``{name: (before, after)}`` for the features that differ.
+    broken : tuple of str
+        Limits and rules of the space that the row breaks, in words.
+    miss : float, optional
+        How far the output is from the target; 0 if it is reached, None without a target.
+    """
+
+    row: Row
+    query_output: float
+    output: float
+    changes: Mapping[Any, tuple[Any, Any]]
+    broken: tuple[str, ...] = ()
+    miss: float | None = None
+
+    def __repr__(self) -> str:
+        before, after = wording.both(self.query_output, self.output)
+        lines = [f"{wording.moves(self.changes)}: prediction {before} → {after}"]
+        if self.miss is not None:
+            away = f"{wording.number(self.miss)} away from the target"
+            lines.append(away if self.miss else "The target is reached.")
+        return "\n".join([*lines, *(f"Not allowed: {what}." for what in self.broken)])
+
+
+def what_if(
+    model: Any,
+    query: object,
+    changes: Mapping[Any, Any],
+    space: Space | None = None,
+    target: object = None,
+    *,
+    tolerance: float = 0.05,
+) -> WhatIf:
+    """Return what the model says to a row that you change by hand; two rows are scored.
+
+    Parameters
+    ----------
+    model : callable or object with ``predict``
+        As in :func:`explain`.
+    query : Series, one-row DataFrame, dict or array of shape (columns,)
+        The row to change.
+    changes : dict of feature to value
+        What is to be different.
+    space : Space, optional
+        What may change: what the row breaks is told, and derived columns are recomputed.
+    target : Target, float or potential, optional
+        The wish.
+    tolerance : float, default 0.05
+        How much of the wanted change may be missed and still be called reached.
+
+    Examples
+    --------
+    >>> query = pd.Series({"a": 1.0, "b": 2.0})
+    >>> what_if(lambda X: X["a"] + X["b"], query, {"a": 3.0}, target=6.0)
+    a 1 → 3: prediction 3 → 5
+    0.85 away from the target
+    """
+    check(isinstance(changes, Mapping), "changes", "a dict of feature to value", changes)
+    free = space is None
+    if space is None:
+        row: Any = pd.DataFrame([query]) if isinstance(query, pd.Series | Mapping) else query
+        space = Space.from_data(np.atleast_2d(row) if np.ndim(row) == 1 else row)
+    check(isinstance(space, Space), "space", "a Space", space, SpaceError)
+    region = _around(space, query)
+    X, schema = region.query[None].copy(), region.schema
+    for given, value in changes.items():
+        name = space.name(given)
+        X[0, schema.positions[name]] = schema.features[name].code(value, name, "changes")
+    X = region.complete(X)
+    rows = region.rows(np.vstack([region.query, X]))
+    off = (region.encode(rows)[1] != X[0]) & ~np.isnan(X[0])
+    if off.any():
+        name = region.names[int(np.argmax(off))]
+        raise QueryError(
+            f"`changes` must fit the columns; {name!r} can't hold {changes.get(name)!r}. Choose "
+            "another value."
+        )
+    f = as_model(model, schema)
+    query_output, output = f(rows).tolist()
+    accepted = _accepted(target, query_output, tolerance)
+    return WhatIf(
+        row=row_of(rows, 1),
+        query_output=query_output,
+        output=output,
+        changes=_changes(region, X)[0],
+        broken=() if free else broken(region, X)[0],
+        miss=None if accepted is None else wording.gap(output, accepted),
+    )
+
+
+def assess(
+    model: Any,
+    query: object,
+    rows: object,
+    space: Space,
+    target: object = None,
+    *,
+    tolerance: float = 0.05,
+) -> pd.DataFrame:
+    """Return what counterfactuals from anywhere are worth: from another library, or by hand.
+
+    The model scores the query, every row, and every row with each of its changes taken back alone.
+
+    Parameters
+    ----------
+    model : callable or object with ``predict``
+        As in :func:`explain`.
+    query : Series, one-row DataFrame, dict or array of shape (columns,)
+        The row that was asked about.
+    rows : DataFrame or array of shape (n, columns)
+        The counterfactuals. Columns that the space does not have are left out.
+    space : Space
+        What may change, and how distances are measured.
+    target : Target, float or potential, optional
+        The wish.
+    tolerance : float, default 0.05
+        How much of the wanted change may be missed and still be called reached.
+
+    Returns
+    -------
+    DataFrame
+        One line per row: its ``output``, whether it is a ``hit`` and how large the ``miss``, its
+        ``distance`` from the query and number of changes, ``changes`` in words, the limits and
+        rules it has ``broken``, the distance ``to_data`` (its nearest row) and how ``usual`` it is
+        (which share of the data is less so), and ``needless``: changes that can be taken back alone
+        with the target still reached, the rules still kept.
+
+    Examples
+    --------
+    >>> space = Space.from_data(pd.DataFrame({"a": [0.0, 4.0], "b": [0.0, 4.0]})).fix("b")
+    >>> rows = pd.DataFrame({"a": [3.0, 3.0], "b": [0.0, 1.0]})
+    >>> found = assess(lambda X: X["a"], {"a": 0.0, "b": 0.0}, rows, space, 3.0)
+    >>> found[["output", "hit", "broken", "needless"]].loc[1].to_dict()
+    {'output': 3.0, 'hit': True, 'broken': "'b' is fixed", 'needless': 'b'}
+    """
+    check(isinstance(space, Space), "space", "a Space", space, SpaceError)
+    names = [*space.schema.places]
+    if isinstance(rows, pd.DataFrame):
+        rows = rows[[name for name in rows.columns if name in space.schema.places]]
+        check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)
+    wider = space.including(rows)
+    region = _around(space, query, schema=wider.schema)
+    X, f = region.encode(rows), as_model(model, region.schema)
+    outputs = f(region.rows(np.vstack([region.query, X])))
+    accepted = _accepted(target, float(outputs[0]), tolerance)
+    output = outputs[1:]
+    hit = np.zeros(len(X), dtype=np.bool_) if accepted is None else contains(accepted, output)
+    free = wider.changed(rules=())
+    changes, usual = _changes(region, X), space.usual
+    found: dict[str, Any] = {"output": output}
+    if accepted is not None:
+        found |= {"hit": hit, "miss": [wording.gap(y, accepted) for y in output.tolist()]}
+    found["distance"] = _around(free, query).distance(X)
+    found["n_changes"] = list(map(len, changes))
+    found["changes"] = [wording.moves(each) for each in changes]
+    found["broken"] = ["; ".join(each) for each in broken(region, X)]
+    if len(space.background):
+        each = (row_of(region.rows(X), i) for i in range(len(X)))
+        nearest = [_around(free, row).distance(space.background) for row in each]
+        found["to_data"] = [float(np.nanmin(d)) for d in nearest]
+    if usual is not None:
+        found["usual"] = usual.share(X)
+    if accepted is not None:
+        found["needless"] = _needless(f, region, X, hit, accepted)
+    return pd.DataFrame(found, index=rows.index if isinstance(rows, pd.DataFrame) else None)
+
+
+def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
+    """Return which limits and rules each row of codes ``(n, d)`` breaks, in words."""
+    said: list[list[str]] = [[] for _ in X]
+    for j, (name, axis) in enumerate(zip(region.names, region.axes, strict=True)):
+        if region.recomputed[j]:
+            continue
+        codes = X[:, j]
+        kept = axis.snap(codes) == codes if axis.free else codes == axis.query
+        text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
+        for i in np.flatnonzero(~(kept | np.isnan(codes) & np.isnan(axis.query))).tolist():
+            said[i].append(text)
+    if region.max_changes is not None:
+        for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
+            said[i].append(f"more than {wording.count(region.max_changes, 'change')}")
+    for rule in region.rules:
+        for i in np.flatnonzero(~rule.holds(region, X)).tolist():
+            said[i].append(rule.words.label)
+    return [tuple(each) for each in said]
+
+
+def _needless(f: Model, region: Region, X: Array, hit: Mask, accepted: Intervals) -> list[str]:
+    """Return the changes that can be taken back alone, by row, in words."""
+    moved = region.changes(X) & hit[:, None]
+    at, j = np.nonzero(moved)
+    back = X[at].copy()
+    back[np.arange(len(at)), j] = region.query[j]
+    back = region.complete(back)
+    said: list[list[str]] = [[] for _ in X]
+    if len(at):
+        still = contains(accepted, f(region.rows(back)))
+        # what was broken before may stay so; nothing new may be
+        worse = [
+            set(b) - set(a)
+            for a, b in zip(broken(region, X[at]), broken(region, back), strict=True)
+        ]
+        for k in np.flatnonzero(still).tolist():
+            if not worse[k]:
+                said[at[k]].append(str(region.names[j[k]]))
+    return [", ".join(each) for each in said]
+
+
+def _around(space: Space, query: object, schema: Schema | None = None) -> Region:
+    """Return the region around a row, without the warnings of a search."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaceWarning)
+        return space.around(query, schema=schema)
+
+
+def _accepted(target: object, output: float, tolerance: float) -> Intervals | None:
+    """Return the outputs that reach the target, if there is one."""
+    if target is None:
+        return None
+    return as_target(target, np.array([output])).acceptance(output, tolerance)
+
+
+def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
+    """Return what codes ``(n, d)`` change, by feature, each with before and after."""
+    before, *after = by_feature(region.schema, region.rows(np.vstack([region.query, X])))
+    moved = region.changes(X)
+    return [
+        {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}
+        for i, cells in enumerate(after)
+    ]

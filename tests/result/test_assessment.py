@@ -1,0 +1,147 @@
+"""Rows from elsewhere, and rows changed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+
+FRAME = pd.DataFrame(
+    {
+        "age": np.arange(20, 60),
+        "bmi": np.linspace(18.0, 40.0, 40).round(1),
+        "job": (["cook", "clerk", "nurse", "cook"] * 10),
+    }
+)
+QUERY = FRAME.iloc[30]
+
+
+def model(rows: pd.DataFrame) -> Any:
+    return rows["bmi"] * 10.0 + rows["age"] + 50.0 * (rows["job"] == "nurse")
+
+
+@pytest.fixture
+def space() -> cfx.Space:
+    return cfx.Space.from_data(FRAME).fix("age").between({"bmi": (20, 38)}).require("bmi <= age")
+
+
+def test_a_row_changed_by_hand_is_what_the_model_says_of_it(space: cfx.Space) -> None:
+    found = cfx.what_if(model, QUERY, {"bmi": 25.0, "job": "clerk"}, space, cfx.at_most(310))
+    expected = FRAME.iloc[[30]].assign(bmi=25.0, job="clerk")
+    assert found.output == float(model(expected).iloc[0])
+    assert found.query_output == float(model(FRAME.iloc[[30]]).iloc[0])
+    assert list(found.row) == list(expected.iloc[0])
+    assert found.changes == {"bmi": (QUERY["bmi"], 25.0), "job": (QUERY["job"], "clerk")}
+    assert found.miss == 0.0
+    assert found.broken == ()
+    assert "The target is reached." in repr(found)
+
+
+def test_a_change_that_is_not_allowed_is_scored_and_told(space: cfx.Space) -> None:
+    found = cfx.what_if(model, QUERY, {"bmi": 60, "age": 30}, space.max_changes(1), 900.0)
+    assert found.broken == (
+        "'age' is fixed",
+        "the limits of 'bmi'",
+        "more than 1 change",
+        "bmi <= age",
+    )
+    assert found.output == float(model(FRAME.iloc[[30]].assign(bmi=60.0, age=30)).iloc[0])
+    assert found.miss is not None
+    assert found.miss > 0
+    assert "Not allowed: 'age' is fixed." in repr(found)
+
+
+def test_derived_columns_follow_a_change() -> None:
+    frame = FRAME.assign(double=2.0 * FRAME["bmi"])
+    space = cfx.Space.from_data(frame).derive("double", lambda rows: 2.0 * rows["bmi"])
+    found = cfx.what_if(lambda X: X["double"], frame.iloc[3], {"bmi": 30.0}, space)
+    assert found.output == 60.0
+    assert found.miss is None
+
+
+def test_a_one_hot_group_is_changed_by_its_name() -> None:
+    frame = pd.DataFrame({"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1]})
+    space = cfx.Space.from_data(frame).group("colour", ["red", "blue", "green"])
+    found = cfx.what_if(lambda X: X["green"] * 7.0, frame.iloc[0], {"colour": "green"}, space)
+    assert found.output == 7.0
+    assert list(found.row) == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"job": "pilot"}, "'job' has no level 'pilot'"),
+        ({"aeg": 3}, "aeg"),
+        ({"age": 30.5}, "`changes` must fit the columns; 'age' can't hold 30.5"),
+        (["bmi"], "`changes` must be a dict"),
+        ({"bmi": "x"}, "must be numbers; got 'x'"),
+    ],
+)
+def test_what_can_not_be_a_change_is_refused(changes: Any, message: str, space: cfx.Space) -> None:
+    with pytest.raises(cfx.BayesCFXError, match=message):
+        cfx.what_if(model, QUERY, changes, space)
+
+
+def test_an_array_is_changed_without_a_space() -> None:
+    found = cfx.what_if(lambda X: X.sum(axis=1), np.array([1.0, 2.0]), {0: 5.0}, target=7.0)
+    assert (found.output, found.miss, found.broken) == (7.0, 0.0, ())
+
+
+def test_rows_from_elsewhere_are_measured(space: cfx.Space) -> None:
+    rows = pd.DataFrame(
+        {
+            "age": [50, 50, 40, 50],
+            "bmi": [25.0, 25.0, 25.0, 80.0],
+            "job": [QUERY["job"], "clerk", QUERY["job"], QUERY["job"]],
+            "income": [1, 2, 3, 4],  # as other libraries add the outcome
+        },
+        index=["a", "b", "c", "d"],
+    )
+    found = cfx.assess(model, QUERY, rows, space, cfx.at_most(360))
+    assert found.index.tolist() == ["a", "b", "c", "d"]
+    assert found["output"].tolist() == model(rows).tolist()
+    assert found["hit"].tolist() == [True, True, True, False]
+    assert found["miss"].tolist() == [0.0, 0.0, 0.0, 540.0]
+    assert found["n_changes"].tolist() == [1, 2, 2, 1]
+    assert found["broken"].tolist() == ["", "", "'age' is fixed", "the limits of 'bmi'; bmi <= age"]
+    assert found["needless"].tolist() == ["", "job", "age", ""]
+    region = cfx.Space.from_data(FRAME).around(QUERY)  # with everything free
+    codes = region.encode(rows.drop(columns="income"))
+    np.testing.assert_allclose(found["distance"], region.distance(codes))
+    # to the nearest row of the data, by hand
+    scale = dict(zip(region.names, region.scale, strict=True))
+    for i in range(4):
+        apart = (FRAME["age"] - rows["age"].iloc[i]).abs() / scale["age"]
+        apart += (FRAME["bmi"] - rows["bmi"].iloc[i]).abs() / scale["bmi"]
+        apart += FRAME["job"] != rows["job"].iloc[i]
+        assert found["to_data"].iloc[i] == pytest.approx(apart.min())
+
+
+def test_a_change_that_keeps_a_rule_is_needed() -> None:
+    space = cfx.Space.from_data(FRAME).require("bmi <= age")
+    query = FRAME.iloc[0].copy()  # 20 years, 18
+    rows = pd.DataFrame({"age": [35], "bmi": [30.0], "job": [query["job"]]})
+    found = cfx.assess(lambda X: X["bmi"], query, rows, space, cfx.at_least(29))
+    assert found["needless"].tolist() == [""]  # with the old age the rule would be broken
+
+
+def test_answers_of_our_own_are_worth_what_they_say(space: cfx.Space) -> None:
+    answer = cfx.explain(model, QUERY, space, cfx.at_most(310), n=3, rng=0)
+    found = cfx.assess(model, QUERY, answer.rows, space, cfx.at_most(310))
+    np.testing.assert_allclose(found["distance"], [c.cost for c in answer.counterfactuals])
+    assert found["output"].tolist() == [c.output for c in answer.counterfactuals]
+    assert found["hit"].all()
+    assert (found["broken"] == "").all()
+    assert (found["needless"] == "").all()
+    assert found["usual"].tolist() == [c.usual for c in answer.counterfactuals]
+
+
+def test_without_a_target_there_is_no_hit(space: cfx.Space) -> None:
+    found = cfx.assess(model, QUERY, FRAME.head(2), space)
+    assert not {"hit", "miss", "needless"} & set(found.columns)
+    with pytest.raises(cfx.BayesCFXError, match="`rows` must be a table with the columns"):
+        cfx.assess(model, QUERY, FRAME[["age", "bmi"]], space)
