@@ -197,3 +197,32 @@ def test_bad_models_are_one_line(shell: Shell) -> None:
     assert "--trust-pickle" in message
     message = shell.fails("explain", "--model", "no.onnx", *ask)
     assert "there is no model file 'no.onnx'. Give a file that ends in .onnx" in message
+
+
+def test_an_order_is_the_encoders_or_the_users_own(shell: Shell) -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"cut": rng.choice(["Fair", "Good", "Best"], 60), "x": rng.normal(size=60)})
+    order = {"Fair": 0, "Good": 1, "Best": 2}
+    encode = make_column_transformer(
+        (OrdinalEncoder(categories=[list(order)]), ["cut"]), remainder="passthrough"
+    )
+    model = make_pipeline(encode, LinearRegression()).fit(X, X["cut"].map(order) + X["x"])
+    joblib.dump(model, shell.folder / "cut.joblib")
+    X.to_csv(shell.folder / "cut.csv", index=False)
+    asked = ("inspect", "--data", "cut.csv", "--quiet")
+    told = shell(*asked, "--model", "cut.joblib", "--trust-pickle").out
+    assert "'Fair' < 'Good' < 'Best'" in told
+    told = shell(*asked, "--kind", "cut=Good < Fair < Best").out
+    assert "'Good' < 'Fair' < 'Best'" in told
+    message = shell.fails(*asked, "--kind", "cut=ordinal")
+    assert "column 'cut' must say the order of its levels, which are text" in message
+    (shell.folder / "s.toml").write_text(
+        '[features]\ncut = { kind = "ordinal", levels = ["Best", "Good", "Fair"] }\n'
+    )
+    assert "'Best' < 'Good' < 'Fair'" in shell(*asked, "--settings", "s.toml").out

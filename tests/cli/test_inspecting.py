@@ -21,7 +21,7 @@ def test_inspect_shows_what_is_inferred_and_how_to_correct_it(shell: Shell) -> N
     assert "glucose  categorical  'high', 'low', 'middle'" in ran.out
     assert "not taken by the model: progression" in ran.out
     assert "outputs on 100 rows:" in ran.out
-    assert '--kind "NAME=real|integer|ordinal|categorical"' in ran.out
+    assert '--kind "NAME=real|integer|categorical"' in ran.out
 
 
 def test_inspect_points_at_whole_numbers_and_missing_cells(shell: Shell) -> None:

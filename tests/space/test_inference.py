@@ -38,10 +38,13 @@ def test_kinds_are_inferred_from_dtypes() -> None:
 
 def test_kinds_can_be_corrected() -> None:
     frame = pd.DataFrame({"zip": [10, 20, 10], "grade": ["b", "a", "c"], "n": [1.0, 2.0, np.nan]})
-    kinds: dict[Any, Any] = {"zip": "categorical", "grade": "ordinal", "n": "integer"}
+    kinds: dict[Any, Any] = {"zip": "categorical", "grade": "b < a < c < d", "n": "integer"}
     features = Space.from_data(frame, kinds=kinds).features
     assert features["zip"] == Categorical([10, 20])
-    assert features["grade"] == Ordinal(["a", "b", "c"])
+    assert features["grade"] == Ordinal(["b", "a", "c", "d"])
+    for order in ("ordinal", "20 < 10"):
+        levels = Space.from_data(frame, kinds={"zip": order}).features["zip"].levels
+        assert levels == ((10, 20) if order == "ordinal" else (20, 10))
     assert features["n"] == Integer(1, 2)
     assert Space.from_data(frame, kinds={"n": Real(0, 9, step=3)}).features["n"].step == 3
 
@@ -56,6 +59,8 @@ def test_kinds_can_be_corrected() -> None:
         ({"bmi": "integer"}, "column 'bmi' must hold whole numbers"),
         ({"sex": Real(0, 1)}, "column 'sex' must hold numbers; got dtype"),
         ({"age": Moment("2016", "2017")}, "must be of a time dtype"),
+        ({"sex": "ordinal"}, "column 'sex' must say the order of its levels, which are text"),
+        ({"sex": "g < h"}, "the order of 'sex' must have every level of the column"),
     ],
 )
 def test_impossible_kinds_are_refused(kinds: Any, message: str) -> None:

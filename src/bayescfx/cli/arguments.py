@@ -80,8 +80,8 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 package.module:function
         --data              path    FILE       .csv or .parquet like the training data
         --drop              list    A,B        columns of the data to ignore
-        --kind/features     table   NAME=KIND  real, integer, ordinal or categorical, where the \
-inferred kind is wrong
+        --kind/features     table   NAME=KIND  real, integer, categorical or an order such as \
+'low < high', where the inferred kind is wrong
         --label             text    -          classifier: whose probability (default: the second \
 of two)
         --output            text    -          which output, if the model has several

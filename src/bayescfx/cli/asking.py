@@ -19,6 +19,7 @@ from bayescfx.cli.tables import check_levels, check_numbers, read_table
 from bayescfx.errors import SettingsError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
+from bayescfx.features import Ordinal
 from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
@@ -69,7 +70,10 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
         console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
-    told = {name: "categorical" for name in loaded.categorical if name in columns}
+    told: dict[str, Any] = {n: "categorical" for n in loaded.categorical if n in columns}
+    for name, levels in loaded.orders.items():
+        if name in columns and set(data[name].dropna()) <= set(levels):
+            told[name] = Ordinal(levels)
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
     return Subject(loaded, data[columns], ignored, settings.drop, space)
 

@@ -73,9 +73,9 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
         "\n".join(lines)
         + """
 
-Correct a kind with --kind "NAME=real|integer|ordinal|categorical", say what may change with --fix,
---only-up, --between …, or write all this to a settings file with --out space.toml and edit it;
-then use it with --settings space.toml."""
+Correct a kind with --kind "NAME=real|integer|categorical" or an order, --kind "NAME=low < high".
+Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
+--out space.toml and edit it; then use it with --settings space.toml."""
     )
 
 

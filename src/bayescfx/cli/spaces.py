@@ -38,6 +38,11 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
         name: table.pop("kind", "categorical" if "levels" in table else None)
         for name, table in tables.items()
     }
+    for name, table in tables.items():
+        kind = Feature.kinds.get(made[name]) if isinstance(made[name], str) else None
+        if "levels" in table and kind is not None and kind.levelled:
+            with about("kinds"):
+                made[name] = kind(table.pop("levels"))  # type: ignore[call-arg]  # has levels
     with about("kinds"):
         space = Space.from_data(data, made)
     for name, table in tables.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -117,6 +117,11 @@ class Feature(ABC):
         """Return the feature of this kind that a column shows."""
         raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
 
+    @classmethod
+    def of_order(cls, name: Hashable, cells: pd.Series[Any], order: Sequence[str]) -> Feature:
+        """Return the feature of a column whose levels are said in order, as text."""
+        raise NotImplementedError
+
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one value that a user gave to a verb."""
         endless = isinstance(value, float) and abs(value) == math.inf
@@ -195,10 +200,13 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
         feature = kind.of_column(name, cells).graded(cells)
     elif wish in list(Feature.kinds):
         feature = Feature.kinds[wish].of_column(name, cells)
+    elif "<" in str(wish):
+        feature = Feature.kinds["ordinal"].of_order(name, cells, str(wish).split("<"))
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(
-            f"`kinds` of {name!r} must be one of {listed} or a feature; got {wish!r}."
+            f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or a "
+            f"feature; got {wish!r}."
             f"{suggest(wish, Feature.kinds)}"
         )
     return feature

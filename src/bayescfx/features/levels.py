@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -104,6 +104,12 @@ class _Levels(Feature):
         except TypeError as error:
             raise SpaceError(f"column {name!r} must hold hashable values.") from error
         levels = [level.item() if isinstance(level, np.generic) else level for level in found]
+        if not cls.categorical and any(isinstance(level, str) for level in levels):
+            raise SpaceError(
+                f"column {name!r} must say the order of its levels, which are text: "
+                f"{', '.join(map(repr, sorted(map(str, levels))[:8]))}. Give it from the lowest, "
+                "such as 'low < middle < high', as an Ordinal or as ordered categories."
+            )
         with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
             levels = sorted(levels)
         return cls(levels or ("",))
@@ -170,6 +176,19 @@ class Ordinal(_Levels):
 
     natural = "o"
     glue = " < "
+
+    @classmethod
+    def of_order(cls, name: Hashable, cells: pd.Series[Any], order: Sequence[str]) -> Ordinal:
+        """Return the levels in the order said; each that the column has must be among them."""
+        found = {str(level): level for level in pd.unique(cells.dropna().astype(object))}
+        said = [text.strip() for text in order]
+        lost = [text for text in found if text not in said]
+        if lost:
+            raise SpaceError(
+                f"the order of {name!r} must have every level of the column; {lost[0]!r} is "
+                f"missing from {' < '.join(said)}.{suggest(lost[0], said)}"
+            )
+        return cls([found.get(text, text) for text in said])
 
 
 @dataclass(frozen=True, init=False)

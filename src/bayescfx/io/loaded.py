@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -58,6 +58,8 @@ class Loaded:
         Whether it was trained on an array and takes no column names.
     labels : tuple
         The classes of a classifier; empty for a regression.
+    orders : dict of str to tuple
+        Levels in the order that the model was told, by column.
     """
 
     model: object
@@ -66,6 +68,7 @@ class Loaded:
     categorical: tuple[str, ...] = ()
     array: bool = False
     labels: tuple[Any, ...] = ()
+    orders: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Any, known: Mapping[str, Any] | None = None) -> Loaded:
@@ -86,6 +89,7 @@ class Loaded:
             "width": width,
             "array": columns is None and width is not None and not booster,
             "labels": tuple(np.asarray(labels, dtype=object).tolist()),
+            "orders": dict(_orders(model)),
         }
         return cls(model, **{**told, **(known or {})})
 
@@ -152,6 +156,19 @@ def _names(model: object) -> tuple[str, ...] | None:
             made_up = [[f"{p}{k}" for k in range(len(names))] for p in ("Column_", "f", "x", "")]
             return None if names in made_up else tuple(names)
     return None
+
+
+def _orders(model: Any, columns: Any = None) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield columns with the order that the user told an ordinal encoder inside a pipeline."""
+    for _, step in getattr(model, "steps", ()):
+        yield from _orders(step, columns)
+    for _, step, chosen in getattr(model, "transformers_", ()):
+        yield from _orders(step, chosen)
+    told = type(model).__name__ == "OrdinalEncoder" and not isinstance(model.categories, str)
+    names = getattr(model, "feature_names_in_", columns)
+    if told and names is not None:
+        for name, levels in zip(names, model.categories, strict=False):
+            yield str(name), tuple(np.asarray(levels, dtype=object).tolist())
 
 
 def _without_names(predict: Predict, rows: Any) -> object:
