@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.io.loaders import UntrustedError as UntrustedError
     from bayescfx.io.loaders import load_model as load_model
     from bayescfx.model import probability as probability
+    from bayescfx.model.isolated import isolated as isolated
     from bayescfx.potentials import AEP as AEP
     from bayescfx.potentials import SEP as SEP
     from bayescfx.potentials import Plateau as Plateau
@@ -99,6 +100,7 @@ _HOMES = {
         "io.loaded": "Trust",
         "io.loaders": "LoadError UntrustedError load_model",
         "model": "probability",
+        "model.isolated": "isolated",
         "potentials": ("AEP SEP Plateau at_least at_most between change decrease increase reach"),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",

@@ -85,6 +85,7 @@ def calls() -> Iterator[Call]:
         given = {"mean": [0.0, 1.0], "std": [1.0, 1.0], "potential": cfx.AEP(0, 1), "best": 0.1}
         yield Call(name, getattr(cfx, name), given)
     yield Call("probability", cfx.probability, {"clf": Classifier(), "label": "yes"})
+    yield Call("isolated", cfx.isolated, {"model": model, "timeout": 60.0, "memory": None})
     yield from targets()
     yield from features()
     yield from settings()
