@@ -197,3 +197,46 @@ def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:
     unnamed.claim(("a", "b"), "SVR")
     unnamed.forget()
     unnamed.claim(("c",), "LinearRegression")
+
+
+def test_a_model_that_changes_during_a_search_is_told() -> None:
+    calls = [0]
+
+    def drifting(rows: Any) -> Any:
+        calls[0] += 1
+        return old(rows) + 0.01 * calls[0]
+
+    told = r"`model` gives \S+ and \S+ for one row, \{'a': .*not repeatable"
+    with pytest.warns(cfx.BayesCFXWarning, match=told) as caught:
+        answer = cfx.explain(drifting, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert answer.reached
+
+
+def test_a_search_that_has_ended_sees_two_of_its_rows_again() -> None:
+    model = Recorder(old)
+    answer = cfx.explain(model, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
+    assert model.n == answer.n_evaluations < 600
+    assert answer.n_evaluations >= 100
+    again = pd.DataFrame(model.calls[-1])
+    assert again.to_numpy().tolist() == [list(answer.best.row), list(QUERY)]
+    assert len(answer.evaluations) == model.n - 2  # nothing else changes
+    few = Recorder(old)
+    cfx.explain(few, QUERY, SPACE, 2.0, method="bayes-cfx", budget=49, rng=0)
+    assert not few.rows.duplicated().any()
+
+
+def test_a_model_that_is_gone_after_the_search_takes_no_answer_away() -> None:
+    asked: list[Any] = []
+
+    def gone(rows: Any) -> Any:
+        known = any(rows.iloc[0].equals(row) for row in asked)
+        asked.extend(rows.iloc[i] for i in range(len(rows)))
+        if known:
+            raise RuntimeError("gone")
+        return old(rows)
+
+    with pytest.warns(cfx.BayesCFXWarning, match="`model` gives nan and"):
+        answer = cfx.explain(gone, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
+    assert answer.reached

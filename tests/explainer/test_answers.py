@@ -61,7 +61,9 @@ def check(seed: int) -> bool:
     for i, c in enumerate(answer.counterfactuals):
         row = rows.iloc[[i]].reset_index(drop=True)
         asked = [y for x, y in zip(model.rows, model.outputs, strict=True) if x.equals(row)]
-        assert asked == [c.output]  # scored once, exactly as handed out
+        # scored exactly as handed out; the best once more if rows were left
+        assert asked == [c.output] * (len(asked) if i == 0 else 1)
+        assert 1 <= len(asked) <= 2
         if c.changes:
             assert case.broken(row) == []
     assert answer.violations(model.quietly) == ()

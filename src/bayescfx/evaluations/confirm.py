@@ -1,4 +1,4 @@
-"""Are known rows this model's? Some are scored again before a search believes them all."""
+"""Does a model say the same again? Some rows are scored twice, before a search and after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from bayescfx.arrays import Array, is_single
+from bayescfx.arrays import Array, is_single, row_keys
 from bayescfx.errors import BayesCFXWarning, EvaluationsError
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.tables import Rows
@@ -44,11 +44,43 @@ def confirm(account: Account) -> None:
             advice="If the model has changed, use another store, or empty this one with "
             "Evaluations.forget().",
         )
+    _warn(now, then, row, stacklevel=6)
+
+
+def again(account: Account, best: Array) -> bool:
+    """Score the `best` row ``(d,)`` and the oldest once more; return whether they differ, and tell.
+
+    Only if rows are left of the budget: one for every fifty that were spent, two at most. No
+    answer changes by it.
+    """
+    evaluator, known = account.evaluator, account.evaluator.known
+    place = known.index.get(row_keys(best[None])[0], -1)
+    places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
+    places = places[: min(account.spent // 50, account.left)]
+    if not places or evaluator.deadline.passed:
+        return False
+    rows, y = account.region.rows(known.codes[places]), known.outputs[places]
+    account.spent += len(rows)
+    try:
+        found = evaluator.model.scores(rows)
+    except Exception:  # it has answered before
+        found = np.full(len(rows), np.nan)
+    scored = known.outputs[~np.isnan(known.outputs)]
+    off = ~(np.abs(found - y) <= _close(scored, y)) & ~np.isnan(y)
+    if not off.any():
+        return False
+    at = int(np.argmax(off))
+    _warn(found[at], y[at], evaluator.model.describe(rows, at), stacklevel=7)
+    return True
+
+
+def _warn(now: float, then: float, row: str, stacklevel: int) -> None:
+    """Tell the caller of `explain` that a model does not repeat itself."""
     warnings.warn(
         f"`model` gives {now:.6g} and {then:.6g} for one row, {row}: its outputs are not "
         "repeatable, and every answer is as uncertain as they are.",
         BayesCFXWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER
 from bayescfx.errors import BayesCFXError, OutOfTime
+from bayescfx.evaluations.confirm import again
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
@@ -57,6 +58,7 @@ class Halt:
 
     called: bool = False
     error: Exception | None = None
+    noisy: bool = False  # whether the model was seen to differ from itself
 
 
 @dataclass(eq=False)
@@ -90,14 +92,23 @@ class Turns:
                         asked[i] = self.questions[i].account, X
                 found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
                 scores = dict(zip(asked, found, strict=True))
-                if self.listener is not None:
-                    for i in asked:
-                        self._hear(i)
+                for i in asked if self.listener is not None else ():
+                    self._hear(i)
+            if len(self.evaluator.known.outputs) >= 50 and not self.halt.noisy:
+                self._compare()
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
         finally:
             for generator in rounds.values():
                 generator.close()
+
+    def _compare(self) -> None:
+        """See whether the model still says the same; one question tells for all."""
+        for question in self.questions.values():
+            account = question.account
+            if 50 <= account.spent < account.budget and len(question.y):
+                self.halt.noisy = again(account, question.X[question.best])
+                break
 
     def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
         """Return the rows question `i` asks for next, or None when its search has ended."""
