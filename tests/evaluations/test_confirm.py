@@ -218,7 +218,6 @@ def test_a_search_that_has_ended_sees_two_of_its_rows_again() -> None:
     model = Recorder(old)
     answer = cfx.explain(model, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert model.n == answer.n_evaluations < 600
-    assert answer.n_evaluations >= 100
     again = pd.DataFrame(model.calls[-1])
     assert again.to_numpy().tolist() == [list(answer.best.row), list(QUERY)]
     assert len(answer.evaluations) == model.n - 2  # nothing else changes

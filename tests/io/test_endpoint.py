@@ -208,6 +208,58 @@ def test_hostile_json_is_an_error(body: bytes) -> None:
         quick(url)(NUMBERS)
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip\r\n\r\n", BODY),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 400\r\n\r\n", BODY[:9]),
+        (b"nonsense\r\n\r\n", b""),
+        (b"", b""),
+    ],
+    ids=["not gzip", "half an answer", "garbage", "nothing"],
+)
+def test_an_answer_that_breaks_off_or_is_no_http_is_an_error(head: bytes, body: bytes) -> None:
+    told = r"does not answer: .* \(3 attempts\)"
+    with speaking([head], [body]) as url, pytest.raises(EndpointError, match=told):
+        quick(url, patience=Patience(retries=2))(NUMBERS)
+
+
+def test_redirects_are_not_followed() -> None:
+    head = b"HTTP/1.1 302 Found\r\nLocation: /invocations\r\nConnection: close\r\n\r\n"
+    with speaking([head], []) as url, pytest.raises(EndpointError, match=r"302.*Correct the addr"):
+        quick(url)(NUMBERS)
+
+
+def test_text_that_utf8_can_not_hold_is_an_error(server: Scoring) -> None:
+    with pytest.raises(EndpointError, match="must get text that UTF-8 can hold"):
+        quick(server.url)(NUMBERS.assign(job=pd.Series(["\ud800"] * 3, dtype=object)))
+
+
+def test_a_client_that_another_thread_has_closed_is_replaced(server: Scoring) -> None:
+    endpoint = quick(server.url)
+    closed, opened = endpoint._client, []
+    closed.close()  # as a thread does whose answer came too late
+
+    def wait(_: float) -> None:
+        opened.append(endpoint._connect())
+
+    endpoint.sleep = wait
+    assert endpoint(NUMBERS).tolist() == [30.0, 40.0, 50.0]
+    assert len(opened) == 1
+
+
+def test_a_server_that_comes_back_costs_a_search_nothing() -> None:
+    space = cfx.Space.from_data(FRAME.assign(bmi=25.0)).fix("job")
+    query, answers = {"age": 30, "bmi": 25.0, "job": "a"}, []
+    for away in ([], [200, 200] + [503] * 9):
+        with serving(Scoring(age, statuses=away)) as server:
+            endpoint = quick(server.url, patience=Patience(retries=9))
+            answers.append(cfx.explain(endpoint, query, space, cfx.reach(44), budget=20, rng=0))
+            assert server.rows == answers[-1].n_evaluations
+    assert answers[0].best.changes == answers[1].best.changes
+    assert answers[0].n_evaluations == answers[1].n_evaluations
+
+
 @pytest.mark.parametrize("inputs", ["x", [1], [{}], [{"name": "a"}, 3], {"a": 1}])
 @pytest.mark.parametrize("outputs", [3, [3], [{"name": "a", "shape": "x"}], [{"data": {"a": 1}}]])
 def test_hostile_v2_answers_are_errors(inputs: Any, outputs: Any) -> None:

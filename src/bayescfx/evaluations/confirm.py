@@ -50,13 +50,13 @@ def confirm(account: Account) -> None:
 def again(account: Account, best: Array) -> bool:
     """Score the `best` row ``(d,)`` and the oldest once more; return whether they differ, and tell.
 
-    Only if rows are left of the budget: one for every fifty that were spent, two at most. No
-    answer changes by it.
+    Only if rows are left of the budget: one for every fifty that it has, two at most. No answer
+    changes by it.
     """
     evaluator, known = account.evaluator, account.evaluator.known
     place = known.index.get(row_keys(best[None])[0], -1)
     places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
-    places = places[: min(account.spent // 50, account.left)]
+    places = places[: min(account.budget // 50, account.left)]
     if not places or evaluator.deadline.passed:
         return False
     rows, y = account.region.rows(known.codes[places]), known.outputs[places]

@@ -149,6 +149,8 @@ class Endpoint:
         if code != 200:
             what = "refused the rows" if code < 500 else "failed"
             advice = "Send the columns that it takes" if code < 500 else "Look at the server's log"
+            if code < 400 or code in (401, 403, 404, 405, 407):
+                advice = "Correct the address or the headers"
             raise EndpointError(
                 f"the model at {protocol.url} {what} ({code}): {_short(content)}. {advice}."
             )
@@ -174,8 +176,13 @@ class Endpoint:
                 wished = answer[2]  # seconds, or a date
             except (httpx.TimeoutException, TimeoutError):
                 fault = f"no answer within {self.patience.timeout:g} s"
-            except httpx.TransportError as error:
+            except (httpx.RequestError, RuntimeError) as error:  # another thread closed the client
                 fault = str(error) or type(error).__name__
+            except UnicodeError as error:
+                raise EndpointError(
+                    f"the model at {url} must get text that UTF-8 can hold; got {error}. Correct "
+                    "the rows."
+                ) from error
             attempt += 1
             busy = answer is None or answer[0] in (408, 425, 429, 502, 503, 504)
             if busy and attempt <= self.patience.retries:

@@ -94,7 +94,7 @@ class Turns:
                 scores = dict(zip(asked, found, strict=True))
                 for i in asked if self.listener is not None else ():
                     self._hear(i)
-            if len(self.evaluator.known.outputs) >= 50 and not self.halt.noisy:
+            if len(self.evaluator.known.outputs) >= 12 and not self.halt.noisy:
                 self._compare()
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
@@ -106,7 +106,7 @@ class Turns:
         """See whether the model still says the same; one question tells for all."""
         for question in self.questions.values():
             account = question.account
-            if 50 <= account.spent < account.budget and len(question.y):
+            if account.paid and account.left > 0 and len(question.y):
                 self.halt.noisy = again(account, question.X[question.best])
                 break
 
