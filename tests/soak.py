@@ -1,0 +1,222 @@
+"""Random questions with random faults, for as long as one likes.
+
+``python -m tests.soak --minutes 60`` ends with an error if any search overspends, is stuck, gives
+an answer that does not hold, raises anything undocumented, or leaves something behind. A new fault
+is one more function in `FAULTS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import bayescfx as cfx
+from bayescfx.model.isolated import Isolated
+
+Model = Callable[[Any], Any]
+METHODS = ("auto", "bayes-cfx", "bayes", "random", "lbfgsb", "gradient", "sweep")
+
+
+class Planned(Exception):
+    """What a faulty model raises."""
+
+
+def score(rows: pd.DataFrame) -> Any:
+    """Return a model with a trend, a bump and levels."""
+    x, k = rows["x"].to_numpy(float), rows["k"].to_numpy(float)
+    return x + 0.3 * k + np.sin(2 * x) + (rows["c"] == "b").to_numpy(float)
+
+
+def hanging(rows: pd.DataFrame) -> Any:
+    """Return the score; hang in one corner, crash in another."""
+    if (rows["x"] > 9.5).any():
+        time.sleep(600)
+    if (rows["k"] > 8).any():
+        os._exit(1)
+    return score(rows)
+
+
+def table(rng: np.random.Generator) -> pd.DataFrame:
+    """Return a table of mixed kinds."""
+    n = int(rng.integers(30, 120))
+    frame = pd.DataFrame(
+        {"x": rng.uniform(0, 10, n), "k": rng.integers(0, 10, n), "c": rng.choice(list("abc"), n)}
+    )
+    for j in range(int(rng.integers(0, 4))):
+        frame[f"z{j}"] = rng.normal(size=n).round(int(rng.integers(0, 4)))
+    if rng.random() < 0.3:
+        frame["gap"] = np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n))
+    return frame
+
+
+def raising(rng: np.random.Generator) -> Model:
+    """Return a model that raises now and then."""
+
+    def model(rows: Any) -> Any:
+        if rng.random() < 0.1:
+            raise Planned
+        return score(rows)
+
+    return model
+
+
+def missing(rng: np.random.Generator) -> Model:
+    """Return a model without an output for some rows."""
+    limit = rng.uniform(5, 10)
+    return lambda rows: np.where(rows["x"] > limit, np.nan, score(rows))
+
+
+def noisy(rng: np.random.Generator) -> Model:
+    """Return a model that never repeats itself."""
+    return lambda rows: score(rows) + rng.normal(0, 0.3, len(rows))
+
+
+def misshapen(rng: np.random.Generator) -> Model:
+    """Return a model that returns too much now and then."""
+    return lambda rows: score(rows) if rng.random() < 0.9 else np.ones((len(rows), 2))
+
+
+def slow(rng: np.random.Generator) -> Model:
+    """Return a model that takes its time."""
+
+    def model(rows: Any) -> Any:
+        time.sleep(0.002)
+        return score(rows)
+
+    return model
+
+
+def isolated(rng: np.random.Generator) -> Model:
+    """Return a model in a process of its own that hangs or crashes for some rows."""
+    return cfx.isolated(hanging, timeout=0.3)
+
+
+def learnt(rng: np.random.Generator) -> Model:
+    """Return an estimator of a number and a whole number."""
+    from lightgbm import LGBMRegressor
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.linear_model import LinearRegression
+
+    X = pd.DataFrame({"x": rng.uniform(0, 10, 200), "k": rng.integers(0, 10, 200), "c": "a"})
+    fitted = [
+        LGBMRegressor(n_estimators=20, verbose=-1, n_jobs=1),
+        RandomForestRegressor(10, random_state=0),
+        LinearRegression(),
+    ][int(rng.integers(3))].fit(X[["x", "k"]], score(X))
+    return lambda rows: fitted.predict(rows[["x", "k"]])
+
+
+#: Every kind of model; each gets a generator.
+FAULTS: dict[str, Callable[[np.random.Generator], Model]] = {
+    "sound": lambda rng: score,
+    "learnt": learnt,
+    "raising": raising,
+    "missing": missing,
+    "noisy": noisy,
+    "misshapen": misshapen,
+    "slow": slow,
+    "isolated": isolated,
+}
+REPEATABLE = ("sound", "learnt", "missing", "slow")
+
+
+@dataclass
+class Soak:
+    """What has been asked so far, and what is in use."""
+
+    asked: int = 0
+    answered: int = 0
+    failed: dict[str, int] = field(default_factory=dict)  # by kind of error
+    use: list[tuple[int, int, int]] = field(default_factory=list)  # kB, descriptors, threads
+
+    def look(self) -> None:
+        """Note what is in use now."""
+        gc.collect()
+        resident = int(Path("/proc/self/statm").read_text().split()[1])
+        kilobytes = resident * os.sysconf("SC_PAGE_SIZE") // 1024
+        self.use.append((kilobytes, len(os.listdir("/proc/self/fd")), threading.active_count()))
+
+    def check_use(self) -> None:
+        """Compare what is in use with what it was after warming up."""
+        if len(self.use) < 4:
+            return
+        early, late = self.use[len(self.use) // 3], self.use[-1]
+        questions = self.asked * 2 / 3
+        assert late[1] <= early[1] + 3, f"open files: {early} {late}"
+        assert late[2] <= early[2] + 3, f"threads: {early} {late}"
+        # What a process keeps of freed memory levels off; a leak of 100 kB per question does not.
+        assert late[0] - early[0] <= 100_000 + 100 * questions, f"memory: {early} {late}"
+
+
+def question(soak: Soak, seed: int) -> None:
+    """Ask one random question and check whatever comes of it."""
+    rng = np.random.default_rng(seed)
+    frame, kind = table(rng), str(rng.choice(list(FAULTS)))
+    model, space = FAULTS[kind](rng), cfx.Space.from_data(frame)
+    if rng.random() < 0.3:
+        space = space.require("x <= 2 * k + 6")
+    if rng.random() < 0.3:
+        space = space.max_changes(2)
+    budget, timeout = int(rng.integers(5, 150)), float(rng.choice([0.2, 1.0, 5.0]))
+    ask: dict[str, Any] = {"budget": budget, "timeout": timeout, "rng": seed}
+    ask |= {"method": str(rng.choice(METHODS)), "n": int(rng.integers(1, 4))}
+    ask |= {"on_fault": str(rng.choice(["raise", "skip"]))}
+    target = cfx.increase(by=float(rng.uniform(0.2, 5)))
+    many = int(rng.integers(2, 5)) if rng.random() < 0.3 else 1
+    queries = frame.sample(many, random_state=seed)
+    told = (seed, kind, ask, many)
+    begun = time.monotonic()
+    soak.asked += 1
+    try:
+        found = cfx.explain_many(model, queries, space, target, **ask)
+    except (cfx.BayesCFXError, Planned) as error:
+        name = type(error).__name__
+        soak.failed[name] = soak.failed.get(name, 0) + 1
+        found = getattr(error, "explanations", cfx.Explanations([]))
+    finally:
+        if isinstance(model, Isolated):
+            model.close()
+    # Skipping sends a failed batch row by row, and each process takes its time to start.
+    assert time.monotonic() - begun < timeout + 60, told
+    for answer in found:
+        soak.answered += 1
+        assert answer.n_evaluations <= budget, told
+        moved = [c for c in answer.counterfactuals if c.changes]
+        assert all(np.isfinite(c.output) for c in moved), told
+        if kind in REPEATABLE and moved:
+            assert answer.violations(model) == (), told  # in the space that was searched
+
+
+def run(seconds: float, seed: int = 0) -> Soak:
+    """Ask questions for some seconds; raise if anything is wrong."""
+    soak, end, due = Soak(), time.monotonic() + seconds, 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", cfx.BayesCFXWarning)
+        while time.monotonic() < end:
+            question(soak, seed + soak.asked)
+            if time.monotonic() >= due:
+                soak.look()
+                due = time.monotonic() + seconds / 30
+    soak.check_use()
+    return soak
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--minutes", type=float, default=60.0)
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    sys.stdout.write(f"{run(60 * given.minutes, given.seed)}\n")

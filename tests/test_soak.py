@@ -1,0 +1,31 @@
+"""A soak in short; `python -m tests.soak` takes longer."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests import soak
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def test_ten_seconds_of_random_questions_and_faults() -> None:
+    done = soak.run(10, seed=1000)
+    assert done.answered > 0
+
+
+@pytest.mark.slow
+def test_two_minutes_of_random_questions_and_faults() -> None:
+    done = soak.run(120, seed=2000)
+    assert done.answered > 20
+    assert done.failed
+
+
+def test_what_is_left_behind_is_noticed() -> None:
+    flat = [(1000, 6, 1)] * 6
+    soak.Soak(asked=9, use=flat).check_use()
+    for left in ((10**6, 6, 1), (1000, 60, 1), (1000, 6, 60)):
+        with pytest.raises(AssertionError, match=r"open files|threads|memory"):
+            soak.Soak(asked=9, use=[*flat, left]).check_use()
