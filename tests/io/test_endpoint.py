@@ -237,15 +237,16 @@ def test_text_that_utf8_can_not_hold_is_an_error(server: Scoring) -> None:
 
 def test_a_client_that_another_thread_has_closed_is_replaced(server: Scoring) -> None:
     endpoint = quick(server.url)
-    closed, opened = endpoint._client, []
-    closed.close()  # as a thread does whose answer came too late
+    pauses: list[float] = []
+    endpoint._client.close()  # as a thread does whose answer came too late
 
-    def wait(_: float) -> None:
-        opened.append(endpoint._connect())
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        endpoint._connect()
 
     endpoint.sleep = wait
     assert endpoint(NUMBERS).tolist() == [30.0, 40.0, 50.0]
-    assert len(opened) == 1
+    assert len(pauses) == 1
 
 
 def test_a_server_that_comes_back_costs_a_search_nothing() -> None:
