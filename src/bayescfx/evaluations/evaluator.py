@@ -17,7 +17,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError
+from bayescfx.errors import EvaluationsError, QueryError
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
@@ -119,8 +119,9 @@ class Evaluator:
         self._own: Own | None = None  # all of them together
         self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
         if past is None:
-            evaluations.claim(tuple(schema.places), model.name)
-            past = evaluations.begin()
+            self.evaluations = evaluations.claim(tuple(schema.places), model.name)
+            past = self.evaluations.begin()
+        self._doubted = past.resumed and not self.evaluations.sure
         if past.rows is not None:
             self._recall(schema, past.rows, past.outputs)
 
@@ -203,20 +204,32 @@ class Evaluator:
         self._own = None
         return len(self._queries) - 1
 
-    def _score(self, batch: _Batch) -> None:
-        """Send a batch to the model, keep what it says, and deal with faults."""
+    def _score(self, batch: _Batch, *, apart: bool = False) -> None:
+        """Send a batch to the model, keep what it says, and deal with faults.
+
+        Rows that a file has got meanwhile, most often from this very run before it was cut short,
+        are not sent, but all else is as if they were.
+        """
         counts = np.bincount(batch.payer, minlength=len(batch.accounts)).tolist()
         for account, n in zip(batch.accounts, counts, strict=True):
             account.spent += n
+        told = {} if self.evaluations.file is None else self._told(batch)
+        if len(batch.payer) > 1 and any(again for *_, again in told.values()):
+            self._skip(batch, None)  # the model failed for the batch before
+            return
+        new = np.array([i for i in range(len(batch.payer)) if i not in told], dtype=np.intp)
+        y = np.array([told.get(i, (np.nan,))[0] for i in range(len(batch.payer))], dtype=np.float64)
         try:
-            y = self.model.scores(batch.rows)
+            if len(new):
+                y[new] = self.model.scores(pick(batch.rows, new) if told else batch.rows)
         except Exception as error:
             if self.on_fault == "raise":
                 vars(error)["evaluations"] = self.evaluations
                 raise
-            self._skip(batch, error)
+            self._skip(batch, error, apart=apart)
             return
         finite = np.isfinite(y)
+        faults: list[str | None] = [None] * len(y)
         for i in np.flatnonzero(~finite).tolist():
             fault = self.model.fault(batch.rows, i, y[i])
             if self.on_fault == "raise":
@@ -224,24 +237,69 @@ class Evaluator:
                     self._record(batch.take(np.flatnonzero(finite)), y[finite])
                 vars(fault)["evaluations"] = self.evaluations
                 raise fault
-            self.faults.append(str(fault))
-        self._record(batch, np.where(finite, y, np.nan))
+            faults[i] = told[i][1] if i in told else str(fault)
+            self.faults.append(str(faults[i]))
+        self._record(batch, np.where(finite, y, np.nan), faults, apart=apart, new=len(new) > 0)
 
-    def _skip(self, batch: _Batch, error: Exception) -> None:
+    def _told(self, batch: _Batch) -> dict[int, tuple[float | None, str | None, bool]]:
+        """Return what the file has of a batch, by position; the first time it may be doubted."""
+        told = self.evaluations.told(batch.rows)
+        if self.on_fault == "raise":  # a fault may be gone by now
+            told = {i: (y, None, False) for i, (y, *_) in told.items() if y is not None}
+        scored = [i for i, (y, *_) in told.items() if y is not None]
+        if self._doubted and scored:
+            self._doubted, i = False, scored[0]
+            row, then = pick(batch.rows, np.array([i])), float(told[i][0] or 0.0)
+            now = self.model.scores(row)[0]
+            if not np.isclose(now, then, rtol=1e-4, atol=1e-12):
+                raise EvaluationsError(
+                    f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they "
+                    f"have {then:.6g}, for {self.model.describe(row, 0)}.",
+                    parameter="evaluations",
+                    advice="If the model has changed, use another store, or empty this one with "
+                    "Evaluations.forget(); if it never repeats itself, name it with "
+                    "Evaluations.open(path, model=...).",
+                )
+        return told
+
+    def _skip(self, batch: _Batch, error: Exception | None, *, apart: bool = False) -> None:
         """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
         if len(batch.payer) == 1:
-            self.faults.append(f"{type(error).__name__}: {error}")
-            self._record(batch, np.array([np.nan]))
+            fault = f"{type(error).__name__}: {error}"
+            self.faults.append(fault)
+            self._record(batch, np.array([np.nan]), [fault], apart=apart)
             return
         for i, k in enumerate(batch.payer.tolist()):
             if batch.accounts[k].left > 0 and not self.deadline.passed:
-                self._score(batch.take(np.array([i])))
+                self._score(batch.take(np.array([i])), apart=True)
 
-    def _record(self, batch: _Batch, y: Array) -> None:
-        self.evaluations.append(batch.rows, y, scorer=self.model.origin)
-        start = self.known.extend(batch.X, y, batch.keys)
-        for k in np.unique(batch.payer).tolist():
-            batch.accounts[k].paid += (start + np.flatnonzero(batch.payer == k)).tolist()
+    def _record(
+        self,
+        batch: _Batch,
+        y: Array,
+        faults: Sequence[str | None] | None = None,
+        *,
+        apart: bool = False,
+        new: bool = True,
+    ) -> None:
+        """Keep what was scored, on disk first; what can't be written is known all the same."""
+        try:
+            if new:
+                self.evaluations.keep(
+                    batch.rows,
+                    y,
+                    scorer=self.model.origin,
+                    faults=faults,
+                    apart=apart,
+                    until=self.deadline,
+                )
+        except Exception as error:
+            vars(error)["evaluations"] = self.evaluations
+            raise
+        finally:
+            start = self.known.extend(batch.X, y, batch.keys)
+            for k in np.unique(batch.payer).tolist():
+                batch.accounts[k].paid += (start + np.flatnonzero(batch.payer == k)).tolist()
 
 
 class Account:

@@ -1,24 +1,53 @@
-"""Evaluations in an SQLite file: written batch by batch, and whole after a crash."""
+"""Evaluations in an SQLite file: of several models, for several processes, whole after a crash.
+
+One transaction per batch. A row of a model is kept once, with the first output that it had; a fault
+that was skipped gives way to a number. Ids only ever grow; a run notes the highest when it begins.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import platform
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.checks import reading
+from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.tables import Layout, Rows, cells_of
 from bayescfx.values import from_plain, to_plain
 
-_FORMAT = 1
+_FORMAT = 2
 _APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
+
+T = TypeVar("T")
+#: Of a row: its digest, its cells as JSON, its output, why it has none, was its batch taken apart?
+Line: TypeAlias = tuple[bytes, str, float, str | None, bool]
+
+
+class Unwritten(EvaluationsError):
+    """What was scored can't be written now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One call as the file knows it."""
+
+    id: int
+    mark: int  # the highest id of the model's rows when it began
+    seed: int  # drawn for it
 
 
 def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
@@ -35,14 +64,27 @@ def _listed(names: tuple[Any, ...], most: int = 12) -> str:
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
+def texts_of(rows: Rows) -> list[str]:
+    """Return the cells of each row as JSON."""
+    return [json.dumps([to_plain(cell) for cell in row], allow_nan=False) for row in cells_of(rows)]
+
+
+def digest(text: object) -> bytes:
+    """Return what a row is found by."""
+    raw = text if isinstance(text, bytes) else str(text).encode(errors="surrogateescape")
+    return blake2b(raw, digest_size=16).digest()
+
+
 class File:
-    """An SQLite file: one row per evaluation, one transaction per batch."""
+    """An SQLite file. It can go to other processes on this host, which open it themselves."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.Lock()
+        self.path, self._place = path, path.absolute()
+        self._start()
+        self.closed = False
+        self._db: sqlite3.Connection | None = None
         try:
-            self._db = sqlite3.connect(path, timeout=60, check_same_thread=False)
+            self._db = self._connected("rwc")
         except sqlite3.OperationalError as error:
             raise EvaluationsError(
                 f"{str(path)!r} must be a file that can be written; got {error}. "
@@ -50,102 +92,300 @@ class File:
             ) from error
         try:
             self._prepare()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            self._db.close()
-            raise EvaluationsError(
-                f"{str(path)!r} must be a file of evaluations; got {error}. Choose another path."
-            ) from error
+            found = self.ask("SELECT value FROM meta WHERE key = 'uuid'")
+            self.uuid = str(found[0][0]) if found else ""
         except BaseException:
-            self._db.close()
+            self.close()
             raise
+
+    def _start(self) -> None:
+        """Be of this process."""
+        self._pid, self._lock = os.getpid(), threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: vars(self)[name] for name in ("path", "_place", "uuid", "closed")}
+        return kept | {"host": platform.node()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        host = state.pop("host")
+        vars(self).update(state)
+        self._start()
+        self._db = None
+        self.here = host == platform.node() and self._is_here()
+
+    def _is_here(self) -> bool:
+        """Return whether the file that this object was sent from is the one found here."""
+        try:
+            return bool(self.ask("SELECT 1 FROM meta WHERE value = ?", self.uuid))
+        except EvaluationsError:
+            return False
+
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self._place.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=0.05,  # `_patiently` goes on
+            isolation_level=None,
+            check_same_thread=False,
+        )
 
     def _prepare(self) -> None:
         """Check that the file is ours or new, and make what is missing."""
-        (mark,) = self._db.execute("PRAGMA application_id").fetchone()
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        ((mark,),) = self.ask("PRAGMA application_id")
+        ((version,),) = self.ask("PRAGMA user_version")
+        ((tables,),) = self.ask("SELECT count(*) FROM sqlite_master")
         if tables and mark != _APPLICATION:
             raise EvaluationsError(
                 f"{str(self.path)!r} must be a file of evaluations; got a database of another "
                 "program. Choose another path."
             )
-        if tables and version != _FORMAT:
+        if tables and version not in (1, _FORMAT):
             raise EvaluationsError(
                 f"{str(self.path)!r} must have format {_FORMAT}; got format {version}. "
                 "Use the version of bayescfx that wrote it, or another path."
             )
+        if tables and version == _FORMAT:
+            return
         # Write-ahead logging: readers are never locked out, and a crash leaves whole batches.
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing, either
-        with self._db:
+        self.ask("PRAGMA journal_mode = WAL")
+        with self.writing() as db:
+            ((version,),) = db.execute("PRAGMA user_version").fetchall()
+            if version == 1:  # and no other process was first
+                db.execute("ALTER TABLE evaluations RENAME TO old")
             for line in (
                 f"PRAGMA application_id = {_APPLICATION}",
                 f"PRAGMA user_version = {_FORMAT}",
                 "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-                "CREATE TABLE IF NOT EXISTS evaluations "
-                "(id INTEGER PRIMARY KEY, cells TEXT NOT NULL, output REAL)",
+                # a model without a name is ''
+                "CREATE TABLE IF NOT EXISTS models "
+                "(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, layout TEXT)",
+                "CREATE TABLE IF NOT EXISTS evaluations (id INTEGER PRIMARY KEY AUTOINCREMENT, "
+                "model INTEGER NOT NULL, digest BLOB NOT NULL, cells TEXT NOT NULL, output REAL, "
+                "fault TEXT, apart INTEGER NOT NULL DEFAULT 0, UNIQUE (model, digest))",
+                "CREATE INDEX IF NOT EXISTS by_model ON evaluations (model)",
+                "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, model INTEGER NOT NULL, "
+                "name TEXT, key TEXT NOT NULL, mark INTEGER NOT NULL, seed INTEGER NOT NULL, "
+                "done INTEGER NOT NULL DEFAULT 0)",
             ):
-                self._db.execute(line)
+                db.execute(line)
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('uuid', ?)", (str(uuid.uuid4()),))
+            if version == 1:
+                _upgrade(db)
 
-    def layout(self) -> Layout | None:
-        """Return columns and dtypes of the rows, if there were any."""
-        text = self.meta("layout")
-        return Layout.from_plain(json.loads(text)) if text else None
+    # ── asking ──
 
-    def meta(self, key: str) -> str | None:
-        """Return what is noted about the rows: their "layout" or their "model"."""
-        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if found is None else str(found[0])
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection; of a closed file a short one."""
+        if self._pid != os.getpid():  # connections don't live through a fork
+            self._start()
+            self._db = None
+        with self._lock:
+            if self._db is None and not self.closed:
+                self._db = self._connected("rw")
+            if self._db is not None:
+                yield self._db
+                return
+            with contextlib.closing(self._connected("rw")) as db:
+                yield db
 
-    def read(self) -> tuple[list[list[Any]], Array]:
-        """Return all cells, ``n`` lists, and outputs ``(n,)``."""
-        found = self._db.execute("SELECT cells, output FROM evaluations ORDER BY id").fetchall()
-        cells = [[from_plain(cell) for cell in json.loads(text)] for text, _ in found]
-        # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
-        outputs = [np.nan if output is None else output for _, output in found]
-        return cells, np.array(outputs, dtype=np.float64)
+    def ask(self, line: str, *values: object) -> list[Any]:
+        """Return what the file answers to a question in SQL."""
+        with self._told(), self._using() as db:
+            return _patiently(lambda: db.execute(line, values).fetchall())
 
-    def write_model(self, model: str) -> None:
-        """Note what the model is."""
-        with self._writing():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('model', ?)", (model,))
+    @contextlib.contextmanager
+    def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
+        """Write in one transaction, alone, once others have finished."""
+        with self._told(), self._using() as db:
+            db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing, either
+            _patiently(lambda: db.execute("BEGIN IMMEDIATE"), until)
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:  # a full disk may have ended it
+                    db.execute("ROLLBACK")
+                raise
 
-    def append(self, rows: Rows, y: Array, layout: Layout | None) -> None:
-        """Add a batch, and the layout if it has changed, in one transaction."""
-        lines = [
-            (json.dumps([to_plain(cell) for cell in row], allow_nan=False), float(output))
-            for row, output in zip(cells_of(rows), y, strict=True)
-        ]
-        with self._writing():
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our words what SQLite says."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            path, code = str(self.path), getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, 0):
+                raise EvaluationsError(
+                    f"{path!r} must be a file of evaluations; got {error}. If it was one, "
+                    f"`bayescfx store check` and `bayescfx store export` save what can be saved."
+                ) from error
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+                raise Unwritten(
+                    f"{path!r} is held by another program ({error}). Wait until it has finished, "
+                    "or use another file."
+                ) from error
+            if code == sqlite3.SQLITE_ERROR:  # no such table or column
+                raise EvaluationsError(
+                    f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
+                    "what can be saved."
+                ) from error
+            raise Unwritten(
+                f"{path!r} must be a file that can be written; got {error}. Make room, or use "
+                "another file."
+            ) from error
+
+    # ── models and their rows ──
+
+    def sections(self) -> dict[str, int]:
+        """Return the ids of all models that rows were kept of, by name."""
+        return dict(self.ask("SELECT name, id FROM models WHERE layout IS NOT NULL ORDER BY id"))
+
+    def section(self, name: str) -> int | None:
+        """Return the id of a model, if it has one."""
+        found = self.ask("SELECT id FROM models WHERE name = ?", name)
+        return int(found[0][0]) if found else None
+
+    def make_section(self, name: str, until: Deadline = NEVER) -> int:
+        """Return the id of a model, which is made if there is none."""
+        with self.writing(until) as db:
+            db.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (name,))
+            ((found,),) = db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchall()
+        return int(found)
+
+    def rename(self, section: int, name: str) -> None:
+        """Say of which model rows are, if nobody else has its name."""
+        with self.writing() as db:
+            db.execute("UPDATE OR IGNORE models SET name = ? WHERE id = ?", (name, section))
+
+    def layout(self, section: int) -> Layout | None:
+        """Return columns and dtypes of a model's rows, if there were any."""
+        found = self.ask("SELECT layout FROM models WHERE id = ?", section)
+        with self._whole():
+            return Layout.from_plain(json.loads(found[0][0])) if found and found[0][0] else None
+
+    def last(self, section: int | None) -> int:
+        """Return the highest id of a model's rows; 0 if there are none."""
+        return int(self.ask("SELECT max(id) FROM evaluations WHERE model = ?", section)[0][0] or 0)
+
+    def count(self, section: int | None) -> int:
+        """Return how many rows of a model there are."""
+        return int(self.ask("SELECT count(*) FROM evaluations WHERE model = ?", section)[0][0])
+
+    def read(self, section: int, last: int) -> tuple[Rows, Array]:
+        """Return a model's rows up to an id, and their outputs ``(n,)``."""
+        line = "SELECT cells, output FROM evaluations WHERE model = ? AND id <= ? ORDER BY id"
+        layout, found = self.layout(section), self.ask(line, section, last)
+        with self._whole():
+            cells = [from_plain(json.loads(text)) for text, _ in found]
+            # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
+            outputs = np.array([np.nan if y is None else y for _, y in found], dtype=np.float64)
+            if layout is None:
+                raise ValueError("rows without columns")
+            return layout.table(cells), outputs
+
+    def _whole(self) -> contextlib.AbstractContextManager[None]:
+        """Say of what can't be read that the file is damaged."""
+        advice = "`bayescfx store export` saves what can be saved."
+        return reading(f"{str(self.path)!r}", EvaluationsError, advice)
+
+    def find(self, section: int, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
+        """Return output, fault, and whether its batch was taken apart, of rows that are kept."""
+        line = "SELECT output, fault, apart FROM evaluations WHERE model = ? AND digest = ?"
+        found = (self.ask(line, section, digest(text)) for text in texts_of(rows))
+        return {i: rows[0] for i, rows in enumerate(found) if rows}
+
+    def append(
+        self, section: int, lines: Sequence[Line], layout: Layout | None, until: Deadline = NEVER
+    ) -> None:
+        """Add rows that are new, and the layout if it has changed, in one transaction."""
+        gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"
+        new = (
+            "INSERT OR IGNORE INTO evaluations (model, digest, cells, output, fault, apart) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        with self.writing(until) as db:
             if layout is not None:
                 # Another process may have been first: nothing of its layout is lost.
-                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('layout', '')")
-                known = self.layout()
+                known = self.layout(section)
                 if known is not None:
                     check_columns(known.names, layout.names)
                     layout = known.merge(layout)
                 text = json.dumps(layout.to_plain(), allow_nan=False)
-                self._db.execute("UPDATE meta SET value = ? WHERE key = 'layout'", (text,))
-            self._db.executemany("INSERT INTO evaluations (cells, output) VALUES (?, ?)", lines)
+                db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))
+            db.executemany(gone, [(section, key) for key, _, y, *_ in lines if y == y])
+            db.executemany(new, [(section, *line) for line in lines])
 
-    def clear(self, *, keep_model: bool) -> None:
-        """Remove all rows and what is noted about them."""
-        with self._writing():
-            self._db.execute("DELETE FROM evaluations")
-            self._db.execute("DELETE FROM meta WHERE key <> 'model' OR ?", (not keep_model,))
+    def clear(self, section: int) -> None:
+        """Remove all rows of a model, and its runs."""
+        with self.writing() as db:
+            db.execute("DELETE FROM evaluations WHERE model = ?", (section,))
+            db.execute("DELETE FROM runs WHERE model = ?", (section,))
+            db.execute("UPDATE models SET layout = NULL WHERE id = ?", (section,))
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Write in one transaction, alone."""
-        try:
-            with self._lock, self._db:
-                yield
-        except sqlite3.Error as error:
+    # ── runs ──
+
+    def begin(self, section: int, name: str | None, key: str) -> Run:
+        """Return the run of this name, or the unfinished one of this key, or a new one.
+
+        A seed is drawn for it, whoever wants one.
+        """
+        with self.writing() as db:
+            which, value = ("key", key) if name is None else ("name", name)
+            line = f"SELECT id, mark, seed, key FROM runs WHERE model = ? AND {which} = ?"
+            more = " AND name IS NULL" if name is None else ""
+            found = db.execute(line + more, (section, value)).fetchone()
+            if found is None:
+                line = "INSERT INTO runs (model, name, key, mark, seed) VALUES (?, ?, ?, ?, ?)"
+                mark, seed = self.last(section), uuid.uuid4().int >> 66
+                made = db.execute(line, (section, name, key, mark, seed)).lastrowid
+                return Run(int(made or 0), mark, seed)
+        if found[3] != key:
             raise EvaluationsError(
-                f"{str(self.path)!r} must be a whole file that can be written; got {error}. Make "
-                "room, or choose another path."
-            ) from error
+                f"`run` {name!r} was begun with other questions, another space, other settings or "
+                "another seed. Choose another name.",
+                parameter="run",
+            )
+        return Run(*found[:3])
+
+    def finish(self, run: int) -> None:
+        """Note that a run has ended by itself; one without a name is never gone back to."""
+        with self.writing() as db:
+            db.execute("DELETE FROM runs WHERE id = ? AND name IS NULL", (run,))
+            db.execute("UPDATE runs SET done = 1 WHERE id = ?", (run,))
 
     def close(self) -> None:
-        """Close the connection."""
-        self._db.close()
+        """Close the connection; the file can still be read."""
+        self.closed = True
+        if self._db is not None and self._pid == os.getpid():
+            self._db.close()
+        self._db = None
+
+
+def _patiently(action: Callable[[], T], until: Deadline = NEVER) -> T:
+    """Return what `action` does once no other process is in its way: 10 s, or the time left."""
+    now = time.monotonic()
+    end = max(now + 1, min(now + 10, until.at))  # a second is there for what is scored already
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+            code = getattr(error, "sqlite_errorcode", 0)  # none if a text is no text
+            if code & 0xFF not in busy or time.monotonic() > end:
+                raise
+        time.sleep(0.005)
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Take over the rows of format 1, which knew one model by its class or a name."""
+    meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
+    values = (str(meta.get("model", "")), meta.get("layout"))
+    db.execute("INSERT INTO models (id, name, layout) VALUES (1, ?, ?)", values)
+    db.create_function("digest", 1, digest, deterministic=True)
+    db.execute(
+        "INSERT OR IGNORE INTO evaluations (id, model, digest, cells, output) "
+        "SELECT id, 1, digest(cells), cells, output FROM old ORDER BY output IS NULL, id"
+    )
+    db.execute("DROP TABLE old")
+    db.execute("DELETE FROM meta WHERE key IN ('layout', 'model')")

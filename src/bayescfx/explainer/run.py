@@ -40,7 +40,7 @@ def answer_all(
     rngs = settings.generators(len(rows))
     regions = _regions(settings, rows)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store.claim(tuple(settings.space.schema.places), f.name)
+    store = store.claim(tuple(settings.space.schema.places), f.name)
     past = store.begin()
     halt, lock = Halt(), threading.Lock()
     blocks: list[tuple[list[Posed], Turns]] = []
