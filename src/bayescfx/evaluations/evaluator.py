@@ -7,7 +7,7 @@ budget of the question that asked, which has an :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Literal, TypeAlias
@@ -214,14 +214,11 @@ class Evaluator:
         for account, n in zip(batch.accounts, counts, strict=True):
             account.spent += n
         told = {} if self.evaluations.file is None else self._told(batch)
-        if len(batch.payer) > 1 and any(again for *_, again in told.values()):
+        if told and len(batch.payer) > 1 and any(again for *_, again in told.values()):
             self._skip(batch, None)  # the model failed for the batch before
             return
-        new = np.array([i for i in range(len(batch.payer)) if i not in told], dtype=np.intp)
-        y = np.array([told.get(i, (np.nan,))[0] for i in range(len(batch.payer))], dtype=np.float64)
         try:
-            if len(new):
-                y[new] = self.model.scores(pick(batch.rows, new) if told else batch.rows)
+            y = self._rest(batch, told) if told else self.model.scores(batch.rows)
         except Exception as error:
             if self.on_fault == "raise":
                 vars(error)["evaluations"] = self.evaluations
@@ -239,7 +236,20 @@ class Evaluator:
                 raise fault
             faults[i] = told[i][1] if i in told else str(fault)
             self.faults.append(str(faults[i]))
-        self._record(batch, np.where(finite, y, np.nan), faults, apart=apart, new=len(new) > 0)
+        self._record(
+            batch, np.where(finite, y, np.nan), faults, apart=apart, new=len(told) < len(y)
+        )
+
+    def _rest(
+        self, batch: _Batch, told: Mapping[int, tuple[float | None, str | None, bool]]
+    ) -> Array:
+        """Return outputs ``(n,)``; those that the file has not are the model's."""
+        y = np.full(len(batch.payer), np.nan)
+        y[list(told)] = np.array([output for output, *_ in told.values()], dtype=np.float64)
+        new = np.setdiff1d(np.arange(len(y)), list(told))
+        if len(new):
+            y[new] = self.model.scores(pick(batch.rows, new))
+        return y
 
     def _told(self, batch: _Batch) -> dict[int, tuple[float | None, str | None, bool]]:
         """Return what the file has of a batch, by position; the first time it may be doubted."""

@@ -36,6 +36,7 @@ def explain(
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
     progress: bool = False,
+    run: str | None = None,
 ) -> Explanation:
     """Say what would have to change in `query` for `model` to answer as wished.
 
@@ -78,6 +79,10 @@ def explain(
         treat them as not allowed.
     progress : bool, default False
         Whether to show a bar, in a notebook or a terminal; needs tqdm.
+    run : str, optional
+        A name for this call, kept in the file of `evaluations`. Called again under it, the same
+        call replays what the model said and ends as if it had never been cut short, seed included.
+        Without a name, an unfinished call with the same arguments and seed is gone on with.
 
     Returns
     -------
@@ -104,6 +109,7 @@ def explain(
         on_step=on_step,
         on_fault=on_fault,
         progress=progress,
+        run=run,
         many=False,
     )
     return answer_all(settings, model, [query], [target])[0]
@@ -125,6 +131,7 @@ def explain_many(
     on_step: Listener | None = None,
     on_fault: OnFault = "raise",
     progress: bool = False,
+    run: str | None = None,
     n_jobs: int = 1,
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
@@ -143,7 +150,8 @@ def explain_many(
         What may change.
     target : target, or sequence of targets
         One for all, or one per query.
-    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress : optional
+    method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run : \
+optional
         As in :func:`explain`; `budget` and `n` are per query, `timeout` is for the whole call.
         The same seed gives the same answers, whatever `n_jobs`. `on_step` hears a `Step` per query
         and round; if it raises, all searches end.
@@ -176,6 +184,7 @@ def explain_many(
         on_step=on_step,
         on_fault=on_fault,
         progress=progress,
+        run=run,
         n_jobs=n_jobs,
     )
     rows = _rows(queries)

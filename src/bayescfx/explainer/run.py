@@ -15,6 +15,7 @@ from bayescfx.errors import BayesCFXError, BayesCFXWarning, ModelError, SpaceWar
 from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
+from bayescfx.explainer.identity import begun, ended
 from bayescfx.explainer.report import Posed, report
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import as_model
@@ -37,11 +38,11 @@ def answer_all(
 ) -> Explanations:
     """Return one answer per query, in order; if the model fails, its error carries them."""
     f = as_model(model, settings.space.schema)
-    rngs = settings.generators(len(rows))
     regions = _regions(settings, rows)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store = store.claim(tuple(settings.space.schema.places), f.name)
-    past = store.begin()
+    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
+    settings, past = begun(settings, store, regions, targets)
+    rngs = settings.generators(len(rows))
     halt, lock = Halt(), threading.Lock()
     blocks: list[tuple[list[Posed], Turns]] = []
     answers: list[Explanation] = []
@@ -87,6 +88,7 @@ def answer_all(
             BayesCFXWarning,
             stacklevel=3,
         )
+    ended(store, past, answers)
     return Explanations(answers)
 
 

@@ -39,6 +39,7 @@ class CallSettings:
     on_step: Listener | None
     on_fault: OnFault
     progress: bool
+    run: str | None = None
     n_jobs: int = 1
     many: bool = True  # errors say which query, and one that has what is wanted is no error
     search: Search = field(init=False)
@@ -70,6 +71,7 @@ class CallSettings:
         good = isinstance(fault, str) and fault in ("raise", "skip")
         check(good, "on_fault", "'raise' or 'skip'", fault)
         check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
+        check(isinstance(given.run, str | None), "run", "None or a name", given.run)
         vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))

@@ -23,6 +23,7 @@ from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
 from bayescfx.model.adapters import Predict, adapter_of
 from bayescfx.model.columns import as_fitted
+from bayescfx.model.fingerprint import fingerprint
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows, returned
 
@@ -39,6 +40,7 @@ class Model:
     local: bool = False  # whether it is an estimator in this process: a thousand rows cost little
     names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
     origin: object = None  # what the user passed
+    content: str | None = None  # a digest of what it was read from, if known
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""
@@ -47,6 +49,10 @@ class Model:
         if bad.size:
             raise self.fault(rows, int(bad[0]), y[bad[0]])
         return y
+
+    def fingerprint(self) -> str | None:
+        """Return what tells this model from others of its kind, if anything does."""
+        return self.content or fingerprint(self.predict)
 
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""

@@ -1,0 +1,85 @@
+"""Is it the same call again? What is asked is one key, so that what was cut short can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.result.explanation import Explanation
+from bayescfx.space.region import Region
+from bayescfx.values import to_plain
+
+
+def begun(
+    settings: CallSettings, store: Evaluations, regions: Sequence[Region], targets: Sequence[object]
+) -> tuple[CallSettings, Past]:
+    """Return what a call goes on from and, for a run without a seed, settings with the one kept."""
+    if store.file is None:
+        if settings.run is not None:
+            raise SettingsError(
+                f"`run` must be None without a file of evaluations; got {settings.run!r}.",
+                parameter="run",
+                advice="Pass evaluations=Evaluations.open(path).",
+            )
+        return settings, store.begin()
+    if settings.rng is None and settings.run is None:  # never the same again
+        return settings, store.begin()
+    past = store.begin(settings.run, call_key(settings, regions, targets))
+    return replace(settings, rng=past.seed) if settings.rng is None else settings, past
+
+
+def call_key(settings: CallSettings, regions: Sequence[Region], targets: Sequence[object]) -> str:
+    """Return a digest of questions, space, settings and seed.
+
+    Functions go by their names. If one has changed, the search asks for other rows; what is known
+    of a row stays true.
+    """
+    said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
+    content = [
+        [[to_plain(list(cells)) for cells in region.own.cells] for region in regions],
+        [_plain(target) for target in targets],
+        settings.space.to_dict(),
+        _plain(settings.search),
+        _plain(said),
+        _plain(settings.rng),
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return anything that can be part of a question in JSON's own types, or by its name."""
+    if isinstance(value, np.random.Generator):
+        seeds = getattr(value.bit_generator, "seed_seq", None)
+        return repr((value.bit_generator.state, seeds))
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, dict):
+        return [[str(key), _plain(item)] for key, item in value.items()]
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if inspect.isroutine(value):
+        return value.__qualname__
+    try:
+        return to_plain(value)
+    except BayesCFXError:
+        held = (
+            {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+        )
+        return [type(value).__qualname__, _plain(held or getattr(value, "__dict__", {}))]
+
+
+def ended(store: Evaluations, past: Past, answers: Sequence[Explanation]) -> None:
+    """Note that a run is finished, unless it was cut short: then the same call goes on with it."""
+    if past.run is not None:
+        cut = [answer for answer in answers if answer.stopped in ("interrupted", "timeout")]
+        if not cut:
+            store.finish(past)

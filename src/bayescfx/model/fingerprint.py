@@ -1,0 +1,84 @@
+"""Which model is it? A digest of what it has learnt, the same after saving and in any process."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+
+def fingerprint(model: object) -> str | None:
+    """Return a short digest of a model; None for functions of the user and what can't be read."""
+    try:
+        content = _content(model)
+    except Exception:  # each library has errors of its own for what can't be written
+        return None
+    return None if content is None else hashlib.sha256(content).hexdigest()[:12]
+
+
+def _content(model: Any) -> bytes | None:
+    """Return what tells a model from another, by what it is or wraps."""
+    for kind in type(model).__mro__:
+        write = _WRITERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        if write is not None:
+            return write(model)
+    if isinstance(model, partial):
+        return _all(model.func, *model.args, *sorted(model.keywords.items()))
+    if inspect.ismethod(model):
+        return _all(model.__self__, model.__name__)
+    if isinstance(model, str | int | float | bytes | range | tuple | None):
+        return repr(model).encode()
+    if (getattr(model, "__module__", None) or "").startswith("bayescfx."):
+        return _ours(model)
+    return _estimator(model) if hasattr(model, "predict") else None
+
+
+def _ours(model: Any) -> bytes | None:
+    """Return the content of an adapter; what is behind an address can't be seen."""
+    if inspect.isroutine(model):
+        return str(model.__qualname__).encode()
+    if hasattr(model, "url"):
+        return _all(model.url, model.output)
+    return _all(*(getattr(model, f.name) for f in fields(model))) if is_dataclass(model) else None
+
+
+def _estimator(model: Any) -> bytes | None:
+    """Return the content of an estimator in the manner of scikit-learn."""
+    kind = type(model).__qualname__
+    if hasattr(model, "booster_"):  # LightGBM
+        return _all(kind, model.booster_, str(getattr(model, "classes_", "")))
+    if hasattr(model, "get_booster"):  # XGBoost
+        return _all(kind, model.get_booster())
+    import joblib
+
+    return str(joblib.hash(model)).encode()
+
+
+def _all(*parts: object) -> bytes | None:
+    found = [_content(part) for part in parts]
+    return None if None in found else b"\n".join(part or b"" for part in found)
+
+
+def _torch(module: Any) -> bytes:
+    state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
+    return repr((str(module), sorted(state.items()))).encode()
+
+
+def _onnx(session: Any) -> bytes | None:
+    path = getattr(session, "_model_path", None)
+    if path:
+        with open(path, "rb") as file:
+            return file.read()
+    return getattr(session, "_model_bytes", None)
+
+
+#: By the full name of a class: what it has learnt.
+_WRITERS: dict[str, Callable[[Any], bytes | None]] = {
+    "lightgbm.basic.Booster": lambda m: m.model_to_string().encode(),
+    "xgboost.core.Booster": lambda m: bytes(m.save_raw()),
+    "torch.nn.modules.module.Module": _torch,
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": _onnx,
+}
