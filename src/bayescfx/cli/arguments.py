@@ -105,7 +105,8 @@ a file that runs here, else 100)
 gradient (default: auto)
         --on-fault=raise    fault   -          rows for which the model fails
         --evaluations       path    FILE       keep what the model said, and use it next time
-        --forget            switch  -          empty that file first: the model has changed
+        --forget            switch  -          remove this model's rows from it first
+        --run               text    NAME       the same command under this name ends the same way
     """),
     "what may change": _options("""
         --fix           names   A,B                    never change
@@ -191,6 +192,15 @@ COMMANDS: dict[str, Command] = {
         "answer  text  answer.json  what explain --out wrote",
         ("", "output", "messages"),
         ".html (report), .csv, .png, .svg or .pdf (picture)",
+    ),
+    "store": Command(
+        "bayescfx.cli.storing:store",
+        "look after files of evaluations: check, list, export FILE OUT, merge OUT FILES",
+        """
+        action  text   check|list|export|merge  what to do
+        files   words  FILE                     export: FILE and a .csv, .parquet or .json; \
+merge: a new file, then those to put into it
+        """,
     ),
     "reproduce": Command(
         "bayescfx.cli.commands:reproduce",

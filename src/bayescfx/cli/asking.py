@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from bayescfx.features import Ordinal
 from bayescfx.io.endpoint import Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
-from bayescfx.model.model import as_model
+from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
@@ -131,23 +133,29 @@ def ask(
     file = settings.evaluations
     if settings.forget and file is None:
         raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
-    store = Evaluations() if file is None else Evaluations.open(file)
+    if settings.run is not None and file is None:
+        raise SettingsError(
+            "--run must have a file to be kept in; got none. Add --evaluations FILE."
+        )
+    model = replace(model, content=_content(settings))
+    store = Evaluations() if file is None else _opened(file, model, settings, console)
+    run = None if file is None else settings.run or _run(settings, queries)
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
     wish = subject.space, target
     asked = Asked({})
+    fault: Exception | None = None
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
-        if settings.forget:
-            store.forget()
         # What there is to say about a query was said when it was read.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
-            block, fault = places[start : start + BLOCK], None
+            block = places[start : start + BLOCK]
             rows, bar.first = [queries[i] for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
+            said["run"] = None if run is None else f"{run}/{start}"
             try:
                 found = [*explain_many(model, rows, *wish, timeout=left, on_step=bar, **said)]
             except Exception as error:
@@ -163,4 +171,39 @@ def ask(
             on_block(asked)
             if fault is not None:
                 break
+        cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
+        if store.file is not None and run is not None and not (settings.run or fault or cut):
+            store.file.release(f"{run}/")
     return asked
+
+
+def _content(settings: Settings) -> str | None:
+    """Return a digest of the file that the model is in, if it is in one."""
+    path = Path(settings.model)
+    if not path.is_file():
+        return None
+    more = repr((settings.label, settings.output)).encode()
+    return hashlib.sha256(path.read_bytes() + more).hexdigest()[:12]
+
+
+def _opened(file: str, model: Model, settings: Settings, console: Console) -> Evaluations:
+    """Return what a file holds of the model; say so if there is nothing but rows of others."""
+    store = Evaluations.open(file)
+    try:
+        mine = store.of(model.name, model.fingerprint)
+        if settings.forget:
+            mine.forget()
+        others = [] if mine.file is None or len(mine) else [*mine.file.sections()]
+    except BaseException:
+        store.close()
+        raise
+    if others:
+        console.say("note", f"{file} holds rows of other models ({len(others)}): not used.")
+    return store
+
+
+def _run(settings: Settings, queries: Sequence[object]) -> str:
+    """Return what a command is known by, until it has ended, if it is not named."""
+    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "forget")}
+    text = repr((sorted(known.items(), key=str), queries))
+    return f"command {hashlib.sha256(text.encode()).hexdigest()[:12]}"

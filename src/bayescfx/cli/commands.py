@@ -17,7 +17,7 @@ from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings, gather
 from bayescfx.cli.tables import cells_of, read_query, read_table
 from bayescfx.cli.targets import parse_target
-from bayescfx.errors import BayesCFXError, SettingsError, SpaceWarning
+from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
 from bayescfx.result.explanations import Explanations
 
@@ -35,7 +35,7 @@ def explain(options: Namespace, console: Console) -> int:
     if asked.fault is None:
         return code
     told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
-    return _failed(f"{told} what was known by then.", console, code)
+    return _failed(asked.fault, f"{told} what was known by then.", console, code)
 
 
 def explain_many(options: Namespace, console: Console) -> int:
@@ -60,7 +60,7 @@ def explain_many(options: Namespace, console: Console) -> int:
     if asked.fault is not None:
         told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
         told += f" have answers, the last ones from what was known by then.{where}"
-        return _failed(told, console, code)
+        return _failed(asked.fault, told, console, code)
     if failures:
         first, reason = next(iter(failures.items()))
         console.say(
@@ -79,12 +79,14 @@ def _understood(
     return settings, parse_target(settings.target), make_subject(settings, console)
 
 
-def _failed(told: str, console: Console, code: int) -> int:
-    """Say how the model failed; what was reached before is an answer all the same."""
+def _failed(fault: BaseException, told: str, console: Console, code: int) -> int:
+    """Say how the model or the store failed; what was reached before is an answer all the same."""
+    what = "store" if isinstance(fault, EvaluationsError) else "model"
+    again = "when there is room" if what == "store" else "when the model answers"
     console.say(
         "error" if code else "warning",
-        f"the model failed {told} Run the command again when the model answers; with --evaluations "
-        "FILE it goes on from there.",
+        f"the {what} failed {told} Run the command again {again}; with --evaluations FILE it goes "
+        "on from there.",
     )
     return 2 if code else 0
 

@@ -354,6 +354,11 @@ class File:
             db.execute("DELETE FROM runs WHERE id = ? AND name IS NULL", (run,))
             db.execute("UPDATE runs SET done = 1 WHERE id = ?", (run,))
 
+    def release(self, prefix: str) -> None:
+        """Forget the runs whose names begin so: they are never gone back to."""
+        with self.writing() as db:
+            db.execute("DELETE FROM runs WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+
     def close(self) -> None:
         """Close the connection; the file can still be read."""
         self.closed = True

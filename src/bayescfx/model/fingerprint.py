@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
+import pickle
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 
 def fingerprint(model: object) -> str | None:
@@ -52,9 +56,30 @@ def _estimator(model: Any) -> bytes | None:
         return _all(kind, model.booster_, str(getattr(model, "classes_", "")))
     if hasattr(model, "get_booster"):  # XGBoost
         return _all(kind, model.get_booster())
-    import joblib
+    buffer = io.BytesIO()
+    saving = _Saving(buffer, protocol=4)
+    saving.fast = True  # what its parts share is written each time: loading may have parted it
+    saving.dump(model)
+    return buffer.getvalue()
 
-    return str(joblib.hash(model)).encode()
+
+class _Saving(pickle.Pickler):
+    """Save a model without what changes when it is used or loaded.
+
+    Trees that find neighbours count how often; between the fields of other trees' nodes are bytes
+    that mean nothing.
+    """
+
+    def reducer_override(self, part: Any) -> Any:
+        """Return what stands for such a tree: points, or nodes field by field."""
+        home = type(part).__module__
+        if home in ("sklearn.neighbors._kd_tree", "sklearn.neighbors._ball_tree"):
+            return np.array, (np.asarray(part.data),)
+        if home == "sklearn.tree._tree" and hasattr(part, "node_count"):
+            state = part.__getstate__()
+            nodes = [state["nodes"][name].copy() for name in state["nodes"].dtype.names]
+            return list, ([*nodes, state["values"]],)
+        return NotImplemented
 
 
 def _all(*parts: object) -> bytes | None:
