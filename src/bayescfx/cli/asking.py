@@ -131,20 +131,13 @@ def ask(
     places = [i for i, row in enumerate(queries) if row is not None]
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     file = settings.evaluations
-    if settings.forget and file is None:
-        raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
-    if settings.run is not None and file is None:
-        raise SettingsError(
-            "--run must have a file to be kept in; got none. Add --evaluations FILE."
-        )
     model = replace(model, content=_content(settings))
-    store = Evaluations() if file is None else _opened(file, model, settings, console)
+    store = _opened(file, model, settings, console)
     run = None if file is None else settings.run or _run(settings, queries)
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
     wish = subject.space, target
     asked = Asked({})
-    fault: Exception | None = None
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
@@ -152,7 +145,7 @@ def ask(
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
-            block = places[start : start + BLOCK]
+            block, fault = places[start : start + BLOCK], None
             rows, bar.first = [queries[i] for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
             said["run"] = None if run is None else f"{run}/{start}"
@@ -171,10 +164,16 @@ def ask(
             on_block(asked)
             if fault is not None:
                 break
-        cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
-        if store.file is not None and run is not None and not (settings.run or fault or cut):
-            store.file.release(f"{run}/")
+        if run is not None and settings.run is None:
+            _release(store, run, asked)
     return asked
+
+
+def _release(store: Evaluations, run: str, asked: Asked) -> None:
+    """Forget a run that has ended by itself, so that the same command begins a new one."""
+    cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
+    if store.file is not None and not (asked.fault or cut):
+        store.file.release(f"{run}/")
 
 
 def _content(settings: Settings) -> str | None:
@@ -186,8 +185,14 @@ def _content(settings: Settings) -> str | None:
     return hashlib.sha256(path.read_bytes() + more).hexdigest()[:12]
 
 
-def _opened(file: str, model: Model, settings: Settings, console: Console) -> Evaluations:
+def _opened(file: str | None, model: Model, settings: Settings, console: Console) -> Evaluations:
     """Return what a file holds of the model; say so if there is nothing but rows of others."""
+    if file is None:
+        for flag, what in (("--forget", "to empty"), ("--run", "to be kept in")):
+            if getattr(settings, flag[2:]):
+                told = f"{flag} must have a file {what}; got none."
+                raise SettingsError(f"{told} Add --evaluations FILE.")
+        return Evaluations()
     store = Evaluations.open(file)
     try:
         mine = store.of(model.name, model.fingerprint)

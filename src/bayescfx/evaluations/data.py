@@ -177,7 +177,7 @@ class Evaluations:
     def model(self) -> str | None:
         """What the model is: your name for it, or its class and, in a file, its fingerprint."""
         if self.file is not None and self._name is None:
-            return next(iter(self.file.sections()), None) if self._chosen() else None
+            return next(iter(self.file.sections())) or None if self._chosen() else None
         return self._name or None
 
     @property

@@ -81,7 +81,7 @@ class File:
     def __init__(self, path: Path) -> None:
         self.path, self._place = path, path.absolute()
         self._start()
-        self.closed = False
+        self.closed, self.here = False, True
         self._db: sqlite3.Connection | None = None
         try:
             self._db = self._connected("rwc")
