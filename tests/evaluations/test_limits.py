@@ -47,6 +47,9 @@ def test_a_lock_is_waited_for_no_longer_than_the_search_may_take(tmp_path: Path)
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout is not None
             assert other.stdout.readline() == b"held\n"
+            with pytest.raises(cfx.EvaluationsError, match="is held by another program"):
+                ask(model, known, timeout=0.5)  # which notes that it begins, and does not
+            assert model.n == 0
             began = time.monotonic()
             with pytest.raises(cfx.EvaluationsError, match="is held by another program") as caught:
                 ask(model, known, timeout=0.5, rng=None)

@@ -314,8 +314,9 @@ class Evaluations:
 
     def told(self, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
         """Return what the file has of some rows, by position: output, fault, was it taken apart."""
-        section = None if self.file is None else self._chosen()
-        return {} if section is None or self.file is None else self.file.find(section, rows)
+        if self.file is None or self.file.closed or (section := self._chosen()) is None:
+            return {}
+        return self.file.find(section, rows)
 
     def claim(
         self,
@@ -370,7 +371,9 @@ class Evaluations:
         """Whether a name or a fingerprint says that rows in the file are this model's."""
         return self._named or "#" in (self._name or "")
 
-    def begin(self, run: str | None = None, key: str | None = None) -> Past:
+    def begin(
+        self, run: str | None = None, key: str | None = None, until: Deadline = NEVER
+    ) -> Past:
         """Return what a call that begins now goes on from.
 
         With a `key`, which says what is asked, and a file: from what was known when the run of this
@@ -380,8 +383,8 @@ class Evaluations:
             return Past(*self._all())
         section = self._chosen()
         if section is None:
-            self._section = section = self.file.make_section(self._name or "")
-        begun = self.file.begin(section, run, key)
+            self._section = section = self.file.make_section(self._name or "", until)
+        begun = self.file.begin(section, run, key, until)
         rows, outputs = self._all(begun.mark)
         return Past(rows, outputs, begun.id, begun.seed, self.file.last(section) > begun.mark)
 

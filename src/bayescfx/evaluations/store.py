@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from bayescfx.values import from_plain, to_plain
 _FORMAT = 2
 _APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
 
-T = TypeVar("T")
 #: Of a row: its digest, its cells as JSON, its output, why it has none, was its batch taken apart?
 Line: TypeAlias = tuple[bytes, str, float, str | None, bool]
 
@@ -192,7 +191,8 @@ class File:
     def ask(self, line: str, *values: object) -> list[Any]:
         """Return what the file answers to a question in SQL."""
         with self._told(), self._using() as db:
-            return _patiently(lambda: db.execute(line, values).fetchall())
+            found: list[Any] = _patiently(lambda: db.execute(line, values).fetchall())
+            return found
 
     @contextlib.contextmanager
     def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
@@ -325,12 +325,12 @@ class File:
 
     # ── runs ──
 
-    def begin(self, section: int, name: str | None, key: str) -> Run:
+    def begin(self, section: int, name: str | None, key: str, until: Deadline = NEVER) -> Run:
         """Return the run of this name, or the unfinished one of this key, or a new one.
 
         A seed is drawn for it, whoever wants one.
         """
-        with self.writing() as db:
+        with self.writing(until) as db:
             which, value = ("key", key) if name is None else ("name", name)
             line = f"SELECT id, mark, seed, key FROM runs WHERE model = ? AND {which} = ?"
             more = " AND name IS NULL" if name is None else ""
@@ -367,7 +367,7 @@ class File:
         self._db = None
 
 
-def _patiently(action: Callable[[], T], until: Deadline = NEVER) -> T:
+def _patiently(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
     """Return what `action` does once no other process is in its way: 10 s, or the time left."""
     now = time.monotonic()
     end = max(now + 1, min(now + 10, until.at))  # a second is there for what is scored already

@@ -33,7 +33,8 @@ def begun(
         return settings, store.begin()
     if settings.rng is None and settings.run is None:  # never the same again
         return settings, store.begin()
-    past = store.begin(settings.run, call_key(settings, regions, targets))
+    key = call_key(settings, regions, targets)
+    past = store.begin(settings.run, key, settings.deadline)
     return replace(settings, rng=past.seed) if settings.rng is None else settings, past
 
 

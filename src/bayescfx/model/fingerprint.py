@@ -25,8 +25,14 @@ def fingerprint(model: object) -> str | None:
 
 def _content(model: Any) -> bytes | None:
     """Return what tells a model from another, by what it is or wraps."""
+    writers: dict[str, Callable[[Any], bytes | None]] = {
+        "lightgbm.basic.Booster": lambda m: m.model_to_string().encode(),
+        "xgboost.core.Booster": lambda m: bytes(m.save_raw()),
+        "torch.nn.modules.module.Module": _torch,
+        "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": _onnx,
+    }
     for kind in type(model).__mro__:
-        write = _WRITERS.get(f"{kind.__module__}.{kind.__qualname__}")
+        write = writers.get(f"{kind.__module__}.{kind.__qualname__}")
         if write is not None:
             return write(model)
     if isinstance(model, partial):
@@ -98,12 +104,3 @@ def _onnx(session: Any) -> bytes | None:
         with open(path, "rb") as file:
             return file.read()
     return getattr(session, "_model_bytes", None)
-
-
-#: By the full name of a class: what it has learnt.
-_WRITERS: dict[str, Callable[[Any], bytes | None]] = {
-    "lightgbm.basic.Booster": lambda m: m.model_to_string().encode(),
-    "xgboost.core.Booster": lambda m: bytes(m.save_raw()),
-    "torch.nn.modules.module.Module": _torch,
-    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": _onnx,
-}
