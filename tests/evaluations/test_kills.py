@@ -41,8 +41,8 @@ space = cfx.Space.from_data(X)
 with cfx.Evaluations.open(os.path.join(folder, "known.db"), model="v1") as known:
     if many:
         found = cfx.explain_many(
-            model, X[:many], space, cfx.increase(by=2.0), evaluations=known, rng=3, run="r", budget=12,
-            method=cfx.BayesCFX(batch=4), on_fault="skip",
+            model, X[:many], space, cfx.increase(by=2.0), evaluations=known, rng=3, run="r",
+            budget=12, method=cfx.BayesCFX(batch=4), on_fault="skip",
         )
     else:
         found = [cfx.explain(
