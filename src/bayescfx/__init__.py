@@ -36,9 +36,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.errors import SpaceWarning as SpaceWarning
     from bayescfx.errors import SurrogateWarning as SurrogateWarning
     from bayescfx.errors import TargetError as TargetError
+    from bayescfx.errors import WorkerError as WorkerError
     from bayescfx.evaluations import Evaluations as Evaluations
     from bayescfx.explainer import explain as explain
     from bayescfx.explainer import explain_many as explain_many
+    from bayescfx.explainer import explain_partition as explain_partition
+    from bayescfx.explainer import explain_stream as explain_stream
     from bayescfx.features import Categorical as Categorical
     from bayescfx.features import Integer as Integer
     from bayescfx.features import Moment as Moment
@@ -91,10 +94,10 @@ _HOMES = {
         "errors": (
             "ArchiveError BayesCFXError BayesCFXWarning CellError EvaluationsError "
             "InfeasibleError MissingExtraError ModelError QueryError SettingsError SpaceError "
-            "SpaceWarning SurrogateWarning TargetError"
+            "SpaceWarning SurrogateWarning TargetError WorkerError"
         ),
         "evaluations": "Evaluations",
-        "explainer": "explain explain_many",
+        "explainer": "explain explain_many explain_partition explain_stream",
         "features": "Categorical Integer Moment Ordinal Real",
         "io.endpoint": "Endpoint EndpointError Patience",
         "io.loaded": "Trust",

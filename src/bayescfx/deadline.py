@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import time
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bayescfx.errors import OutOfTime
@@ -28,6 +31,19 @@ class Deadline:
         """Raise :class:`~bayescfx.errors.OutOfTime` once the moment has passed."""
         if self.passed:
             raise OutOfTime("the deadline has passed")
+
+    def __reduce__(self) -> tuple[Callable[..., Deadline], tuple[float, float, str]]:
+        return _arrived, (self.at, self.at - time.monotonic(), machine())
+
+
+def _arrived(at: float, left: float, where: str) -> Deadline:
+    """Return a deadline that has travelled: other machines have other clocks."""
+    return Deadline(at if where == machine() else time.monotonic() + left)
+
+
+def machine() -> str:
+    """Return what tells this machine from others."""
+    return f"{platform.node()} {uuid.getnode()}"
 
 
 NEVER = Deadline()

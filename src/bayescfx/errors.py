@@ -69,6 +69,10 @@ class OutOfTime(BayesCFXError, TimeoutError):
     """The deadline has passed; searches catch it and return their best so far."""
 
 
+class WorkerError(BayesCFXError, RuntimeError):
+    """Workers were lost, again and again, with the same queries."""
+
+
 class MissingExtraError(BayesCFXError, ImportError):
     """An optional dependency is not installed."""
 

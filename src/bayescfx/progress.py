@@ -13,10 +13,11 @@ from bayescfx.search.turns import Step
 class ProgressBar:
     """Hears a `Step` after each model call, and shows it on a bar like tqdm's; to be closed."""
 
-    def __init__(self, bar: Any, questions: int = 1) -> None:  # None shows nothing
+    def __init__(self, bar: Any, questions: int = 1, whole: bool = False) -> None:
+        self._whole = whole  # count questions, which are heard of when they have ended, not rows
         self.spent: dict[int, int] = {}  # rows sent to the model so far, by question
         self.first = 0  # the number of a call's first question, if it is about a part of them
-        self._questions, self._bar = questions, bar
+        self._questions, self._bar = questions, bar  # None shows nothing
         self._reached: set[int] = set()
 
     def __call__(self, step: Step) -> None:
@@ -28,14 +29,15 @@ class ProgressBar:
         if self._bar is None:
             return
         if self._bar.total is None:
-            self._bar.total = step.budget * self._questions
+            self._bar.total = (1 if self._whole else step.budget) * self._questions
         state = f"best prediction {wording.number(step.output)}"
         if self._questions > 1:
             state = f"{len(self._reached)} of {self._questions} reached"
         elif step.reached:
             state += f", reached at cost {wording.number(step.cost, 3)}"
         self._bar.set_postfix_str(state, refresh=False)
-        self._bar.update(sum(self.spent.values()) - self._bar.n)
+        spent = len(self.spent) if self._whole else sum(self.spent.values())
+        self._bar.update(spent - self._bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is; what was not spent is no longer expected."""
@@ -52,13 +54,15 @@ class ProgressBar:
         self.close()
 
 
-def progress_bar(questions: int = 1) -> ProgressBar:
+def progress_bar(questions: int = 1, whole: bool = False) -> ProgressBar:
     """Return a listener for `on_step` that shows a bar, in a notebook or a terminal, with tqdm.
 
     Parameters
     ----------
     questions : int, default 1
         How many queries are asked about; the bar counts rows sent to the model for all of them.
+    whole : bool, default False
+        Count queries instead: for workers, which are heard of when a query has ended.
 
     Examples
     --------
@@ -69,5 +73,5 @@ def progress_bar(questions: int = 1) -> ProgressBar:
         # Without ipywidgets a notebook gets a bar of text, which needs no warning.
         warnings.simplefilter("ignore")
         module = optional("tqdm.auto", "`progress` needs", "progress")
-    bar = module.tqdm(total=None, unit="row", miniters=1, dynamic_ncols=True)
-    return ProgressBar(bar, questions)
+    bar = module.tqdm(total=None, unit="query" if whole else "row", miniters=1, dynamic_ncols=True)
+    return ProgressBar(bar, questions, whole)

@@ -131,10 +131,13 @@ def test_a_fault_among_many_questions_carries_an_answer_to_each(
             model, queries, space, 40.0, method="random", budget=60, rng=0, n_jobs=n_jobs
         )
     many = best_so_far(caught.value)
-    assert [answer.query.tolist() for answer in many] == queries.tolist()
+    # in this process no block begins after the fault; workers end those that were begun
+    count = 4 if n_jobs == 1 else 6
+    assert many.index.tolist() == list(range(count))
+    assert [answer.query.tolist() for answer in many] == queries[:count].tolist()
     assert [answer.stopped for answer in many[:2]] == ["budget"] * 2
     assert [answer.stopped for answer in many[2:4]] == ["fault"] * 2
-    assert {answer.stopped for answer in many[4:]} == {"fault" if n_jobs == 1 else "budget"}
+    assert {answer.stopped for answer in many[4:]} <= {"budget"}
     known = caught.value.evaluations  # type: ignore[attr-defined]  # attached to any error
     assert all(answer.evaluations is known for answer in many)
     assert all(answer.verify(plane) for answer in many)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import wait
 from contextlib import nullcontext
 from typing import Any
 
@@ -107,28 +106,20 @@ def test_jobs_do_not_change_the_answers() -> None:
 
 
 @pytest.mark.usefixtures("blocks_of_three")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interruption_ends_all_blocks(n_jobs: int) -> None:
+def test_after_an_interruption_no_block_begins() -> None:
     heard: list[int] = []
 
     def listen(step: cfx.Step) -> None:
         heard.append(step.question)
         raise StopIteration
 
-    model = Recorder(plane)
-    many = cfx.explain_many(
-        model,
-        cloud()[:8],
-        cfx.Space.from_data(cloud()),
-        40.0,
-        budget=30,
-        rng=0,
-        on_step=listen,
-        n_jobs=n_jobs,
-    )
-    assert [a.stopped for a in many] == ["interrupted"] * 8
-    assert len(heard) <= n_jobs
-    assert model.n <= 8 + n_jobs * 3 * 4  # one round of each block at work
+    model, queries = Recorder(plane), pd.DataFrame(cloud()[:8], index=list("abcdefgh"))
+    space = cfx.Space.from_data(queries)
+    many = cfx.explain_many(model, queries, space, 40.0, budget=30, rng=0, on_step=listen)
+    assert [a.stopped for a in many] == ["interrupted"] * 3
+    assert many.index.tolist() == ["a", "b", "c"]
+    assert heard == [0]
+    assert model.n <= 3 + 3 * 4  # f(query), and one round
 
 
 @pytest.mark.usefixtures("blocks_of_three")
@@ -152,30 +143,6 @@ def test_a_fault_in_one_block_keeps_what_all_have_learnt(n_jobs: int) -> None:
     known = caught.value.evaluations  # type: ignore[attr-defined]  # attached to any error
     assert len(known) >= 7
     assert np.isfinite(known.outputs).all()
-
-
-def test_ctrl_c_ends_the_searches_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainer, "BLOCK", 2)
-    waits = [0]
-
-    def interrupted(futures: Any) -> Any:
-        waits[0] += 1
-        if waits[0] == 1:
-            raise KeyboardInterrupt
-        return wait(futures)
-
-    monkeypatch.setattr("bayescfx.explainer.run.wait", interrupted)
-    many = cfx.explain_many(
-        plane,
-        cloud()[:6],
-        cfx.Space.from_data(cloud()),
-        40.0,
-        budget=10_000,
-        rng=0,
-        n_jobs=2,
-    )
-    assert {a.stopped for a in many} == {"interrupted"}
-    assert waits == [2]
 
 
 def test_answers_do_not_depend_on_the_ranges_of_other_queries() -> None:

@@ -231,12 +231,12 @@ def test_unknown_arguments_are_refused() -> None:
         (
             {"n_jobs": 0},
             ValueError,
-            "`n_jobs` must be a whole number of at least 1; got 0.",
+            "`n_jobs` must be None or a whole number other than 0; got 0.",
         ),
         (
             {"n_jobs": 1.5},
             ValueError,
-            "`n_jobs` must be a whole number of at least 1; got 1.5.",
+            "`n_jobs` must be None or a whole number other than 0; got 1.5.",
         ),
         (
             {"queries": ZERO},

@@ -132,7 +132,7 @@ def explain_many(
     on_fault: OnFault = "raise",
     progress: bool = False,
     run: str | None = None,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> Explanations:
     """Explain several queries to one model, sharing every model call between them.
 
@@ -155,13 +155,23 @@ optional
         As in :func:`explain`; `budget` and `n` are per query, `timeout` is for the whole call.
         The same seed gives the same answers, whatever `n_jobs`. `on_step` hears a `Step` per query
         and round; if it raises, all searches end.
-    n_jobs : int, default 1
-        Blocks worked on at the same time, in threads; the model must then be thread-safe.
+    n_jobs : int, optional
+        Workers that work on blocks at the same time, with joblib: -1 is one per core. By default
+        1, here, unless ``joblib.parallel_config`` says more, which also says where: processes of
+        this machine, threads, a Dask or a Ray cluster. The answers are the same. With workers the
+        bar counts queries, and `on_step` hears one `Step` per query, when its block is done.
 
     Returns
     -------
     Explanations
-        One answer per query, in order.
+        One answer per query, in order, with the index of a DataFrame. After an interruption,
+        answers to the queries that were begun: ``.index`` says which.
+
+    Raises
+    ------
+    WorkerError
+        If workers are lost three times with the same block. It carries ``.evaluations`` and, in
+        ``.explanations``, the answers of finished blocks.
 
     Examples
     --------
@@ -191,10 +201,10 @@ optional
     return answer_all(settings, model, rows, _targets(target, len(rows)))
 
 
-def _rows(queries: Any) -> list[object]:
-    """Return the queries one by one."""
+def _rows(queries: Any) -> Any:
+    """Return the queries as a table or a list, of which parts can be taken."""
     if isinstance(queries, pd.DataFrame):
-        return [queries.iloc[[i]] for i in range(len(queries))]
+        return queries
     got = type(queries).__name__
     several = isinstance(queries, Iterable) and not isinstance(queries, pd.Series | Mapping | str)
     if isinstance(queries, np.ndarray):

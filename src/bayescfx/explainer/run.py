@@ -1,85 +1,83 @@
-"""From queries to answers: convert once, ask f(query), search, report."""
+"""From queries to answers: look at all of them, work on the blocks, put the answers together."""
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from bayescfx.errors import BayesCFXError, BayesCFXWarning, ModelError, SpaceWarning, TargetError
+from bayescfx.errors import BayesCFXWarning
 from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
+from bayescfx.evaluations.evaluator import Account, Evaluator
+from bayescfx.explainer.blocks import Block, Done, Job, work
 from bayescfx.explainer.identity import begun, ended
-from bayescfx.explainer.report import Posed, report
+from bayescfx.explainer.posing import refuse_at_once, regions_around, tell
 from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.model.model import as_model
-from bayescfx.potentials import Target, contains
-from bayescfx.potentials.targets import as_target
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
-from bayescfx.search.question import Question
-from bayescfx.search.threads import one_thread
-from bayescfx.search.turns import Halt, Step, Turns
-from bayescfx.space.region import Region
-from bayescfx.space.sampling import background_rows
+from bayescfx.search.turns import Halt, Listener, Step
 
 BLOCK = 64  # queries that share what they learn; fixed, so that answers don't depend on `n_jobs`
 
 
 def answer_all(
-    settings: CallSettings, model: object, rows: Sequence[object], targets: Sequence[object]
+    settings: CallSettings, model: object, rows: Any, targets: Sequence[object]
 ) -> Explanations:
-    """Return one answer per query, in order; if the model fails, its error carries them."""
+    """Return one answer per query, in order; an error carries those of finished blocks."""
     f = as_model(model, settings.space.schema)
-    regions = _regions(settings, rows)
+    blocks: list[Block] = []
+    said: list[tuple[int, str]] = []
+    refuse = partial(refuse_at_once, many=settings.many)
+    for first in range(0, len(targets), BLOCK):  # every query is looked at before any is asked
+        part = slice(first, first + BLOCK)
+        mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
+        regions, told = regions_around(settings.space, mine, first, refuse)
+        blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
+        said += told
+    tell(said, settings.many)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
     store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
-    settings, past = begun(settings, store, regions, targets)
-    rngs = settings.generators(len(rows))
-    halt, lock = Halt(), threading.Lock()
-    blocks: list[tuple[list[Posed], Turns]] = []
-    answers: list[Explanation] = []
+    around = [region for block in blocks for region in (block.regions or {}).values()]
+    settings, past = begun(settings, store, around, targets)
+    wishes = list(zip(targets, settings.generators(len(targets)), strict=True))
+    for block in blocks:
+        part = slice(block.first, block.first + BLOCK)
+        block.wishes = dict(enumerate(wishes[part], block.first))
+    job = Job(settings, f, past, store=None if store.file is None else store)
+    if blocks and len(job.past.outputs):
+        blocks[0].spent = confirmed(job, store, blocks[0])
+    found: dict[int, Explanation] = {}
     fault: Exception | None = None
-    with progress_bar(len(rows)) if settings.progress and rows else nullcontext() as bar:
-        listeners = [hear for hear in (bar, settings.on_step) if hear is not None]
-
-        def hear_all(step: Step) -> None:
-            with lock:  # threads are heard in turn
-                for hear in listeners:
-                    hear(step)
-
-        # Every block starts from what is known now, so that none depends on when another ends; and
-        # every query and target is looked at before any search begins.
-        for first in range(0, len(rows), BLOCK):
-            evaluator = Evaluator(f, regions[0].schema, store, past, on_fault=settings.on_fault)
-            part = slice(first, first + BLOCK)
-            posed = _pose(settings, evaluator, first, regions[part], targets[part], rngs[part])
-            questions = {p.label: p.question for p in posed if p.question is not None}
-            hear = hear_all if listeners else None
-            blocks.append((posed, Turns(settings.search, questions, evaluator, hear, halt)))
-        threads = settings.n_jobs > 1 and len(blocks) > 1
-        futures = _in_threads([turns for _, turns in blocks], settings.n_jobs) if threads else []
-        for k, (posed, turns) in enumerate(blocks):
-            try:
-                if fault is None:
-                    futures[k].result() if threads else turns.run()
-            except Exception as error:
-                mine = hasattr(error, "evaluations")  # the model's own
-                vars(error)["evaluations"] = store
-                if not mine:
-                    raise
-                fault = error
-            rest: Stopped = "interrupted" if fault is None else "fault"
-            answers += [report(settings, p, turns.endings.get(p.label, rest)) for p in posed]
+    halt, crew = Halt(), count_workers(settings.n_jobs, len(blocks))
+    with (
+        progress_bar(len(rows), crew > 1) if settings.progress and blocks else nullcontext() as bar
+    ):
+        hear = _listener(bar, settings.on_step)
+        try:
+            for done in worked(job, blocks, store, crew, hear, halt):
+                found |= done.answers
+                fault = fault or done.fault
+        except KeyboardInterrupt:
+            if not found:
+                raise
+        except Exception as error:  # not a block's own: workers are lost, or the store is
+            fault = fault or error
+    index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(targets))
+    places = sorted(found)
+    whole = len(places) == len(index)
+    answers = Explanations([found[i] for i in places], index if whole else index[places])
     if fault is not None:
-        vars(fault)["explanations"] = Explanations(answers)
+        vars(fault)["evaluations"] = store
+        if places:
+            vars(fault)["explanations"] = answers
         raise fault
     if halt.error is not None:
         warnings.warn(
@@ -88,132 +86,86 @@ def answer_all(
             BayesCFXWarning,
             stacklevel=3,
         )
-    ended(store, past, answers)
-    return Explanations(answers)
+    if whole:
+        ended(store, past, answers)
+    return answers
 
 
-def _in_threads(blocks: Sequence[Turns], n_jobs: int) -> list[Future[Any]]:
-    """Search all blocks; what they evaluate is stored in the order of the blocks."""
-    store = blocks[0].evaluator.evaluations
-    for turns in blocks:
-        turns.evaluator.evaluations = Evaluations()
-    # The limit is taken once for all: threads that set and restore it cross each other.
-    with one_thread(), ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(turns.run) for turns in blocks]
-        try:
-            wait(futures)
-        except KeyboardInterrupt:
-            blocks[0].halt.called = True
-            wait(futures)
-    for turns in blocks:
-        learnt, turns.evaluator.evaluations = turns.evaluator.evaluations, store
-        if learnt.rows is not None:
-            store.append(learnt.rows, learnt.outputs, scorer=learnt.scorer)
-    return futures
+def confirmed(job: Job, store: Evaluations, block: Block) -> int:
+    """See whether known rows are this model's; return how many were sent for the first query."""
+    refuse = partial(refuse_at_once, many=job.settings.many)
+    regions = block.regions
+    if regions is None:
+        regions, _ = regions_around(job.settings.space, block.rows, block.first, refuse)
+    region = next(iter(regions.values()))
+    evaluator = Evaluator(job.model, region.schema, store, job.past, on_fault=job.settings.on_fault)
+    account = Account(evaluator, region, job.settings.rows(job.model))
+    confirm(account)
+    return account.spent
 
 
-def _regions(settings: CallSettings, rows: Sequence[object]) -> list[Region]:
-    """Return the region around each query; codes mean the same in all of them."""
-    space, many = settings.space, settings.many
-    regions: list[Region] = []
-    said: list[tuple[int, str]] = []
-    for i, row in enumerate(rows):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                regions.append(space.around(row))
-            except BayesCFXError as error:
-                if many:
-                    error.add_note(f"for the query at position {i}")
-                raise
-        for told in caught:
-            if issubclass(told.category, SpaceWarning):
-                said.append((i, str(told.message)))
-            else:  # from a rule or a derived column
-                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
-    others = len(dict(said)) - 1
-    for i, text in said[: 1 if many else None]:  # of several queries, tell the first
-        more = f" (and {others} more)" if others else ""
-        where = f"for the query at position {i}{more}: " if many else ""
-        # from the caller of `explain` or `explain_many`
-        warnings.warn(where + text, SpaceWarning, stacklevel=4)
-    schema = space.schema  # one that covers all queries
-    for region in regions:
-        if region.schema is not space.schema:
-            schema, _, _ = schema.covering(region.own.cells, "query")
-    if schema is space.schema or len(regions) == 1:
-        return regions
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [space.around(row, schema=schema) for row in rows]
+def worked(
+    job: Job,
+    blocks: Iterable[Block],
+    store: Evaluations,
+    crew: int,
+    hear: Listener | None = None,
+    halt: Halt | None = None,
+) -> Iterator[Done]:
+    """Work on blocks, in `crew` workers or here, and yield each when it is done.
+
+    None begins after a fault, or when somebody wants no more.
+    """
+    halt, budget = halt or Halt(), job.settings.rows(job.model)
+    if crew == 1:
+        for block in blocks:
+            done = work(job, block, store if job.keep else Evaluations(), hear, halt)
+            yield done
+            if halt.called or done.fault is not None:
+                return
+        return
+    late: dict[int, Any] = {}
+    try:
+        for done in in_workers(job, blocks, crew, halt):
+            if done.learnt is not None:
+                late[done.first] = done.learnt
+            if store.file is not None:  # what a crash must not lose
+                _append(job, store, late)
+            for i, answer in done.answers.items():
+                vars(answer).update(evaluations=store, space=job.settings.space)
+                _tell_last(hear, halt, answer, i, budget)
+            halt.called |= done.fault is not None
+            yield done
+    finally:
+        _append(job, store, late)
 
 
-def _pose(
-    settings: CallSettings,
-    evaluator: Evaluator,
-    first: int,
-    regions: Sequence[Region],
-    targets: Sequence[object],
-    rngs: Sequence[np.random.Generator],
-) -> list[Posed]:
-    """Ask for f(query) of each query, in one model call, and return the questions they pose."""
-    accounts = [Account(evaluator, region, settings.rows(evaluator.model)) for region in regions]
-    if first == 0 and len(evaluator.known.outputs):
-        confirm(accounts[0])
-    # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
-    scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
-    outputs = [float(score.y[0]) for score in scores]
-    if np.isnan(outputs).any():
-        i = int(np.argmax(np.isnan(outputs)))
-        raise _no_output(settings, accounts[i], first + i)
-    posed = []
-    for i, (account, wish, rng) in enumerate(zip(accounts, targets, rngs, strict=True)):
-        output = outputs[i]
-        try:
-            target = _target(wish, output, account, rng)
-            try:
-                question = Question(
-                    account, output, target, rng, settings.deadline, settings.n, settings.tolerance
-                )
-            except TargetError:
-                met = contains(target.acceptance(output, settings.tolerance), [output])[0]
-                if not (settings.many and met):
-                    raise
-                question = None
-        except TargetError as error:
-            if settings.many:
-                error.add_note(f"for the query at position {first + i}")
-            raise
-        posed.append(Posed(first + i, account, target, output, question))
-    evaluator.deadline = settings.deadline
-    return posed
+def _append(job: Job, store: Evaluations, late: dict[int, Any]) -> None:
+    """Add what blocks have learnt, in their order."""
+    for first in sorted(late):
+        store.append(*late.pop(first), scorer=job.model.origin)
 
 
-def _no_output(settings: CallSettings, account: Account, label: int) -> ModelError:
-    """Return the error for a query without an output, where faults are skipped."""
-    evaluator, region = account.evaluator, account.region
-    which = f" at position {label}" if settings.many else ""
-    row = evaluator.model.describe(region.rows(region.query[None]), 0)
-    error = ModelError(
-        f"`model` must have an output for the query{which}; it fails for {row}. "
-        "Correct the query or the model."
-    )
-    for fault in evaluator.faults:
-        error.add_note(fault)
-    vars(error)["evaluations"] = evaluator.evaluations
-    return error
+def _listener(*given: Listener | None) -> Listener | None:
+    """Return one listener for all that are not None."""
+    heard = [hear for hear in given if hear is not None]
+
+    def hear_all(step: Step) -> None:
+        for hear in heard:
+            hear(step)
+
+    return hear_all if heard else None
 
 
-def _target(wish: Any, output: float, account: Account, rng: np.random.Generator) -> Target:
-    """Return the wish as a target; a user's own potential is checked on a few outputs first."""
-    if isinstance(wish, Target):
-        return wish
-    seen = [output]
-    if hasattr(wish, "value") and hasattr(wish, "slope"):
-        rows = background_rows(account.region, 4, rng)
-        if account.left > len(rows):
-            try:
-                seen.extend(account.evaluate(rows))
-            except Stop as stop:  # skipping faults took the rest of the budget
-                seen.extend(stop.y)
-    return as_target(wish, np.array(seen)[~np.isnan(seen)])
+def _tell_last(hear: Listener | None, halt: Halt, answer: Explanation, i: int, budget: int) -> None:
+    """Tell a listener how a query in a worker has ended; whatever it raises ends the rest."""
+    if hear is None or halt.error is not None:
+        return
+    best = answer.best
+    told = (best.output, best.potential, answer.reached, best.cost)
+    try:
+        hear(Step(i, answer.n_evaluations, budget, *told))
+    except StopIteration:
+        halt.called = True
+    except Exception as error:
+        halt.called, halt.error = True, error

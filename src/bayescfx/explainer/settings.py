@@ -40,7 +40,7 @@ class CallSettings:
     on_fault: OnFault
     progress: bool
     run: str | None = None
-    n_jobs: int = 1
+    n_jobs: int | None = None
     many: bool = True  # errors say which query, and one that has what is wanted is no error
     search: Search = field(init=False)
     deadline: Deadline = field(init=False)
@@ -53,9 +53,12 @@ class CallSettings:
                 parameter="space",
                 advice="Use Space.from_data(X).",
             )
-        for name in ("budget", "n", "n_jobs"):
+        for name in ("budget", "n"):
             if name != "budget" or given.budget is not None:
                 check_whole(name, getattr(given, name), 1)
+        jobs = given.n_jobs
+        good = jobs is None or (is_number(jobs) and jobs == int(jobs) != 0)
+        check(good, "n_jobs", "None or a whole number other than 0", jobs)
         share, seconds = given.tolerance, given.timeout
         advice = "It is the share of the wanted change that may be missed."
         good = is_number(share, 0) and share < 1
@@ -76,7 +79,8 @@ class CallSettings:
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))
         budget = None if self.budget is None else int(self.budget)
-        vars(self).update(budget=budget, n=int(self.n), n_jobs=int(self.n_jobs))
+        vars(self).update(budget=budget, n=int(self.n))
+        vars(self)["n_jobs"] = None if jobs is None else int(jobs)
         vars(self)["tolerance"] = float(self.tolerance)
 
     def rows(self, model: Model) -> int:
@@ -85,10 +89,16 @@ class CallSettings:
             return self.budget
         return 2000 if model.local and isinstance(self.search, Auto | Sweep) else 100
 
-    def generators(self, n: int) -> list[np.random.Generator]:
-        """Return one child generator per query: answers don't depend on how they are grouped."""
+    def generators(self, n: int, first: int = 0) -> list[np.random.Generator]:
+        """Return one child generator per query: answers don't depend on how they are grouped.
+
+        `first` is how many children a seed has had before.
+        """
         try:
             parent = np.random.default_rng(self.rng)
+            if first and isinstance(self.rng, int | np.integer):
+                seed = np.random.SeedSequence(int(self.rng), n_children_spawned=first)
+                parent = np.random.default_rng(seed)
         except (TypeError, ValueError) as error:
             raise SettingsError(
                 "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "

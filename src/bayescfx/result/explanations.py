@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
-import numpy as np
 import pandas as pd
 
 from bayescfx.checks import check, reading
@@ -13,7 +12,7 @@ from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.tables import free_name
-from bayescfx.values import Plain
+from bayescfx.values import Plain, from_plain, to_plain
 
 
 class Explanations(Sequence[Explanation]):
@@ -23,15 +22,22 @@ class Explanations(Sequence[Explanation]):
     ----------
     answers : sequence of Explanation
         One per query.
+    index : pandas.Index, optional
+        What the queries are called; their numbers by default. `explain_many` takes the index of
+        a DataFrame.
     """
 
-    def __init__(self, answers: Sequence[Explanation]) -> None:
+    def __init__(self, answers: Sequence[Explanation], index: Any = None) -> None:
         try:
             self._answers = tuple(answers)
         except TypeError:
             check(False, "answers", "a list of Explanation", answers)
         good = set(map(type, self._answers)) <= {Explanation}
         check(good, "answers", "a list of Explanation", answers)
+        index = pd.RangeIndex(len(self._answers)) if index is None else index
+        good = isinstance(index, pd.Index) and len(index) == len(self._answers)
+        check(good, "index", "a pandas.Index with one label per answer", index)
+        self.index: pd.Index[Any] = index  # type: ignore[assignment]  # labels, as pandas has them
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -43,10 +49,12 @@ class Explanations(Sequence[Explanation]):
     def __getitem__(self, i: slice) -> Explanations: ...
 
     def __getitem__(self, i: int | slice) -> Explanation | Explanations:
-        return Explanations(self._answers[i]) if isinstance(i, slice) else self._answers[i]
+        if isinstance(i, slice):
+            return Explanations(self._answers[i], self.index[i])
+        return self._answers[i]
 
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
-        """Return the frames of all answers, with the query's position in a first column."""
+        """Return the frames of all answers, with the query's label in a first column."""
         if not len(self):
             return pd.DataFrame()
         frames = [answer.to_frame(changes_only=changes_only) for answer in self]
@@ -58,7 +66,8 @@ class Explanations(Sequence[Explanation]):
             meta = list(frames[0].columns[-added:])
             cells = whole.drop(columns=meta).astype(object)
             whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
-        whole.insert(0, free_name("query", whole.columns), np.repeat(np.arange(len(self)), lengths))
+        labels = self.index.to_flat_index().repeat(lengths)
+        whole.insert(0, free_name("query", whole.columns), labels)
         return whole
 
     def summary(self) -> pd.DataFrame:
@@ -75,7 +84,8 @@ class Explanations(Sequence[Explanation]):
                 "changes": [wording.moves(a.best.changes) for a in self],
                 "n_evaluations": [a.n_evaluations for a in self],
                 "stopped": [a.stopped for a in self],
-            }
+            },
+            index=self.index,
         )
 
     def to_json(self) -> str:
@@ -86,6 +96,8 @@ class Explanations(Sequence[Explanation]):
             "answers": [archive.write(a, place[id(a.evaluations)]) for a in self],
             "evaluations": [archive.write_evaluations(store) for store in stores],
         }
+        if not self.index.equals(pd.RangeIndex(len(self))) or self.index.name is not None:
+            content["index"] = to_plain([list(self.index.names), self.index.tolist()])
         return archive.dumps("explanations", content)
 
     @classmethod
@@ -94,13 +106,16 @@ class Explanations(Sequence[Explanation]):
         content = archive.loads("explanations", text)
         with reading("`text`", ArchiveError, "Pass what to_json returned."):
             stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-            return cls([Explanation._read(a, stores[a["evaluations"]]) for a in content["answers"]])
+            answers = [Explanation._read(a, stores[a["evaluations"]]) for a in content["answers"]]
+            names, labels = from_plain(content.get("index", [[], None]))
+            index = None if labels is None else pd.Index(labels)
+            return cls(answers, index if index is None else index.set_names(names))
 
     def __repr__(self) -> str:
         most = 10
         rows = sum(a.n_evaluations for a in self)
         lines = [f"{self._count()}, {wording.count(rows, 'row')} of the model used"]
-        for i, a in enumerate(self._answers[:most]):
+        for i, a in zip(self.index[:most], self._answers, strict=False):
             missed = "" if a.reached else f" ({a.status.replace('_', ' ')})"
             lines.append(f"  {i}. {wording.sentence(a)}{missed}")
         return "\n".join(lines + [f"  … and {len(self) - most} more"] * (len(self) > most))

@@ -1,0 +1,107 @@
+"""A block of queries, the unit of work: from rows to answers, here or in a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.deadline import Deadline
+from bayescfx.errors import BayesCFXError
+from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.evaluations.evaluator import Evaluator, Stopped
+from bayescfx.explainer.posing import pose, refuse_at_once, regions_around
+from bayescfx.explainer.report import report
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.model.model import Model
+from bayescfx.result.explanation import Explanation
+from bayescfx.search.turns import Halt, Listener, Turns
+from bayescfx.space.region import Region
+from bayescfx.tables import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all blocks of one call have in common; to workers it travels once."""
+
+    settings: CallSettings
+    model: Model
+    past: Past  # each block starts from what was known when the call began, whoever was faster
+    refused: Callable[[BayesCFXError], str] | None = None  # words, if such queries stop nothing
+    look: Callable[[Any], object] | None = None  # raises if a row must not be asked about
+    keep: bool = True  # whether anybody wants to know what the model said
+    store: Evaluations | None = None  # in a file: workers who can reach it write to it themselves
+
+    def for_workers(self) -> Job:
+        """Return the job without what stays here: listeners, the store, the clock."""
+        seed = self.settings.rng if isinstance(self.settings.rng, int | np.integer) else None
+        settings = replace(
+            self.settings, on_step=None, evaluations=None, progress=False, timeout=None, rng=seed
+        )
+        return replace(self, settings=settings)
+
+
+@dataclass(eq=False)
+class Block:
+    """Some queries that share what they learn."""
+
+    first: int  # position of its first query
+    rows: Any  # DataFrame, array or list
+    wishes: Mapping[int, tuple[object, np.random.Generator]]  # by position: target, random state
+    deadline: Deadline
+    spent: int = 0  # rows that were sent for its first query before
+    regions: Mapping[int, Region] | None = None  # around the queries, if they were made already
+
+
+@dataclass(eq=False)
+class Done:
+    """What came of a block, by position of the queries."""
+
+    first: int
+    answers: dict[int, Explanation] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)  # why a query can't be asked
+    fault: Exception | None = None  # what ended it; there may be no answers then
+    learnt: tuple[Rows, Array] | None = None  # rows and outputs that the store does not have yet
+
+
+def work(
+    job: Job, block: Block, store: Evaluations, hear: Listener | None = None, halt: Any = None
+) -> Done:
+    """Answer the queries of a block; what the model says goes to `store` at once."""
+    settings, done = job.settings, Done(block.first)
+
+    def refuse(i: int, error: BayesCFXError) -> None:
+        if job.refused is None:
+            refuse_at_once(i, error, settings.many)
+        else:
+            done.refused[i] = job.refused(error)
+
+    try:
+        regions = block.regions
+        if regions is None:
+            regions, _ = regions_around(settings.space, block.rows, block.first, refuse, job.look)
+        if not regions:
+            return done
+        schema = next(iter(regions.values())).schema
+        evaluator = Evaluator(job.model, schema, store, job.past, on_fault=settings.on_fault)
+        posed = pose(
+            settings, evaluator, regions, block.wishes, block.deadline, refuse, block.spent
+        )
+    except Exception as error:
+        done.fault = error
+        return done
+    questions = {p.label: p.question for p in posed if p.question is not None}
+    turns = Turns(settings.search, questions, evaluator, hear, halt or Halt())
+    try:
+        turns.run()
+    except Exception as error:
+        done.fault = error
+        if not hasattr(error, "evaluations"):  # not the model's own
+            return done
+    rest: Stopped = "interrupted" if done.fault is None else "fault"
+    for p in posed:
+        done.answers[p.label] = report(settings, p, turns.endings.get(p.label, rest))
+    return done

@@ -1,0 +1,159 @@
+"""From rows to questions: a region around each query, f(query), a target."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.deadline import Deadline
+from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError
+from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
+from bayescfx.explainer.report import Posed
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.potentials import Target, contains
+from bayescfx.potentials.targets import as_target
+from bayescfx.search.question import Question
+from bayescfx.space.region import Region
+from bayescfx.space.sampling import background_rows
+from bayescfx.space.space import Space
+
+#: Decides about a query that can't be asked: raises the error, or keeps it by position.
+Refuse: TypeAlias = Callable[[int, BayesCFXError], None]
+
+
+def refuse_at_once(i: int, error: BayesCFXError, many: bool = True) -> None:
+    """Raise the error of a query that can't be asked, with its position if there are several."""
+    if many and not isinstance(error, ModelError):  # which says it
+        error.add_note(f"for the query at position {i}")
+    raise error
+
+
+def regions_around(
+    space: Space, rows: Any, first: int, refuse: Refuse, look: Callable[[Any], object] | None = None
+) -> tuple[dict[int, Region], list[tuple[int, str]]]:
+    """Return a region around each query, by position, and what is to be told about some.
+
+    `first` is the position of the first row; `look` raises if a row must not be asked about. Codes
+    mean the same in all regions.
+    """
+    regions: dict[int, Region] = {}
+    said: list[tuple[int, str]] = []
+    rows = [rows.iloc[[i]] for i in range(len(rows))] if isinstance(rows, pd.DataFrame) else rows
+    for i, row in enumerate(rows, first):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                if look is not None:
+                    look(row)
+                regions[i] = space.around(row)
+            except BayesCFXError as error:
+                refuse(i, error)
+        for told in caught:
+            if issubclass(told.category, SpaceWarning):
+                said.append((i, str(told.message)))
+            else:  # from a rule or a derived column
+                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    schema = space.schema  # one that covers all queries
+    for region in regions.values():
+        if region.schema is not space.schema:
+            schema, _, _ = schema.covering(region.own.cells, "query")
+    if schema is space.schema or len(regions) == 1:
+        return regions, said
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {i: space.around(rows[i - first], schema=schema) for i in regions}, said
+
+
+def pose(
+    settings: CallSettings,
+    evaluator: Evaluator,
+    regions: Mapping[int, Region],
+    wishes: Mapping[int, tuple[object, np.random.Generator]],  # target and random state
+    deadline: Deadline,
+    refuse: Refuse,
+    spent: int = 0,  # rows that were sent for the first query before
+) -> list[Posed]:
+    """Ask for f(query) of each query, in one model call, and return the questions they pose."""
+    budget = settings.rows(evaluator.model)
+    accounts = {i: Account(evaluator, region, budget) for i, region in regions.items()}
+    next(iter(accounts.values())).spent = spent
+    # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
+    scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts.values()])
+    posed: list[Posed] = []
+    for (i, account), score in zip(accounts.items(), scores, strict=True):
+        output = float(score.y[0])
+        try:
+            if np.isnan(output):
+                raise _no_output(settings, account, i)
+            target, question = _question(settings, account, output, *wishes[i], deadline)
+        except (TargetError, ModelError) as error:
+            refuse(i, error)
+        else:
+            posed.append(Posed(i, account, target, output, question))
+    evaluator.deadline = deadline
+    return posed
+
+
+def _question(
+    settings: CallSettings,
+    account: Account,
+    output: float,
+    wish: object,
+    rng: np.random.Generator,
+    deadline: Deadline,
+) -> tuple[Target, Question | None]:
+    """Return the wish as a target, and the question; None if it is met, among many queries."""
+    target = _target(wish, output, account, rng)
+    try:
+        return target, Question(
+            account, output, target, rng, deadline, settings.n, settings.tolerance
+        )
+    except TargetError:
+        met = contains(target.acceptance(output, settings.tolerance), [output])[0]
+        if not (settings.many and met):
+            raise
+        return target, None
+
+
+def _no_output(settings: CallSettings, account: Account, label: int) -> ModelError:
+    """Return the error for a query without an output, where faults are skipped."""
+    evaluator, region = account.evaluator, account.region
+    which = f" at position {label}" if settings.many else ""
+    row = evaluator.model.describe(region.rows(region.query[None]), 0)
+    error = ModelError(
+        f"`model` must have an output for the query{which}; it fails for {row}. "
+        "Correct the query or the model."
+    )
+    for fault in evaluator.faults:
+        error.add_note(fault)
+    vars(error)["evaluations"] = evaluator.evaluations
+    return error
+
+
+def _target(wish: Any, output: float, account: Account, rng: np.random.Generator) -> Target:
+    """Return the wish as a target; a user's own potential is checked on a few outputs first."""
+    if isinstance(wish, Target):
+        return wish
+    seen = [output]
+    if hasattr(wish, "value") and hasattr(wish, "slope"):
+        rows = background_rows(account.region, 4, rng)
+        if account.left > len(rows):
+            try:
+                seen.extend(account.evaluate(rows))
+            except Stop as stop:  # skipping faults took the rest of the budget
+                seen.extend(stop.y)
+    return as_target(wish, np.array(seen)[~np.isnan(seen)])
+
+
+def tell(said: Sequence[tuple[int, str]], many: bool) -> None:
+    """Warn about the space of a query; of several, about the first."""
+    others = len(dict(said)) - 1
+    for i, text in said[: 1 if many else None]:
+        more = f" (and {others} more)" if others else ""
+        where = f"for the query at position {i}{more}: " if many else ""
+        # from the caller of `explain` or `explain_many`
+        warnings.warn(where + text, SpaceWarning, stacklevel=4)

@@ -1,0 +1,166 @@
+"""More queries than fit in memory: tables in, tables out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pandas as pd
+
+from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer import run
+from bayescfx.explainer.blocks import Block, Done, Job
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.workers import count_workers
+from bayescfx.model.model import as_model
+from bayescfx.result.lines import lines
+from bayescfx.space.space import Space
+
+
+def explain_stream(
+    model: Any, frames: Iterable[pd.DataFrame], space: Space, target: object, **settings: Any
+) -> Iterator[pd.DataFrame]:
+    """Explain the queries of many tables, and yield tables of answers, in order.
+
+    Memory does not depend on the number of queries: tables are taken as they are needed and
+    answers are handed out as blocks of 64 queries are done. The answers are those of
+    :func:`explain_many` for all queries at once, however they are cut into tables.
+
+    Parameters
+    ----------
+    model : callable or object with ``predict``
+        As in :func:`explain`.
+    frames : iterable of DataFrame
+        The queries.
+    space : Space
+        What may change.
+    target : target
+        One for all.
+    **settings : optional
+        `method`, `budget`, `n`, `tolerance`, `timeout`, `evaluations`, `rng`, `on_fault` and
+        `n_jobs`, as in :func:`explain_many`.
+
+    Yields
+    ------
+    DataFrame
+        A line for each query, or for each of its `n` answers, with the query's index. Columns and
+        dtypes depend on the space alone: ``status``, ``query_output``, the new row, then
+        ``output``, ``valid``, ``potential``, ``cost``, ``n_changes``, ``usual``, ``changes`` in
+        words, ``n_evaluations``, ``stopped`` and ``error``. A query that can't be asked has the
+        status ``"error"`` and stops nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
+    >>> space, frames = Space.from_data(X), (X[i : i + 70] for i in (0, 70, 140))
+    >>> parts = explain_stream(lambda X: X["a"] + X["b"], frames, space, 1.0, budget=9, rng=0)
+    >>> [len(part) for part in parts]
+    [64, 64, 64, 8]
+    """
+    usual: Any = {"method": "auto", "budget": None, "n": 1, "tolerance": 0.05, "timeout": None}
+    usual |= {"evaluations": None, "rng": None, "on_fault": "raise", "n_jobs": None}
+    for name in settings:
+        if name not in usual:
+            raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
+    given = CallSettings(space=space, on_step=None, progress=False, **usual | settings)
+    return answer_stream(given, model, ((None, frame) for frame in frames), target)
+
+
+def explain_partition(
+    frame: pd.DataFrame, model: Any, space: Space, target: object, **settings: Any
+) -> pd.DataFrame:
+    """Explain the queries of one table as one table; for ``map_partitions`` and its like.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The queries.
+    model, space, target, **settings
+        As in :func:`explain_stream`.
+
+    Returns
+    -------
+    DataFrame
+        As in :func:`explain_stream`. Of an empty table it is the empty table of the same columns
+        and dtypes, which is the ``meta`` that Dask wants.
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"a": [0.0, 0.5, 1.0]}, index=["x", "y", "z"])
+    >>> told = explain_partition(X, lambda X: X["a"], Space.from_data(X), 0.7, budget=9, rng=0)
+    >>> told["status"].tolist(), told.index.tolist()
+    (['reached', 'reached', 'reached'], ['x', 'y', 'z'])
+    """
+    parts = [*explain_stream(model, [frame], space, target, **settings)]
+    return pd.concat(parts) if parts else lines(space, frame.index[:0], {}, {})
+
+
+def answer_stream(
+    settings: CallSettings,
+    model: object,
+    frames: Iterable[tuple[int | None, pd.DataFrame]],
+    target: object,
+    refused: Callable[[BayesCFXError], str] = str,
+    look: Callable[[Any], object] | None = None,
+) -> Iterator[pd.DataFrame]:
+    """Yield a table of answers per block; a table may come with the position of its first row."""
+    f = as_model(model, settings.space.schema)
+    store = Evaluations() if settings.evaluations is None else settings.evaluations
+    store.claim(tuple(settings.space.schema.places), f.name)
+    job = Job(settings, f, store.begin(), refused, look, settings.evaluations is not None)
+    blocks = _blocks(settings, frames, target)
+    early = [*islice(blocks, 2)]
+    if early and len(job.past.outputs):
+        early[0].spent = run.confirmed(job, store, early[0])
+    begun: deque[tuple[int, pd.Index[Any]]] = deque()  # in the order of the queries
+
+    def noted() -> Iterator[Block]:
+        for block in chain(early, blocks):
+            begun.append((block.first, block.rows.index))
+            yield block
+
+    waiting: dict[int, Done] = {}
+    for done in run.worked(job, noted(), store, count_workers(settings.n_jobs, len(early))):
+        if done.fault is not None:
+            raise done.fault
+        waiting[done.first] = done
+        while begun and begun[0][0] in waiting:
+            first, labels = begun.popleft()
+            ready = waiting.pop(first)
+            answers = {i - first: answer for i, answer in ready.answers.items()}
+            why = {i - first: text for i, text in ready.refused.items()}
+            yield lines(settings.space, labels, answers, why)
+
+
+def _blocks(
+    settings: CallSettings, frames: Iterable[tuple[int | None, pd.DataFrame]], target: object
+) -> Iterator[Block]:
+    """Cut tables into blocks of queries; what is left of one goes before the next."""
+    rest, first = pd.DataFrame(), 0
+
+    def block(rows: pd.DataFrame, first: int) -> Block:
+        rngs = settings.generators(len(rows), first)
+        wishes = {first + i: (target, rng) for i, rng in enumerate(rngs)}
+        return Block(first, rows, wishes, settings.deadline)
+
+    for given, frame in frames:
+        if not isinstance(frame, pd.DataFrame):
+            raise QueryError(
+                f"`frames` must be DataFrames; got {type(frame).__name__}. For one table use "
+                "explain_many."
+            )
+        if given is not None and given != first + len(rest):  # some were answered before
+            if len(rest):
+                yield block(rest, first)
+            rest, first = frame, given
+        else:
+            rest = pd.concat([rest, frame]) if len(rest) else frame
+        while len(rest) >= run.BLOCK:
+            yield block(rest.iloc[: run.BLOCK], first)
+            rest, first = rest.iloc[run.BLOCK :], first + run.BLOCK
+    if len(rest):
+        yield block(rest, first)

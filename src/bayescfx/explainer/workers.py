@@ -1,0 +1,251 @@
+"""Blocks in workers, on whatever engine joblib is told to use: processes, threads, a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import threading
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice, takewhile
+from typing import Any
+
+import numpy as np
+
+from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer.blocks import Block, Done, Job, work
+from bayescfx.search.threads import one_thread
+from bayescfx.search.turns import Halt
+
+
+def count_workers(n_jobs: int | None, blocks: int) -> int:
+    """Return how many workers `n_jobs` means here; None is what joblib was told, if anything."""
+    if blocks < 2 or n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+        return 1
+    joblib = optional("joblib", "`n_jobs` needs", "parallel")
+    return int(joblib.effective_n_jobs(n_jobs))
+
+
+def in_workers(job: Job, blocks: Iterable[Block], crew: int, halt: Halt) -> Iterator[Done]:
+    """Yield what comes of blocks as they finish; those of a lost worker are tried again.
+
+    Blocks are taken a few for each worker at a time, so that memory does not grow with their
+    number.
+    """
+    backend: Any
+    backend, _ = optional("joblib.parallel", "`n_jobs` needs", "parallel").get_active_backend()
+    engine: _Threads | _Processes | _Dask
+    if getattr(backend, "supports_sharedmem", False):
+        engine = _Threads(job, backend, crew)
+    elif hasattr(backend, "client"):
+        engine = _Dask(job, backend, crew)
+    else:
+        engine = _Processes(job, backend, crew)
+    pending = iter(blocks)
+    while not halt.called and (wave := list(islice(pending, 32 * crew))):
+        yield from _surviving(engine, wave, crew, halt)
+
+
+def _surviving(engine: Any, wave: list[Block], crew: int, halt: Halt) -> Iterator[Done]:
+    """Run a wave of blocks; after the loss of a worker go on with those that are not done."""
+    waiting = {block.first: block for block in wave}
+    tries: Counter[int] = Counter()
+    while waiting and not halt.called:
+        # Who was there twice when workers were lost is tried alone: so it is known who does it.
+        suspects = [block for block in waiting.values() if tries[block.first] > 1]
+        part = suspects[:1] or list(waiting.values())
+        try:
+            with closing(engine.run(takewhile(lambda _: not halt.called, part))) as dones:
+                for done in dones:
+                    del waiting[done.first]
+                    yield done
+        except Exception as error:
+            if not _is_loss(error):
+                raise
+            left = [block.first for block in part if block.first in waiting]
+            tries.update(left[: 2 * crew])  # as many have been begun
+            first = left[0] if left else -1
+            if suspects and tries[first] > 2:
+                last = first + len(waiting[first].wishes) - 1
+                raise WorkerError(
+                    f"workers were lost three times with the queries at positions {first} to "
+                    f"{last}: {type(error).__name__}. Give each more memory, or look at what the "
+                    "model does with these rows; what was answered is in `.explanations`."
+                ) from error
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Return whether an error means that a worker is gone, and not that its work is wrong."""
+    losses = {
+        *("BrokenProcessPool", "BrokenExecutor", "TerminatedWorkerError"),  # processes
+        *("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError"),  # Dask
+        *("RayActorError", "WorkerCrashedError", "ObjectLostError", "OutOfMemoryError"),  # Ray
+    }
+    return any(kind.__name__ in losses for kind in type(error).__mro__)
+
+
+class _Threads:
+    """Workers that share our memory: nothing travels."""
+
+    def __init__(self, job: Job, backend: Any, crew: int) -> None:
+        self.job, self.crew = job, crew
+
+    def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
+        """Yield what comes of blocks, whichever is first."""
+        # The limit is taken once for all: threads that set and restore it cross each other.
+        with one_thread():
+            yield from self._each(self._call, ((block,) for block in blocks))
+
+    def _call(self, block: Block) -> Done:
+        return _learning(self.job, block)
+
+    def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
+        joblib = optional("joblib", "`n_jobs` needs", "parallel")
+        how = "list"
+        if joblib.parallel.get_active_backend()[0].supports_return_generator:
+            how = "generator_unordered"
+        pool = joblib.Parallel(n_jobs=self.crew, return_as=how, batch_size=1)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*tasks", UserWarning)  # that nobody waits for
+            yield from pool(joblib.delayed(call)(*given) for given in blocks)
+
+
+class _Processes(_Threads):
+    """Workers elsewhere: the job is pickled once, and each worker keeps it."""
+
+    def __init__(self, job: Job, backend: Any, crew: int) -> None:
+        super().__init__(job, backend, crew)
+        self.cloudpickle = optional("cloudpickle", "`n_jobs` needs", "parallel")
+        content = self._pickled(job.for_workers())
+        self.digest = hashlib.sha256(content).hexdigest()
+        # As an array: loky maps it into the memory of its workers if it is large.
+        self.parcel: Any = np.frombuffer(content, dtype=np.uint8)
+        if type(backend).__module__.startswith("ray."):
+            self.parcel = optional("ray", "this backend needs").put(self.parcel)
+
+    def _pickled(self, job: Job) -> bytes:
+        try:
+            content: bytes = self.cloudpickle.dumps(job)
+        except Exception as error:
+            raise ModelError(
+                "`model` must be able to travel to other processes, as must the space and its "
+                f"rules; pickling says {type(error).__name__}: {error}. Use n_jobs=1, or threads: "
+                "with joblib.parallel_config(backend='threading')."
+            ) from error
+        return content
+
+    def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
+        """Yield what comes of blocks, whichever is first."""
+        for packed in self._each(_served, map(self._packed, blocks)):
+            yield unpacked(packed)
+
+    def _packed(self, block: Block) -> tuple[str, Any, bytes]:
+        return self.digest, self.parcel, self.cloudpickle.dumps(replace(block, regions=None))
+
+
+class _Dask(_Processes):
+    """Workers of a Dask cluster; it is asked itself, since joblib waits for lost ones for ever."""
+
+    def __init__(self, job: Job, backend: Any, crew: int) -> None:
+        super().__init__(job, backend, crew)
+        self.client = backend.client
+        self.sent: Any = None
+
+    def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
+        distributed = optional("distributed", "this backend needs")
+        if self.sent is None or self.sent.status != "finished":  # each worker has a copy
+            self.sent = self.client.scatter(self.parcel, broadcast=True, hash=False)
+
+        def submitted() -> Iterator[Any]:
+            for digest, _, packed in blocks:
+                yield self.client.submit(call, digest, self.sent, packed, pure=False)
+
+        waiting = submitted()
+        running = distributed.as_completed(list(islice(waiting, 2 * self.crew)))
+        try:
+            for future in running:
+                yield future.result()
+                for new in islice(waiting, 1):
+                    running.add(new)
+        finally:
+            self.client.cancel(list(running.futures))
+
+
+_held: dict[str, Job] = {}  # in a worker: the last job, by its digest
+_lock = threading.Lock()
+
+
+def _served(digest: str, parcel: Any, packed: bytes) -> bytes:
+    """Work on a block in a worker."""
+    import cloudpickle
+
+    with _lock:  # a worker may have threads
+        if digest not in _held:
+            if not isinstance(parcel, np.ndarray):
+                parcel = optional("ray", "this backend needs").get(parcel)
+            _held.clear()
+            _held[digest] = pickle.loads(memoryview(parcel))
+            one_thread()  # for good: there are other workers beside this one
+        job = _held[digest]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = _learning(job, pickle.loads(packed))
+    for answer in done.answers.values():
+        vars(answer).update(evaluations=None, space=None)  # which are at home
+    told = {
+        (str(w.message), w.category, w.filename, w.lineno)
+        for w in caught
+        if not issubclass(w.category, SpaceWarning)  # told before
+    }
+    trace = ""
+    if done.fault is not None:
+        trace = "".join(traceback.format_exception(done.fault))
+        done.fault = _portable(done.fault)
+    content: bytes = cloudpickle.dumps((done, told, trace))
+    return content
+
+
+def _learning(job: Job, block: Block) -> Done:
+    """Work on a block, and hand over what the model said."""
+    filed = job.store is not None and job.store.file is not None
+    store = job.store if job.store is not None and filed else Evaluations()
+    done = work(job, block, store)
+    if job.keep and not filed:
+        done.learnt = store.learnt()
+    return done
+
+
+def _portable(fault: Exception) -> Exception:
+    """Return an error without what does not travel."""
+    import cloudpickle
+
+    vars(fault).pop("evaluations", None)
+    try:
+        same: Exception = pickle.loads(cloudpickle.dumps(fault))
+    except Exception:
+        return ModelError(f"`model` raised {type(fault).__name__}: {fault}")
+    return same
+
+
+def unpacked(packed: bytes) -> Done:
+    """Return what came of a block in a worker, and tell what it was told."""
+    done: Done
+    done, told, trace = pickle.loads(packed)
+    for message, category, file, line in told:
+        warnings.warn_explicit(message, category, file, line)
+    if done.fault is not None:
+        done.fault.__cause__ = _InWorker(trace)
+    return done
+
+
+class _InWorker(Exception):
+    """Where an error happened, in a worker."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"

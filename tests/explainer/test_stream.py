@@ -1,0 +1,96 @@
+"""Tables of queries without end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from tests.conftest import mixed
+
+
+@pytest.fixture(autouse=True)
+def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 3)
+
+
+def numbers() -> pd.DataFrame:
+    cells = np.random.default_rng(0).normal(size=(40, 2))
+    frame = pd.DataFrame(cells, columns=["a", "b"], index=[f"q{i}" for i in range(40)])
+    return frame.assign(k=np.arange(40) % 7)
+
+
+def model(rows: Any) -> Any:
+    return rows["a"] + 2 * rows["b"] + rows["k"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_stream_is_explain_many_however_it_is_cut(n_jobs: int) -> None:
+    X = numbers()
+    space, how = cfx.Space.from_data(X), {"budget": 9, "rng": 1, "n_jobs": n_jobs}
+    many = cfx.explain_many(model, X[:11], space, cfx.at_least(4.0), budget=9, rng=1)
+    for cuts in ([0, 11], [0, 2, 9, 11], [0, 1, 2, 3, 11]):
+        frames = (X[a:b] for a, b in pairwise(cuts))
+        parts = list(cfx.explain_stream(model, frames, space, cfx.at_least(4.0), **how))
+        assert [len(part) for part in parts] == [3, 3, 3, 2]
+        table = pd.concat(parts)
+        assert table.index.tolist() == X.index[:11].tolist()
+        assert table["output"].tolist() == [a.best.output for a in many]
+        assert table["a"].tolist() == [a.best.row["a"] for a in many]
+        assert table["status"].tolist() == [a.status for a in many]
+        assert table["n_evaluations"].tolist() == [a.n_evaluations for a in many]
+
+
+def test_tables_are_taken_as_they_are_needed() -> None:
+    taken: list[int] = []
+
+    def frames() -> Any:
+        for i in range(0, 30, 3):
+            taken.append(i)
+            yield numbers()[i : i + 3]
+
+    stream = cfx.explain_stream(
+        model, frames(), cfx.Space.from_data(numbers()), 4.0, budget=4, rng=0, n_jobs=1
+    )
+    next(stream)
+    assert len(taken) <= 2
+
+
+def test_a_query_that_can_not_be_asked_stops_nothing() -> None:
+    X = numbers().astype({"k": object})
+    X.loc["q1", "k"] = "seven"
+    space = cfx.Space.from_data(numbers())
+    table = cfx.explain_partition(X[:5], model, space, cfx.at_least(4.0), budget=9, rng=0)
+    assert table.index.tolist() == X.index[:5].tolist()
+    assert (table["status"] == "error").tolist() == [False, True, False, False, False]
+    assert "'seven'" in str(table.loc["q1", "error"])
+    assert table["error"].notna().sum() == 1
+    assert table.loc["q0", "changes"]
+
+
+def test_columns_and_dtypes_do_not_depend_on_the_answers() -> None:
+    X = mixed()
+    space = cfx.Space.from_data(X)
+    score = lambda rows: rows.select_dtypes("number").sum(axis=1)  # noqa: E731  # a bare callable
+    wish = cfx.increase(percent=1)
+    meta = cfx.explain_partition(X[:0], score, space, wish)
+    told = cfx.explain_partition(X[:4], score, space, wish, budget=9, rng=0)
+    refused = X[:2].astype(object)
+    refused.iloc[:, 0] = "wrong"
+    lost = cfx.explain_partition(refused, score, space, wish, budget=9, rng=0)
+    assert lost["status"].tolist() == ["error"] * 2
+    for other in (told, lost):
+        pd.testing.assert_series_equal(other.dtypes, meta.dtypes)
+
+
+def test_what_a_stream_can_not_take_is_said() -> None:
+    X = numbers()
+    space = cfx.Space.from_data(X)
+    with pytest.raises(cfx.SettingsError, match="Did you mean 'budget'"):
+        cfx.explain_stream(model, [X], space, 1.0, bugdet=3)
+    with pytest.raises(cfx.QueryError, match="`frames` must be DataFrames; got str"):
+        next(cfx.explain_stream(model, X, space, 1.0))  # type: ignore[arg-type]
