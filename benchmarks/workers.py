@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from experiments.data import load_adult
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
 from benchmarks.reporting import aim, show_table
-from experiments.data import load_adult
 
 
 @cache
