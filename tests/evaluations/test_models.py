@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import joblib  # type: ignore[import-untyped]  # it has no types
+import joblib
 import numpy as np
 import pandas as pd
 import pytest

@@ -188,11 +188,6 @@ class Evaluations:
         return self._layout
 
     @property
-    def in_file(self) -> bool:
-        """Whether what is added is written to a file."""
-        return self._file is not None
-
-    @property
     def columns(self) -> tuple[Any, ...] | None:
         """The columns' names (``x0``, ``x1``, … for an array); ``None`` before the first row."""
         layout = self.layout

@@ -156,4 +156,4 @@ def tell(said: Sequence[tuple[int, str]], many: bool) -> None:
         more = f" (and {others} more)" if others else ""
         where = f"for the query at position {i}{more}: " if many else ""
         # from the caller of `explain` or `explain_many`
-        warnings.warn(where + text, SpaceWarning, stacklevel=4)
+        warnings.warn(where + text, SpaceWarning, stacklevel=5)

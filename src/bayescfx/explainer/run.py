@@ -33,43 +33,19 @@ def answer_all(
 ) -> Explanations:
     """Return one answer per query, in order; an error carries those of finished blocks."""
     f = as_model(model, settings.space.schema)
-    blocks: list[Block] = []
-    said: list[tuple[int, str]] = []
-    refuse = partial(refuse_at_once, many=settings.many)
-    for first in range(0, len(targets), BLOCK):  # every query is looked at before any is asked
-        part = slice(first, first + BLOCK)
-        mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
-        regions, told = regions_around(settings.space, mine, first, refuse)
-        blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
-        said += told
-    tell(said, settings.many)
+    blocks = _blocks(settings, rows, len(targets))
     store = Evaluations() if settings.evaluations is None else settings.evaluations
     store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
     around = [region for block in blocks for region in (block.regions or {}).values()]
     settings, past = begun(settings, store, around, targets)
     wishes = list(zip(targets, settings.generators(len(targets)), strict=True))
     for block in blocks:
-        part = slice(block.first, block.first + BLOCK)
-        block.wishes = dict(enumerate(wishes[part], block.first))
+        block.wishes = dict(enumerate(wishes[block.first : block.first + BLOCK], block.first))
     job = Job(settings, f, past, store=None if store.file is None else store)
-    if blocks and len(job.past.outputs):
+    if blocks and len(past.outputs):
         blocks[0].spent = confirmed(job, store, blocks[0])
-    found: dict[int, Explanation] = {}
-    fault: Exception | None = None
-    halt, crew = Halt(), count_workers(settings.n_jobs, len(blocks))
-    with (
-        progress_bar(len(rows), crew > 1) if settings.progress and blocks else nullcontext() as bar
-    ):
-        hear = _listener(bar, settings.on_step)
-        try:
-            for done in worked(job, blocks, store, crew, hear, halt):
-                found |= done.answers
-                fault = fault or done.fault
-        except KeyboardInterrupt:
-            if not found:
-                raise
-        except Exception as error:  # not a block's own: workers are lost, or the store is
-            fault = fault or error
+    halt = Halt()
+    found, fault = _gathered(job, blocks, store, halt)
     index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(targets))
     places = sorted(found)
     whole = len(places) == len(index)
@@ -89,6 +65,43 @@ def answer_all(
     if whole:
         ended(store, past, answers)
     return answers
+
+
+def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
+    """Return `n` queries in blocks, each looked at before any is asked about."""
+    blocks: list[Block] = []
+    said: list[tuple[int, str]] = []
+    refuse = partial(refuse_at_once, many=settings.many)
+    for first in range(0, n, BLOCK):
+        part = slice(first, first + BLOCK)
+        mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
+        regions, told = regions_around(settings.space, mine, first, refuse)
+        blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
+        said += told
+    tell(said, settings.many)
+    return blocks
+
+
+def _gathered(
+    job: Job, blocks: Sequence[Block], store: Evaluations, halt: Halt
+) -> tuple[dict[int, Explanation], Exception | None]:
+    """Return the answers by position, and what ended the work before its end, if anything."""
+    settings, found = job.settings, dict[int, Explanation]()
+    fault: Exception | None = None
+    crew, n = count_workers(settings.n_jobs, len(blocks)), sum(len(b.wishes) for b in blocks)
+    shown = settings.progress and n > 0
+    with progress_bar(n, crew > 1) if shown else nullcontext() as bar:
+        hear = _listener(bar, settings.on_step)
+        try:
+            for done in worked(job, blocks, store, crew, hear, halt):
+                found |= done.answers
+                fault = fault or done.fault
+        except KeyboardInterrupt:
+            if not found:
+                raise
+        except Exception as error:  # not a block's own: workers are lost, or the store is
+            fault = fault or error
+    return found, fault
 
 
 def confirmed(job: Job, store: Evaluations, block: Block) -> int:

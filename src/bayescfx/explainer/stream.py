@@ -13,6 +13,7 @@ from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done, Job
+from bayescfx.explainer.identity import begun, ended
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
@@ -40,8 +41,8 @@ def explain_stream(
     target : target
         One for all.
     **settings : optional
-        `method`, `budget`, `n`, `tolerance`, `timeout`, `evaluations`, `rng`, `on_fault` and
-        `n_jobs`, as in :func:`explain_many`.
+        `method`, `budget`, `n`, `tolerance`, `timeout`, `evaluations`, `rng`, `on_fault`,
+        `run` and `n_jobs`, as in :func:`explain_many`.
 
     Yields
     ------
@@ -62,7 +63,8 @@ def explain_stream(
     [64, 64, 64, 8]
     """
     usual: Any = {"method": "auto", "budget": None, "n": 1, "tolerance": 0.05, "timeout": None}
-    usual |= {"evaluations": None, "rng": None, "on_fault": "raise", "n_jobs": None}
+    usual |= {"evaluations": None, "rng": None, "on_fault": "raise", "run": None}
+    usual["n_jobs"] = None
     for name in settings:
         if name not in usual:
             raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
@@ -110,17 +112,19 @@ def answer_stream(
     """Yield a table of answers per block; a table may come with the position of its first row."""
     f = as_model(model, settings.space.schema)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store.claim(tuple(settings.space.schema.places), f.name)
-    job = Job(settings, f, store.begin(), refused, look, settings.evaluations is not None)
+    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
+    settings, past = begun(settings, store, (), (target,))
+    filed, keep = None if store.file is None else store, settings.evaluations is not None
+    job = Job(settings, f, past, refused, look, keep, filed)
     blocks = _blocks(settings, frames, target)
     early = [*islice(blocks, 2)]
     if early and len(job.past.outputs):
         early[0].spent = run.confirmed(job, store, early[0])
-    begun: deque[tuple[int, pd.Index[Any]]] = deque()  # in the order of the queries
+    order: deque[tuple[int, pd.Index[Any]]] = deque()  # of the queries
 
     def noted() -> Iterator[Block]:
         for block in chain(early, blocks):
-            begun.append((block.first, block.rows.index))
+            order.append((block.first, block.rows.index))
             yield block
 
     waiting: dict[int, Done] = {}
@@ -128,12 +132,14 @@ def answer_stream(
         if done.fault is not None:
             raise done.fault
         waiting[done.first] = done
-        while begun and begun[0][0] in waiting:
-            first, labels = begun.popleft()
+        while order and order[0][0] in waiting:
+            first, labels = order.popleft()
             ready = waiting.pop(first)
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
             yield lines(settings.space, labels, answers, why)
+    if not settings.deadline.passed:
+        ended(store, past, ())
 
 
 def _blocks(
