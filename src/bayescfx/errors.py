@@ -6,6 +6,9 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -100,6 +103,14 @@ def suggest(name: object, known: Iterable[object]) -> str:
     spelt = {str(k).casefold(): str(k) for k in known}
     close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
     return f" Did you mean {spelt[close[0]]!r}?" if close else ""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about the line of the user's that led here: the last outside this package."""
+    level, frame, home = 2, sys._getframe(1), os.path.dirname(__file__)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def optional(name: str, needed: str, extra: str = "") -> ModuleType:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from bayescfx.arrays import Array, is_single, row_keys
-from bayescfx.errors import BayesCFXWarning, EvaluationsError
+from bayescfx.errors import BayesCFXWarning, EvaluationsError, warn
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.tables import Rows
 
@@ -44,7 +42,7 @@ def confirm(account: Account) -> None:
             advice="If the model has changed, use another store, or empty this one with "
             "Evaluations.forget().",
         )
-    _warn(now, then, row, stacklevel=6)
+    _warn(now, then, row)
 
 
 def again(account: Account, best: Array) -> bool:
@@ -70,17 +68,16 @@ def again(account: Account, best: Array) -> bool:
     if not off.any():
         return False
     at = int(np.argmax(off))
-    _warn(found[at], y[at], evaluator.model.describe(rows, at), stacklevel=7)
+    _warn(found[at], y[at], evaluator.model.describe(rows, at))
     return True
 
 
-def _warn(now: float, then: float, row: str, stacklevel: int) -> None:
+def _warn(now: float, then: float, row: str) -> None:
     """Tell the caller of `explain` that a model does not repeat itself."""
-    warnings.warn(
+    warn(
         f"`model` gives {now:.6g} and {then:.6g} for one row, {row}: its outputs are not "
         "repeatable, and every answer is as uncertain as they are.",
         BayesCFXWarning,
-        stacklevel=stacklevel,
     )
 
 

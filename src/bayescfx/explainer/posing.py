@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.deadline import Deadline
-from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError
+from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError, warn
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.explainer.report import Posed
 from bayescfx.explainer.settings import CallSettings
@@ -155,5 +155,4 @@ def tell(said: Sequence[tuple[int, str]], many: bool) -> None:
     for i, text in said[: 1 if many else None]:
         more = f" (and {others} more)" if others else ""
         where = f"for the query at position {i}{more}: " if many else ""
-        # from the caller of `explain` or `explain_many`
-        warnings.warn(where + text, SpaceWarning, stacklevel=5)
+        warn(where + text, SpaceWarning)

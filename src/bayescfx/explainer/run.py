@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx.errors import BayesCFXWarning
+from bayescfx.errors import BayesCFXWarning, warn
 from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
@@ -56,11 +55,10 @@ def answer_all(
             vars(fault)["explanations"] = answers
         raise fault
     if halt.error is not None:
-        warnings.warn(
+        warn(
             f"`on_step` raised {halt.error!r}, which ended the search. "
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
-            stacklevel=3,
         )
     if whole:
         ended(store, past, answers)

@@ -6,7 +6,6 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError, SpaceError, SpaceWarning
+from bayescfx.errors import QueryError, SpaceError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
 from bayescfx.space.memory import Memory
@@ -373,7 +372,7 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     grown, codes, notes = space.schema.covering(cells, "query")
     if notes:
         text = f"the query lies outside the space, which grew for it: {'; '.join(notes)}."
-        warnings.warn(text, SpaceWarning, stacklevel=2)
+        warn(text, SpaceWarning)
     if schema is not None:
         codes = schema.encode_cells(cells, what="query")
     own = Own(codes, cells)
@@ -386,7 +385,7 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
         missing += [] if name in said and said[name].fixed else [repr(name)]
     if missing:
         text = f"the query has no value for {', '.join(missing)}; treated as fixed."
-        warnings.warn(text, SpaceWarning, stacklevel=2)
+        warn(text, SpaceWarning)
     return _region(space, grown, own, schema or grown, said)
 
 
