@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import subprocess
 import sys
@@ -135,17 +136,18 @@ def test_what_is_damaged_names_the_way_out(tmp_path: Path) -> None:
 
 
 def test_writing_to_a_file_takes_no_memory(tmp_path: Path) -> None:
-    rows = np.arange(30_000.0).reshape(-1, 3)
+    rows = np.arange(150_000.0).reshape(-1, 3)
     with cfx.Evaluations.open(tmp_path / "a.db") as known:
         known.append(rows[:2000], rows[:2000, 0])
         tracemalloc.start()
         try:
             for i in range(2000, len(rows), 2000):
                 known.append(rows[i : i + 2000], rows[i : i + 2000, 0])
+            gc.collect()
             grown, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert grown < rows.nbytes / 4
+        assert grown < rows.nbytes / 2  # other threads may take some
         assert len(known) == len(rows)
 
 
