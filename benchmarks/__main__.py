@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from benchmarks.reporting import write
 
-NAMES = ("acquisition", "surrogate", "propose", "near", "verdict", "imports", "efficiency")
+NAMES = ("acquisition", "surrogate", "propose", "near", "verdict", "imports", "efficiency", "scale")
 
 
 def measure(name: str, words: list[str]) -> None:

@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import bayescfx as cfx
 from bayescfx.acquisition import LogEI
-from bayescfx.arrays import Array, Mask, not_among
+from bayescfx.arrays import Array, Mask
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.potentials import Linked, Logit
@@ -247,7 +247,7 @@ class Shrinking:
             centre = question.X[question.best] if len(question.y) else region.query
             drawn = sample(region, self.batch, question.rng)
             rows = project(region, centre + radius * (drawn - centre))
-            rows = rows[not_among(rows, question.account.evaluator.known.codes)]
+            rows = rows[~question.known.holds(rows)]
             if not len(rows):  # nothing new here
                 rows = np.array(list(islice(others, self.batch)))
             if not len(rows):

@@ -124,22 +124,31 @@ def cells_of(rows: Rows) -> list[list[Any]]:
     """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):
         return [list(row) for row in rows.tolist()]
-    columns = [rows.iloc[:, j].tolist() for j in range(rows.shape[1])]
+    columns = [column.tolist() for _, column in rows.items()]
     return list(map(list, zip(*columns, strict=True))) if columns else [[]] * len(rows)
 
 
 def row_of(rows: Rows, i: int) -> Row:
     """Return one row as a Series (of an array: as an array) whose cells keep their types."""
+    return rows_of(rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]])[0]
+
+
+def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Row]:
+    """Return all rows one by one, as :func:`row_of` does; `lines` are their cells, if at hand."""
     if not isinstance(rows, pd.DataFrame):
-        line: NDArray[Any] = rows[i].copy()
-        return line
+        return [line.copy() for line in rows]
+    found: list[Row] = []
     if rows.shape[1] and len(set(rows.dtypes)) == 1:
-        row: pd.Series[Any] = rows.iloc[i].copy()
-        row.name = None
-        return row
-    cells = np.empty(rows.shape[1], dtype=object)
-    cells[:] = cells_of(rows.iloc[[i]])[0]
-    return pd.Series(cells, index=rows.columns, dtype=object)
+        for i in range(len(rows)):
+            row: pd.Series[Any] = rows.iloc[i].copy()
+            row.name = None
+            found.append(row)
+        return found
+    for line in cells_of(rows) if lines is None else lines:
+        cells = np.empty(rows.shape[1], dtype=object)
+        cells[:] = line
+        found.append(pd.Series(cells, index=rows.columns, dtype=object))
+    return found
 
 
 def join(tables: Sequence[Rows]) -> Rows:

@@ -62,8 +62,15 @@ def start(
 
 
 def outputs_inside(account: Account) -> list[float]:
-    found: list[float] = account.evaluator.known.outputs[account.masks()[0]].tolist()
+    found: list[float] = inside(account)[1].tolist()
     return found
+
+
+def inside(account: Account) -> tuple[Array, Array]:
+    known = account.evaluator.known
+    places = np.arange(len(known))
+    X, y = known.take(places)
+    return known.take(places[account.scored(places, X, y) & account.region.contains(X)])
 
 
 def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
@@ -78,18 +85,38 @@ def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
     assert account.paid == [0, 1, 2, 3]
 
 
-def test_what_is_known_inside_a_region_is_gathered_once() -> None:
+def test_known_rows_are_gathered_once_and_not_to_be_written_to() -> None:
     evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
-    one, two = Account(evaluator, below(5), 10), Account(evaluator, below(), 10)
-    evaluator.evaluate_many([(one, codes(1, 2)), (two, codes(3, 7))])
-    assert evaluator.inside(one)[0] is evaluator.inside(one)[0]
-    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3]
-    assert evaluator.inside(one)[1].tolist() == [1.25, 2.25, 3.25]
-    assert evaluator.inside(two)[1].tolist() == [1.25, 2.25, 3.25, 7.25]
-    two.evaluate(codes(4, 8))
-    assert evaluator.inside(one)[0][:, 0].tolist() == [1, 2, 3, 4]
+    account = Account(evaluator, below(), 10)
+    account.evaluate(codes(1, 2, 3))
+    places = np.array([0, 2])
+    X, y = evaluator.known.take(places)
+    assert evaluator.known.take(places)[0] is X
+    assert X[:, 0].tolist() == [1, 3]
+    assert y.tolist() == [1.25, 3.25]
     with pytest.raises(ValueError, match="read-only"):
-        evaluator.inside(one)[0][0] = 0.0
+        X[0] = 0.0
+
+
+def test_searches_of_one_call_share_what_was_known_before() -> None:
+    model = Counting()
+    first = start(model)
+    first.evaluate(codes(1, 2, 3))
+    store = first.evaluator.evaluations
+    past = store.begin()
+    one, two = (Evaluator(as_model(model), SCHEMA, store, past) for _ in range(2))
+    assert one.known.older_index is two.known.older_index
+    account = Account(one, below(), 10)
+    account.evaluate(codes(2, 4))
+    assert model.calls == [[1, 2, 3], [4]]
+    assert (len(one.known), len(two.known)) == (4, 3)
+    assert one.known.holds(codes(1, 4, 5)).tolist() == [True, True, False]
+    assert two.known.holds(codes(1, 4, 5)).tolist() == [True, False, False]
+    X, y = one.known.take(np.array([3, 0]))
+    assert X[:, 0].tolist() == [4, 1]
+    assert y.tolist() == [4.25, 1.25]
+    assert [begin for begin, _, _ in one.known.parts(1)] == [1, 3]
+    assert np.concatenate(account.asked).tolist() == [1, 3]
 
 
 def test_nothing_is_sent_for_no_rows() -> None:
@@ -207,7 +234,7 @@ def test_skipped_faults_are_nan_and_never_asked_for_again() -> None:
     assert np.isnan(account.evaluate(codes(2, 5))).all()
     assert model.rows == 9
     assert outputs_inside(account) == [1.25, 3.25, 4.25, 6.25]
-    assert account.evaluator.inside(account)[0].shape == (4, 3)
+    assert inside(account)[0].shape == (4, 3)
     assert outputs_inside(account) == [1.25, 3.25, 4.25, 6.25]
     assert account.evaluator.faults[0].startswith("`model` returned nan for {'a': 2")
     assert account.evaluator.faults[1:] == ["ZeroDivisionError: bad row"]
@@ -252,7 +279,7 @@ def test_many_questions_share_one_call_and_the_first_to_ask_pays() -> None:
     assert model.calls[1:] == [[7, 9]]
     assert outputs_inside(one) == [1.25, 2.25]
     assert outputs_inside(two) == [1.25, 2.25, 3.25, 4.25, 7.25, 9.25]
-    assert evaluator.known.codes[one.paid][:, 0].tolist() == [1, 2, 7]
+    assert evaluator.known.take(np.array(one.paid))[0][:, 0].tolist() == [1, 2, 7]
 
 
 def test_a_row_promised_to_another_question_is_not_lost_when_the_call_is_cut() -> None:
@@ -281,8 +308,8 @@ def test_the_store_grows_past_its_first_size() -> None:
     account = start(Counting(), budget=1000)
     for k in range(10):
         account.evaluate(np.array([[float(i), k / 20, 0.0] for i in range(100)]))
-    assert account.evaluator.inside(account)[0].shape == (1000, 3)
-    assert account.evaluator.inside(account)[1][[0, 101, 999]].tolist() == [0.0, 1.05, 99.45]
+    assert inside(account)[0].shape == (1000, 3)
+    assert inside(account)[1][[0, 101, 999]].tolist() == [0.0, 1.05, 99.45]
 
 
 @settings(deadline=None, max_examples=60)

@@ -19,11 +19,12 @@ from bayescfx.model.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.nearby import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import apart, distinct
 from bayescfx.search.shorten import to_settle
 from bayescfx.search.starting import alone, few_rows, first_rows, towards_query, towards_target
-from bayescfx.search.surrogate import SurrogateSettings, learn, relevant
+from bayescfx.search.surrogate import SurrogateSettings, learn
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.conftest import Recorder

@@ -17,7 +17,9 @@ def confirm(account: Account) -> None:
     is looked at twice: a model that does not agree with itself is told, and not refused.
     """
     known, model = account.evaluator.known, account.evaluator.model
-    scorer, places = account.evaluator.evaluations.scorer, np.flatnonzero(account.scored())
+    scorer = account.evaluator.evaluations.scorer
+    places = np.arange(len(known))
+    places = places[account.scored(places, *known.take(places))]
     most = 1 if scorer is not None and scorer is model.origin else 3
     if model.local:  # it may have been fitted anew
         most = max(3, min(32, account.budget // 50))
@@ -25,8 +27,9 @@ def confirm(account: Account) -> None:
     if n < 1:
         return
     places = places[np.unique(np.linspace(0, len(places) - 1, n).astype(np.intp))]
-    rows, y = account.region.rows(known.codes[places]), known.outputs[places]
-    close = _close(known.outputs[~np.isnan(known.outputs)], y)
+    X, y = known.take(places)
+    rows, outputs = account.region.rows(X), known.outputs
+    close = _close(outputs[~np.isnan(outputs)], y)
     again = _again(account, rows)
     off = ~(np.abs(again - y) <= close)
     if not off.any():
@@ -52,19 +55,20 @@ def again(account: Account, best: Array) -> bool:
     changes by it.
     """
     evaluator, known = account.evaluator, account.evaluator.known
-    place = known.index.get(row_keys(best[None])[0], -1)
+    place = int(known.find(row_keys(best[None]))[0])
     places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
     places = places[: min(account.budget // 50, account.left)]
     if not places or evaluator.deadline.passed:
         return False
-    rows, y = account.region.rows(known.codes[places]), known.outputs[places]
+    X, y = known.take(np.array(places))
+    rows, outputs = account.region.rows(X), known.outputs
     account.spent += len(rows)
     try:
         found = evaluator.model.scores(rows)
     except Exception:  # it has answered before
         found = np.full(len(rows), np.nan)
-    scored = known.outputs[~np.isnan(known.outputs)]
-    off = ~(np.abs(found - y) <= _close(scored, y)) & ~np.isnan(y)
+    close = _close(outputs[~np.isnan(outputs)], y)
+    off = ~(np.abs(found - y) <= close) & ~np.isnan(y)
     if not off.any():
         return False
     at = int(np.argmax(off))

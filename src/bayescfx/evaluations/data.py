@@ -10,7 +10,7 @@ import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class Past:
     run: int | None = None  # its id in the file
     seed: int | None = None  # drawn when it first began
     resumed: bool = False  # whether the file holds rows that were scored since it first began
+    recalled: dict[Any, Any] = field(default_factory=dict)  # see `Evaluator`
 
 
 class Evaluations:

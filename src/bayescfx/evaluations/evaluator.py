@@ -7,7 +7,7 @@ budget of the question that asked, which has an :class:`Account`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Literal, TypeAlias
@@ -66,29 +66,83 @@ class _Batch:
 
 
 class Known:
-    """Codes ``(n, d)`` and outputs ``(n,)``, nan for a fault; `index` finds a row by its key."""
+    """Codes ``(n, d)`` and outputs ``(n,)``, nan for a fault; `index` finds a place by its key.
 
-    def __init__(self, d: int) -> None:
+    The first of them may be an `older` one's, which many share and which grows no more.
+    """
+
+    def __init__(self, d: int, older: Known | None = None) -> None:
         self._X, self._y = np.empty((64, d)), np.empty(64)
-        self.codes, self.outputs = self._X[:0], self._y[:0]
+        self._older, self._start, self._n = older, 0 if older is None else len(older), 0
         self.index: dict[bytes, int] = {}
-        self.marks: dict[int, bytes] = {}  # by place: the odd cells of a row, if it has any
-        self.any_missing = False  # whether some cell is missing
+        self.older_index: dict[bytes, int] = {} if older is None else older.index
+        # By place: the odd cells of a row, if it has any; and the keys of these rows without them.
+        self.marks: dict[int, bytes] = {} if older is None else dict(older.marks)
+        self._marked: set[bytes] = set() if older is None else set(older._marked)
+        self._last: tuple[Indices, Array, Array] | None = None  # what was taken last
+
+    def __len__(self) -> int:
+        return self._start + self._n
+
+    @property
+    def outputs(self) -> Array:
+        """All outputs ``(n,)``."""
+        return np.concatenate([y for _, _, y in self.parts()])
+
+    def parts(self, start: int = 0) -> Iterator[tuple[int, Array, Array]]:
+        """Yield all from a place on: places where parts begin, their codes and outputs."""
+        if self._older is not None and start < self._start:
+            yield from self._older.parts(start)
+        first = max(start - self._start, 0)
+        yield self._start + first, self._X[first : self._n], self._y[first : self._n]
+
+    def take(self, places: Indices) -> tuple[Array, Array]:
+        """Return codes and outputs, not to be written to; gathered once for the same `places`."""
+        if self._last is None or self._last[0] is not places:
+            own = places >= self._start
+            at = places[own] - self._start
+            X, y = self._X[at], self._y[at]
+            if self._older is not None and not own.all():
+                both = np.empty((len(places), X.shape[1])), np.empty(len(places))
+                for whole, mine, theirs in zip(
+                    both, (X, y), self._older.take(places[~own]), strict=True
+                ):
+                    whole[own], whole[~own] = mine, theirs
+                X, y = both
+            X.flags.writeable = y.flags.writeable = False
+            self._last = places, X, y
+        return self._last[1:]
+
+    def find(self, keys: list[bytes]) -> Indices:
+        """Return the places ``(n,)`` of rows by their keys, -1 where they are not known."""
+        places = np.fromiter(map(self.index.get, keys, repeat(-1)), np.intp, len(keys))
+        if self.older_index:
+            for i in np.flatnonzero(places < 0).tolist():
+                places[i] = self.older_index.get(keys[i], -1)
+        return places
+
+    def holds(self, X: Array) -> Mask:
+        """Return which codes ``(n, d)`` were evaluated, with whatever odd cells."""
+        keys = row_keys(X)
+        found = self.find(keys) >= 0
+        if self._marked:
+            found |= np.fromiter(map(self._marked.__contains__, keys), np.bool_, len(keys))
+        return found
 
     def extend(self, X: Array, y: Array, keys: list[bytes]) -> int:
         """Add rows that are new, each once, with their keys; return where the first one is."""
-        start, stop = len(self.outputs), len(self.outputs) + len(y)
+        begin, stop = self._n, self._n + len(y)
         if stop > len(self._y):
-            more = max(stop, 2 * start) - start
-            self._X = np.concatenate([self.codes, np.empty((more, self._X.shape[1]))])
-            self._y = np.concatenate([self.outputs, np.empty(more)])
-        self._X[start:stop], self._y[start:stop] = X, y
-        self.codes, self.outputs = self._X[:stop], self._y[:stop]
-        self.index.update(zip(keys, range(start, stop), strict=True))
+            more = max(stop, 2 * begin) - begin
+            self._X = np.concatenate([self._X[:begin], np.empty((more, self._X.shape[1]))])
+            self._y = np.concatenate([self._y[:begin], np.empty(more)])
+        self._X[begin:stop], self._y[begin:stop], self._n = X, y, stop
+        start = self._start + begin
+        self.index.update(zip(keys, range(start, start + len(y)), strict=True))
         width = X.shape[1] * X.itemsize
         if max(map(len, keys), default=0) > width:
             self.marks |= {start + i: key[width:] for i, key in enumerate(keys) if key[width:]}
-        self.any_missing |= bool(np.isnan(X).any())
+            self._marked |= {key[:width] for key in keys if key[width:]}
         return start
 
 
@@ -113,42 +167,17 @@ class Evaluator:
         self.model, self.evaluations, self.on_fault = model, evaluations, on_fault
         self.deadline: Deadline = NEVER
         self.faults: list[str] = []
-        self.known = Known(len(schema.names))
         self._schema = schema
         self._queries: list[Own] = []  # who may ask
         self._own: Own | None = None  # all of them together
-        self._last: tuple[Account, int, Array, Array] | None = None  # what `inside` found last
         if past is None:
             self.evaluations = evaluations.claim(tuple(schema.places), model.name)
             past = self.evaluations.begin()
         self._doubted = past.resumed and not self.evaluations.sure
-        if past.rows is not None:
-            self._recall(schema, past.rows, past.outputs)
-
-    def _recall(self, schema: Schema, rows: Rows, outputs: Array) -> None:
-        """Take over what earlier calls have learnt, as codes."""
-        outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite one is a fault, too
-        if self.on_fault == "raise":
-            # A fault of an earlier call may be gone: only who skips faults takes them over.
-            scored = np.flatnonzero(~np.isnan(outputs))
-            rows, outputs = pick(rows, scored), outputs[scored]
-        codes, fits = fitting_codes(schema, rows)
-        # The first output of a row is kept: a model that answers twice is asked once.
-        first: dict[bytes, int] = {}
-        for i, key in enumerate(_exact_keys(schema, pick(rows, fits), codes)):
-            first.setdefault(key, i)
-        kept = np.array(list(first.values()), dtype=np.intp)
-        self.known.extend(codes[kept], outputs[fits][kept], list(first))
-
-    def inside(self, account: Account) -> tuple[Array, Array]:
-        """Return codes and outputs known inside an account's region, gathered once per turn."""
-        n, last = len(self.known.outputs), self._last
-        if last is None or last[0] is not account or last[1] != n:
-            chosen = np.flatnonzero(account.masks()[0])
-            X, y = self.known.codes[chosen], self.known.outputs[chosen]
-            X.flags.writeable = y.flags.writeable = False
-            self._last = last = account, n, X, y
-        return last[2], last[3]
+        if past.rows is not None and (schema, on_fault) not in past.recalled:
+            # As codes once for all searches of a call.
+            past.recalled[schema, on_fault] = _recalled(schema, past.rows, past.outputs, on_fault)
+        self.known = Known(len(schema.names), past.recalled.get((schema, on_fault)))
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
@@ -167,9 +196,10 @@ class Evaluator:
             self._score(batch)
         scores = []
         for account, _, keys in asked:
-            places = np.fromiter(map(self.known.index.get, keys, repeat(-1)), np.intp, len(keys))
+            places = self.known.find(keys)
             found, y = places >= 0, np.full(len(keys), np.nan)
-            y[found] = self.known.outputs[places[found]]
+            account.asked.append(places[found])
+            y[found] = self.known.take(account.asked[-1])[1]
             why: Reason = "timeout" if account.left > 0 else "budget"
             scores.append(Scores(y, None if found.all() else why))
         return scores
@@ -177,14 +207,14 @@ class Evaluator:
     def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
         """Return the rows to be sent, as far as the accounts allow."""
         new: dict[bytes, int] = {}  # by key, who pays
-        accounts, places, parts, known = [], [], [], self.known.index
+        accounts, places, parts, known = [], [], [], self.known
         for k, (account, X, keys) in enumerate(asked):
             chosen: list[int] = []
             left = account.left
             for i, key in enumerate(keys):
                 if len(chosen) == left:
                     break
-                if key not in known and key not in new:
+                if key not in known.index and key not in known.older_index and key not in new:
                     new[key] = k
                     chosen.append(i)
             accounts.append(account)
@@ -324,7 +354,7 @@ class Account:
         self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
         self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
         self.odd = region.schema.odd(region.own.cells, region.own.codes)  # see `Schema.odd`
-        self._masks: Mask = np.empty((2, 0), dtype=np.bool_)
+        self.asked: list[Indices] = []  # where all are that it has asked for, request by request
 
     @property
     def left(self) -> int:
@@ -341,24 +371,12 @@ class Account:
             raise Stop(scores.stopped, scores.y)
         return scores.y
 
-    def masks(self) -> Mask:
-        """Return which known rows lie in the region, and which a surrogate learns from; (2, n)."""
-        known, seen = self.evaluator.known, self._masks.shape[1]
-        if len(known.outputs) > seen:
-            X, scored = known.codes[seen:], self.scored(seen)
-            # Other questions' rows too, unless other cells are missing: a gap tells nothing.
-            alike = scored & self.region.same_missing(X) if known.any_missing else scored
-            new = np.stack([scored & self.region.contains(X), alike])
-            self._masks = np.concatenate([self._masks, new], axis=1)
-        return self._masks
-
-    def scored(self, start: int = 0) -> Mask:
-        """Return which known rows from `start` on have an output, and this query's odd cells."""
-        known = self.evaluator.known
-        found = ~np.isnan(known.outputs[start:])
-        if self.odd or known.marks:
-            mine = enumerate(self.marks(known.codes[start:]), start)
-            found &= np.array([known.marks.get(i, b"") == mark for i, mark in mine])
+    def scored(self, places: Indices, X: Array, y: Array) -> Mask:
+        """Return which of the known rows at places have an output, and this query's odd cells."""
+        found, theirs = ~np.isnan(y), self.evaluator.known.marks
+        if self.odd or theirs:
+            mine = zip(places.tolist(), self.marks(X), strict=True)
+            found &= np.array([theirs.get(i, b"") == mark for i, mark in mine], dtype=np.bool_)
         return np.asarray(found)
 
     def marks(self, X: Array) -> list[bytes]:
@@ -369,6 +387,24 @@ class Account:
             for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
                 found[i] += _mark(c, own.cells[c][0])
         return found
+
+
+def _recalled(schema: Schema, rows: Rows, outputs: Array, on_fault: OnFault) -> Known:
+    """Return what earlier calls have learnt, as codes."""
+    outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite one is a fault, too
+    if on_fault == "raise":
+        # A fault of an earlier call may be gone: only who skips faults takes them over.
+        scored = np.flatnonzero(~np.isnan(outputs))
+        rows, outputs = pick(rows, scored), outputs[scored]
+    codes, fits = fitting_codes(schema, rows)
+    # The first output of a row is kept: a model that answers twice is asked once.
+    first: dict[bytes, int] = {}
+    for i, key in enumerate(_exact_keys(schema, pick(rows, fits), codes)):
+        first.setdefault(key, i)
+    kept = np.array(list(first.values()), dtype=np.intp)
+    known = Known(len(schema.names))
+    known.extend(codes[kept], outputs[fits][kept], list(first))
+    return known
 
 
 def _mark(c: int, cell: object) -> bytes:

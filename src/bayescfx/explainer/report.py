@@ -22,7 +22,7 @@ from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.region import Region
 from bayescfx.space.schema import by_feature
 from bayescfx.space.usual import Usual
-from bayescfx.tables import Layout, Row, row_of
+from bayescfx.tables import Layout, Row, cells_of, row_of, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,13 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
     """Return the answer to a query whose search has ended."""
     account, question, output = posed.account, posed.question, posed.output
     region = account.region
-    query, layout = query_row(region)
     status: Status = "best_guess"
     verdict, data = None, settings.space.usual
     if question is None:  # the query has what is wanted already: it is its own answer
         allowed = bool(region.contains(region.query[None])[0])
         status, ending = "reached" if allowed else "best_guess", "nothing nearer expected"
         own = None if data is None else float(data.share(region.query[None])[0])
+        query, layout = query_row(region)
         still = Counterfactual(query, output, 1.0, {}, 0.0, allowed, own)
         found: tuple[Counterfactual, ...] = (still,)
         reachable = (output, output)
@@ -64,9 +64,11 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
             status = "reached"
         elif ending in ("unreachable", "exhausted"):
             status = "unreachable"
-        found = counterfactuals(question, X, y, data)
+        query, layout, found = _told(question, X, y, data)
         verdict = _verdict(question, ending)
-        trace = np.maximum.accumulate(question.score(question.known.outputs[account.paid]))
+        trace = np.maximum.accumulate(
+            question.score(question.known.take(np.array(account.paid, dtype=np.intp))[1])
+        )
     method, seed = settings.method, settings.rng
     method = method if isinstance(method, str) else type(method).__name__
     return Explanation(
@@ -126,19 +128,28 @@ def counterfactuals(
     question: Question, X: Array, y: Array, data: Usual | None = None
 ) -> tuple[Counterfactual, ...]:
     """Return scored codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals, in this order."""
+    return _told(question, X, y, data)[2]
+
+
+def _told(
+    question: Question, X: Array, y: Array, data: Usual | None
+) -> tuple[Row, Layout, tuple[Counterfactual, ...]]:
+    """Return the query, the layout of its table, and counterfactuals, made in one table."""
     region = question.region
     rows = region.rows(np.vstack([region.query, X]))
-    before, *after = by_feature(region.schema, rows)
+    cells = cells_of(rows)
+    query, *lines = rows_of(rows, cells)
+    before, *after = by_feature(region.schema, cells)
     moved, cost = region.changes(X), region.distance(X)
     potential, valid = question.score(y), question.accepted(y)
     usual = None if data is None else data.share(X)
     found = []
-    for i, cells in enumerate(after):
-        changes = {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}
-        row, share = row_of(rows, i + 1), None if usual is None else float(usual[i])
+    for i, own in enumerate(after):
+        changes = {name: (before[name], own[name]) for name in compress(region.names, moved[i])}
+        row, share = lines[i], None if usual is None else float(usual[i])
         output, score, price = float(y[i]), float(potential[i]), float(cost[i])
         found.append(Counterfactual(row, output, score, changes, price, bool(valid[i]), share))
-    return tuple(found)
+    return query, Layout.of(rows), tuple(found)
 
 
 def query_row(region: Region) -> tuple[Row, Layout]:

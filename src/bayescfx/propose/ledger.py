@@ -23,6 +23,26 @@ class Acquisition(Protocol):
         """Return values ``(n,)`` and their derivatives by each code ``(n, d)``."""
 
 
+class Evaluated(Protocol):
+    """A set of rows, which may be many."""
+
+    def __len__(self) -> int: ...
+
+    def holds(self, X: Array, /) -> Mask:
+        """Return which rows ``(n, d)`` are in it."""
+
+
+class _Rows:
+    def __init__(self, rows: Array) -> None:
+        self._keys = frozenset(row_keys(rows))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def holds(self, X: Array) -> Mask:
+        return np.fromiter(map(self._keys.__contains__, row_keys(X)), np.bool_, len(X))
+
+
 class Ledger:
     """Scores rows of a region, and remembers allowed rows and values, but those to `avoid`."""
 
@@ -30,12 +50,12 @@ class Ledger:
         self,
         acquisition: Acquisition,
         region: Region,
-        avoid: Array | None = None,
+        avoid: Array | Evaluated | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
         self.acquisition, self.region, self.deadline = acquisition, region, deadline
         self.free = FreeFeatures.of(region)
-        self.avoided = frozenset(() if avoid is None else row_keys(avoid[:, region.free]))
+        self.avoided = _Rows(avoid) if isinstance(avoid, np.ndarray) else avoid
         self._rows: list[Array] = []
         self.values: list[Array] = []
 
@@ -73,9 +93,8 @@ class Ledger:
             value[start : start + 4096] = self.acquisition.value(X[start : start + 4096])
         value = np.where(np.isnan(value), -np.inf, value)
         new = np.ones(len(X), dtype=bool)
-        if self.avoided:
-            seen = map(self.avoided.__contains__, row_keys(X[:, self.region.free]))
-            new = ~np.fromiter(seen, dtype=bool, count=len(X))
+        if self.avoided is not None:
+            new = ~self.avoided.holds(X)
         if new.any():
             self._rows.append(X[new])
             self.values.append(value[new])

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.propose.ledger import Acquisition, Ledger
+from bayescfx.propose.ledger import Acquisition, Evaluated, Ledger
 from bayescfx.propose.refine import Effort, different, refine
 from bayescfx.propose.screening import sampled, screen
 from bayescfx.space.region import Region
@@ -37,17 +37,17 @@ def propose(
     starts: Array | None = None,
     *,
     k: int = 1,
-    avoid: Array | None = None,
+    avoid: Array | Evaluated | None = None,
     effort: Effort = "thorough",
     deadline: Deadline = NEVER,
 ) -> Proposal:
     """Return the best `k` points of `region`, different maxima first; fewer if it has no more.
 
     The acquisition may be ``-inf`` in places and may have kinks where a feature equals the query's
-    value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid` ``(m, d)`` are never
-    proposed. A *thorough* effort looks for the maximum; a *brief* one, in a third of the time, for
-    a good point, and a *swift* one, in half of that, where the starts are good; a *glance* tells
-    good rows that lie apart. Raises `OutOfTime` when the deadline has passed.
+    value. `starts` ``(n, d)`` are promising rows, best first; rows to `avoid`, ``(m, d)`` or
+    a set of them, are never proposed. A *thorough* effort looks for the maximum; a *brief* one, in
+    a third of the time, for a good point, and a *swift* one, in half of that, where the starts are
+    good; a *glance* tells good rows that lie apart. Raises `OutOfTime` after the deadline.
     """
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}. Ask for one point or more.")
@@ -60,7 +60,7 @@ def propose(
         given = region.query[None] if starts is None else np.vstack([starts, region.query])
         screen(ledger, given, rng, effort)
         if not ledger.values:  # nothing new: every point if they can be listed, else many
-            everything = region.enumerate(EXACT + 4 * len(ledger.avoided))
+            everything = region.enumerate(EXACT + 4 * len(ledger.avoided or ()))
             more = sampled(region, 4096, rng) if everything is None else everything
             ledger.value(more, allowed=True)
         refine(ledger, 4 if glance else k, rng, effort)

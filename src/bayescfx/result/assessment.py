@@ -21,7 +21,7 @@ from bayescfx.result import wording
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import Row, row_of
+from bayescfx.tables import Row, cells_of, row_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +258,8 @@ def _accepted(target: object, output: float, tolerance: float) -> Intervals | No
 
 def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
     """Return what codes ``(n, d)`` change, by feature, each with before and after."""
-    before, *after = by_feature(region.schema, region.rows(np.vstack([region.query, X])))
+    lines = cells_of(region.rows(np.vstack([region.query, X])))
+    before, *after = by_feature(region.schema, lines)
     moved = region.changes(X)
     return [
         {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}

@@ -20,7 +20,7 @@ from itertools import islice
 import numpy as np
 
 from bayescfx.acquisition import log_probability_in
-from bayescfx.arrays import Array, not_among
+from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
@@ -150,7 +150,7 @@ class _Run:
             return rows[:0]
         if question.reached:
             rows = rows[effort(question.region, rows) < self.record().beat(rows)]
-        return rows[not_among(rows, question.known.codes)]
+        return rows[~question.known.holds(rows)]
 
     def closer(self) -> Array:
         """Return single features moved by less than the best answer, at last by an eighth of it."""
@@ -322,7 +322,7 @@ class _Run:
             found = self._best_of(objective, drawn[region.contains(drawn)])
             if len(found.points):
                 return found
-        rng, known, deadline = question.rng, question.known.codes, question.deadline
+        rng, known, deadline = question.rng, question.known, question.deadline
         return propose(
             objective, region, rng, starts, k=batch, avoid=known, effort=how, deadline=deadline
         )
@@ -330,7 +330,7 @@ class _Run:
     def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:
         """Return the best of the rows not known yet, as many as go into one batch."""
         rows = np.unique(rows + 0.0, axis=0)
-        rows = rows[not_among(rows, self.question.known.codes)]
+        rows = rows[~self.question.known.holds(rows)]
         value = objective.value(rows) if len(rows) else np.empty(0)
         order = np.argsort(-value, kind="stable")[: self.settings.batch]
         order = order[value[order] > -np.inf]
@@ -341,5 +341,5 @@ class _Run:
         region = self.question.region
         trivial = region.changes(X) & ~clear_changes(region, X)
         tidy = region.complete(np.where(trivial, region.query, X))
-        better = not_among(tidy, self.question.known.codes) & region.contains(tidy)
+        better = ~self.question.known.holds(tidy) & region.contains(tidy)
         return np.where(better[:, None], tidy, X)

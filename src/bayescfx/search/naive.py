@@ -91,7 +91,7 @@ class NaiveBayes:
             # without a row inside the region anything above 0, the least potential, is a gain
             best = float(worth[order[0]]) if len(worth) else 0.0
             gain, starts = ClassicGain(surrogate, region, best, weight), question.X[order[:4]]
-            known, deadline = question.known.codes, question.deadline  # faults included
+            known, deadline = question.known, question.deadline  # faults included
             found = propose(
                 gain, region, question.rng, starts, k=self.batch, avoid=known, deadline=deadline
             )

@@ -14,6 +14,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.evaluations.evaluator import Account, Known
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
+from bayescfx.search.nearby import Nearby, relevant
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 
@@ -40,6 +41,8 @@ class Question:
     ran: list[str] = field(default_factory=list)  # which methods ran, where the method chooses
     region: Region = field(init=False)  # where the search may look
     known: Known = field(init=False)  # everything evaluated, faults and other questions' rows too
+    inside: Nearby = field(init=False)  # what matters of it in the region
+    alike: Nearby = field(init=False)  # what a surrogate learns from
     potential: LevelPotential = field(init=False)
     acceptance: Intervals = field(init=False)  # outputs that count as reached
     surrogate_potential: LevelPotential = field(init=False)  # of what the surrogate models
@@ -55,6 +58,9 @@ class Question:
             possible = [(low, high) for low, high in accepted if high >= 0.0 and low <= 1.0]
             inside = tuple(link.interval(low, high) for low, high in possible)
         vars(self).update(region=self.account.region, known=self.account.evaluator.known)
+        vars(self).update(inside=Nearby(self.account, self.region.contains, self._best))
+        # Other questions' rows too, unless other cells are missing: a gap tells nothing.
+        vars(self).update(alike=Nearby(self.account, self.region.same_missing, self._relevant))
         vars(self).update(potential=potential, surrogate_potential=carried, _link=link)
         vars(self).update(acceptance=accepted, surrogate_acceptance=inside)
 
@@ -79,13 +85,13 @@ class Question:
 
     @property
     def X(self) -> Array:
-        """Codes ``(n, d)`` of everything known inside the region, not to be written to."""
-        return self.account.evaluator.inside(self.account)[0]
+        """Codes ``(n, d)`` of what matters of all known in the region, not to be written to."""
+        return self.known.take(self.inside.places())[0]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.account.evaluator.inside(self.account)[1]
+        return self.known.take(self.inside.places())[1]
 
     @property
     def hits(self) -> Mask:
@@ -102,6 +108,25 @@ class Question:
         """Position in `X` of the cheapest row that reaches the target, or of the nearest to it."""
         return int(best_first(self, self.X, self.y)[0])
 
+    def _best(self, X: Array, y: Array, most: int) -> Indices:
+        """Return which rows may be answers or lead to one: the best, and those near the query.
+
+        Also the best of each set of changed features, and ends of what was seen.
+        """
+        order, cost = best_first(self, X, y), effort(self.region, X)
+        changed = np.packbits(clear_changes(self.region, X[order]), axis=1)
+        first = np.sort(np.unique(changed, axis=0, return_index=True)[1])[: most // 4]
+        kept = [order[: most // 2], order[first], np.argsort(cost, kind="stable")[: most // 4]]
+        for low, high in ((y.min(), y.max()), *self.acceptance):
+            outer = np.where(y <= low, y, -np.inf).argmax(), np.where(y >= high, y, np.inf).argmin()
+            kept.append(np.array(outer))
+        return np.unique(np.concatenate(kept))
+
+    def _relevant(self, X: Array, y: Array, most: int) -> Indices:
+        """Return which rows tell most of the model where answers may be."""
+        best = best_first(self, self.X, self.y)[:4]
+        return relevant(self.region, X, most, self.X[best])
+
     @cached_property
     def weight(self) -> float:
         """What a unit of distance costs, as a share of the potential's peak.
@@ -111,7 +136,9 @@ class Question:
         weight = self.region.cost.weight
         if weight <= 0.0:
             return 0.0
-        rows = background(self.region)[:64]
+        rows = background(self.region, self.region.data[:256])[:64]
+        if len(rows) < 64:  # most data rows do not fit
+            rows = background(self.region)[:64]
         if not len(rows):
             rows = sample(self.region, 64, np.random.default_rng(0))
         typical = float(np.median(self.region.distance(rows)))

@@ -16,14 +16,12 @@ def distinct(question: Question, n: int) -> Indices:
     or else the query itself. Different sets of changed features come first, then other rows that
     differ clearly; fewer rather than duplicates.
     """
-    region, known = question.region, question.known
-    inside = np.flatnonzero(question.account.masks()[0])
-    y = known.outputs[inside]
+    region, y = question.region, question.y
     hit = question.accepted(y)
     reached = bool(hit.any())
     # Of the rows of many questions only those that may be chosen are looked at closely.
     some = np.flatnonzero(hit) if reached else np.arange(len(y))
-    X = known.codes[inside[some]]
+    X = question.X[some]
     order = best_first(question, X, y[some])[:2000]
     some, X = some[order], X[order]
     moved = region.changes(X).any(axis=1)

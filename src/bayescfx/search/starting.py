@@ -23,8 +23,9 @@ def fresh_rows(question: Question) -> Iterator[Array]:
     seen: set[bytes] = set()
 
     def new(rows: Array) -> Iterator[Array]:
+        rows = rows[~known.holds(rows)]
         for row, key in zip(rows, row_keys(rows), strict=True):
-            if key not in seen and key not in known.index:
+            if key not in seen:
                 seen.add(key)
                 yield row
 

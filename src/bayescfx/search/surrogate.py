@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.question import Question
+from bayescfx.search.nearby import relevant
+from bayescfx.search.question import Question, best_first
 from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
@@ -72,10 +71,9 @@ def surrogate_of(
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    known, usable = question.known, question.account.masks()[1]
-    X, y = known.codes[usable], known.outputs[usable]
+    X, y = question.known.take(question.alike.places())
     if len(X) > settings.points:
-        best = np.argsort(-question.score(question.y), kind="stable")[:4]
+        best = best_first(question, question.X, question.y)[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
         X, y = X[chosen], y[chosen]
     outputs = (values or question.to_surrogate)(y)
@@ -108,18 +106,3 @@ def learn(
         if 24 < len(X) < 1.25 * before.rows:
             return Surrogate(coordinates, process.condition(Z, y, start), before.rows)
     return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))
-
-
-def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
-    """Return which of many known rows matter: at most `most`, nearest to the query or a centre."""
-    if len(X) <= most:
-        return np.arange(len(X))
-    coordinates = Coordinates(region, X)
-    Z = coordinates(X)
-    unordered = list(coordinates.categorical_columns)
-    distance = np.full(len(X), np.inf)
-    for hub in coordinates(np.vstack([region.query, centres])):
-        gap = np.abs(Z - hub)
-        gap[:, unordered] = gap[:, unordered] > 0
-        np.minimum(distance, gap.sum(axis=1), out=distance)
-    return np.sort(np.argsort(distance, kind="stable")[:most])

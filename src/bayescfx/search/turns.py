@@ -94,7 +94,7 @@ class Turns:
                 scores = dict(zip(asked, found, strict=True))
                 for i in asked if self.listener is not None else ():
                     self._hear(i)
-            if len(self.evaluator.known.outputs) >= 12 and not self.halt.noisy:
+            if len(self.evaluator.known) >= 12 and not self.halt.noisy:
                 self._compare()
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True

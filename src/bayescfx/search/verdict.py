@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array, not_among
+from bayescfx.arrays import Array
 from bayescfx.potentials import Intervals
 from bayescfx.propose import propose
 from bayescfx.search.binding import binding
@@ -113,7 +113,7 @@ def hopeful(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
     if not accepted:
         return question.X[:0]
     if everything is not None:
-        return everything[not_among(everything, question.X)]
+        return everything[~question.known.holds(everything)]
     sides = _sides(accepted, question.to_surrogate(question.y))
     if 0 in sides:
         return None

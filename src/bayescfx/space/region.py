@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
@@ -76,6 +76,7 @@ class Region:
         self._missing = np.isnan(self.query)
         self._counted = ~self.recomputed & ~self._missing  # what may count as a change
         self._moves = free | self.recomputed  # what may differ from the query's
+        self._still = np.flatnonzero(~self._moves).tolist()
         self._rounded: Mask | None = rounded[free] if rounded.any() else None
         self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
         self._box = columns[1:3, free]  # lowest and highest
@@ -181,11 +182,12 @@ class Region:
 
     def _stays(self, X: Array) -> Mask:
         """Return which rows leave alone what can't move."""
-        same = self.query == X
-        if self._missing.any():
-            same |= np.isnan(X) & self._missing
-        same |= self._moves
-        return np.asarray(same.all(axis=1))
+        kept = np.arange(len(X))
+        for j in self._still:  # most rows of other questions differ in the first
+            kept = kept[same_codes(X[kept, j], self.query[j])]
+        stays = np.zeros(len(X), dtype=np.bool_)
+        stays[kept] = True
+        return stays
 
     def same_missing(self, X: Array) -> Mask:
         """Return which rows miss the cells that the query misses, derived ones not looked at."""

@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Rows, cells_of, identical
+from bayescfx.tables import Cells, Column, Rows, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,10 @@ class Own:
 
     def repeated(self, whose: Indices) -> pd.DataFrame:
         """Return a new table of the queries' cells, row by row those of query `whose` ``(n,)``."""
-        if len(self.codes) == 1 and len(whose) <= len(self._first):
+        if len(whose) == len(self.codes) == 1:
+            return self.frame.copy()
+        # Of one query a long table is kept, unless few rows are all that is wanted.
+        if len(self.codes) == 1 and 8 < len(whose) <= len(self._first):
             return self._first.iloc[: len(whose)].copy()
         return self.frame.take(whose).reset_index(drop=True)
 
@@ -345,10 +348,10 @@ def _list(names: list[Hashable]) -> str:
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def by_feature(schema: Schema, rows: Rows) -> list[dict[Hashable, Any]]:
+def by_feature(schema: Schema, lines: list[list[Any]]) -> list[dict[Hashable, Any]]:
     """Return the cells of rows by feature; a one-hot group has its column's name as value."""
     found: list[dict[Hashable, Any]] = []
-    for cells in cells_of(rows):
+    for cells in lines:
         row = dict(zip(schema.places, cells, strict=True))
         for name, members in schema.groups.items():
             held = (member for member in members if pd.notna(row[member]) and row[member] == 1)

@@ -17,7 +17,8 @@ from bayescfx.features import Feature
 from bayescfx.potentials import Logit, contains
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn, relevant
+from bayescfx.search.nearby import relevant
+from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.region import Region

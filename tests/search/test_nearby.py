@@ -1,0 +1,198 @@
+"""What a question looks at of all that is known stays small, up to date, and sufficient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx import Evaluations, at_least, explain, explain_many
+from bayescfx.arrays import Array, Indices
+from bayescfx.evaluations.evaluator import Account, Evaluator
+from bayescfx.model.model import Model
+from bayescfx.propose import ledger
+from bayescfx.search import nearby, objectives, surrogate
+from bayescfx.search.nearby import Nearby
+from bayescfx.search.question import Question
+from bayescfx.search.selection import distinct
+from bayescfx.space.space import Space
+from tests.search.questions import MIDDLE, UNIT, plane
+
+
+def known_rows(n: int, seed: int = 0) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).random((n, 4)), columns=list("abcd"))
+
+
+def question_after(rows: pd.DataFrame, target: float = 4.5, n: int = 1) -> Question:
+    """Return a question that begins when the outputs of some rows are known."""
+    region = Space(UNIT).around(MIDDLE)
+    store = Evaluations(rows, np.asarray(plane(rows)))
+    account = Account(Evaluator(Model(plane), region.schema, store), region, 80)
+    output = float(account.evaluate(region.query[None])[0])
+    return Question(account, output, at_least(target), np.random.default_rng(1), n=n)
+
+
+def counted(question: Question) -> Indices:
+    """Return the places of all rows in the region, found anew."""
+    places = np.arange(len(question.known))
+    X, y = question.known.take(places)
+    return places[question.account.scored(places, X, y) & question.region.contains(X)]
+
+
+def test_few_known_rows_are_all_looked_at_as_they_come() -> None:
+    question = question_after(known_rows(300))
+    for seed in range(1, 4):
+        assert question.inside.places().tolist() == counted(question).tolist()
+        assert len(question.alike.places()) == len(question.known)
+        question.account.evaluate(known_rows(7, seed).to_numpy())
+    assert len(question.X) == 301 + 2 * 7 + 7
+
+
+def test_of_many_known_rows_those_stay_that_matter() -> None:
+    question = question_after(known_rows(20_000))
+    X, y = question.known.take(counted(question))
+    assert len(question.X) <= 450
+    assert len(question.alike.places()) <= 450
+    hits = X[question.accepted(y)]
+    cheapest = np.sort(question.region.distance(hits))[:50]
+    kept = np.sort(question.region.distance(question.X[question.hits]))[:50]
+    np.testing.assert_array_equal(kept, cheapest)
+    assert (question.y.min(), question.y.max()) == (y.min(), y.max())
+    below = y[~question.accepted(y)].max()
+    assert below in question.y
+
+
+def test_own_rows_are_never_dropped_and_rows_asked_for_again_come_back() -> None:
+    rows = known_rows(20_000)
+    question = question_after(rows)
+    places = question.inside.places()
+    dropped = np.setdiff1d(np.arange(20_000), places)[:5]
+    assert len(dropped) == 5
+    spent = question.account.spent
+    question.account.evaluate(rows.to_numpy()[dropped])
+    assert question.account.spent == spent
+    assert np.isin(dropped, question.inside.places()).all()
+    mine = known_rows(30, seed=9).to_numpy()
+    question.account.evaluate(mine)
+    other = Account(question.account.evaluator, question.region, 5000)
+    other.evaluate(known_rows(2000, seed=5).to_numpy())
+    kept = {row.tobytes() for row in question.X}
+    assert len(kept) <= 450 + 36
+    assert all(row.tobytes() in kept for row in [*mine, *rows.to_numpy()[dropped]])
+
+
+def test_several_answers_are_found_among_many_known_rows() -> None:
+    rows = known_rows(20_000)
+    single = np.arange(200)
+    rows.loc[single, list("abd")] = 0.5
+    rows.loc[single + 200, list("acd")] = 0.5
+    rows.loc[single + 200, "b"] = 1.0
+    question = question_after(rows, target=4.0, n=3)
+    X = question.X[distinct(question, 3)]
+    assert len({tuple(row) for row in question.region.changes(X).tolist()}) > 1
+    everything = question_after(rows, target=4.0, n=3)
+    everything.inside.most = len(rows)
+    assert len(everything.X) > 10_000
+    np.testing.assert_array_equal(X, everything.X[distinct(everything, 3)])
+
+
+@pytest.mark.parametrize("target", [4.5, 7.0])
+def test_a_search_after_many_known_rows_makes_bounded_work(
+    monkeypatch: pytest.MonkeyPatch, target: float
+) -> None:
+    """No step sees all of 20,000 known rows: neither surrogate, terraces, flats nor records."""
+    sizes: dict[str, list[int]] = {}
+
+    def watch(owner: Any, name: str, at: int) -> None:
+        inner = getattr(owner, name)
+
+        def seen(*given: Any, **named: Any) -> Any:
+            sizes.setdefault(name, []).append(len(given[at]))
+            return inner(*given, **named)
+
+        monkeypatch.setattr(owner, name, seen)
+
+    watch(surrogate, "relevant", 1)
+    watch(objectives.Terraces, "__init__", 2)
+    watch(objectives.Flats, "__init__", 2)
+    watch(objectives.Record, "__init__", 2)
+    watch(ledger, "row_keys", 0)
+    looked: list[int] = []
+    add = Nearby._add
+
+    def adding(self: Nearby, places: Any, X: Array, y: Array) -> None:
+        looked.append(len(y))
+        add(self, places, X, y)
+
+    monkeypatch.setattr(nearby.Nearby, "_add", adding)
+    rows = known_rows(20_000)
+    answer = explain(
+        lambda frame: np.sin(3 * plane(frame)) + plane(frame),
+        MIDDLE,
+        Space(UNIT),
+        at_least(target),
+        method="bayes-cfx",
+        budget=40,
+        evaluations=Evaluations(rows, np.sin(3 * plane(rows)) + plane(rows)),
+        rng=0,
+    )
+    assert answer.n_evaluations > 8
+    assert sizes["relevant"]
+    for name, seen in sizes.items():
+        bound = 4096 if name == "row_keys" else 900
+        assert max(seen) <= bound, name
+    # Each known row is looked at once by each of the two that keep places, at the start.
+    assert sum(looked) <= 2 * (20_000 + 41) + 80
+
+
+def test_a_known_hit_is_the_answer_to_begin_with_and_costs_nothing() -> None:
+    rows = known_rows(20_000)
+    region = Space(UNIT).around(MIDDLE)
+    y = np.asarray(plane(rows))
+    nearest = region.distance(rows.to_numpy()[y >= 4.5]).min()
+    costs = []
+    for budget in (5, 30):
+        answer = explain(
+            plane,
+            MIDDLE,
+            Space(UNIT),
+            at_least(4.5),
+            method="bayes-cfx",
+            budget=budget,
+            evaluations=Evaluations(rows, y),
+            rng=0,
+        )
+        assert answer.reached
+        costs.append(answer.best.cost)
+        assert answer.n_evaluations <= budget
+    assert nearest >= costs[0] >= costs[1]
+
+
+def test_rows_far_away_hardly_change_an_answer() -> None:
+    """Known rows of which none is near, more and more of them, do no harm."""
+    costs = []
+    for n in (100, 2000, 20_000):
+        rows = known_rows(n)
+        rows["d"] = 0.9 + 0.1 * rows["d"]  # which does nothing, and is far from the query's
+        store = Evaluations(rows, np.asarray(plane(rows)))
+        space, target = Space(UNIT), at_least(4.5)
+        answer = explain(
+            plane, MIDDLE, space, target, method="bayes-cfx", budget=40, evaluations=store, rng=0
+        )
+        assert answer.reached
+        costs.append(answer.best.cost)
+    assert max(costs) <= 1.1 * min(costs)
+
+
+@pytest.mark.parametrize("method", ["sweep", "bayes-cfx"])
+def test_many_questions_after_many_known_rows_keep_little(method: str) -> None:
+    rows = known_rows(5000)
+    store = Evaluations(rows, np.asarray(plane(rows)))
+    queries = known_rows(6, seed=3) * 0.5
+    found = explain_many(
+        plane, queries, Space(UNIT), at_least(4.5), method=method, budget=30, evaluations=store,
+        rng=0,
+    )  # fmt: skip
+    assert all(answer.reached for answer in found)
