@@ -34,6 +34,10 @@ def question_after(rows: pd.DataFrame, target: float = 4.5, n: int = 1) -> Quest
     return Question(account, output, at_least(target), np.random.default_rng(1), n=n)
 
 
+def inside(question: Question) -> Indices:
+    return question.inside.places(question.region.contains, question._best)
+
+
 def counted(question: Question) -> Indices:
     """Return the places of all rows in the region, found anew."""
     places = np.arange(len(question.known))
@@ -44,8 +48,8 @@ def counted(question: Question) -> Indices:
 def test_few_known_rows_are_all_looked_at_as_they_come() -> None:
     question = question_after(known_rows(300))
     for seed in range(1, 4):
-        assert question.inside.places().tolist() == counted(question).tolist()
-        assert len(question.alike.places()) == len(question.known)
+        assert inside(question).tolist() == counted(question).tolist()
+        assert len(question.learnt[1]) == len(question.known)
         question.account.evaluate(known_rows(7, seed).to_numpy())
     assert len(question.X) == 301 + 2 * 7 + 7
 
@@ -54,7 +58,7 @@ def test_of_many_known_rows_those_stay_that_matter() -> None:
     question = question_after(known_rows(20_000))
     X, y = question.known.take(counted(question))
     assert len(question.X) <= 450
-    assert len(question.alike.places()) <= 450
+    assert len(question.learnt[1]) <= 450
     hits = X[question.accepted(y)]
     cheapest = np.sort(question.region.distance(hits))[:50]
     kept = np.sort(question.region.distance(question.X[question.hits]))[:50]
@@ -67,13 +71,13 @@ def test_of_many_known_rows_those_stay_that_matter() -> None:
 def test_own_rows_are_never_dropped_and_rows_asked_for_again_come_back() -> None:
     rows = known_rows(20_000)
     question = question_after(rows)
-    places = question.inside.places()
+    places = inside(question)
     dropped = np.setdiff1d(np.arange(20_000), places)[:5]
     assert len(dropped) == 5
     spent = question.account.spent
     question.account.evaluate(rows.to_numpy()[dropped])
     assert question.account.spent == spent
-    assert np.isin(dropped, question.inside.places()).all()
+    assert np.isin(dropped, inside(question)).all()
     mine = known_rows(30, seed=9).to_numpy()
     question.account.evaluate(mine)
     other = Account(question.account.evaluator, question.region, 5000)
@@ -122,9 +126,9 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
     looked: list[int] = []
     add = Nearby._add
 
-    def adding(self: Nearby, places: Any, X: Array, y: Array) -> None:
+    def adding(self: Nearby, counts: Any, places: Any, X: Array, y: Array) -> None:
         looked.append(len(y))
-        add(self, places, X, y)
+        add(self, counts, places, X, y)
 
     monkeypatch.setattr(nearby.Nearby, "_add", adding)
     rows = known_rows(20_000)

@@ -8,7 +8,6 @@ ones have come; so its cost does not grow with what is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -21,24 +20,22 @@ from bayescfx.space.region import Region
 #: At most so many of rows with codes (n, d) and outputs (n,).
 Choice: TypeAlias = Callable[[Array, Array, int], Indices]
 
-_NONE: Indices = np.empty(0, dtype=np.intp)
 
-
-@dataclass(eq=False)
 class Nearby:
-    """Places of known rows that count for a question: its own, and of others at most so many."""
+    """Places of known rows that count for a question: its own, and at most `most` of others."""
 
-    account: Account
-    counts: Callable[[Array], Mask]  # which rows of codes (n, d) do, if they have an output
-    choose: Choice  # which of them matter most
-    most: int = 400  # rows of others that are kept
-    _places: Indices = field(default_factory=_NONE.copy)  # sorted
-    _own: Indices = field(default_factory=_NONE.copy)  # of all rows this question asked for
-    _requests: int = 0  # so many were looked at
-    _seen: int = 0  # so many known rows were looked at
+    def __init__(self, account: Account, most: int = 400) -> None:
+        self.account, self.most = account, most
+        self._places: Indices = np.empty(0, dtype=np.intp)  # sorted
+        self._own = self._places  # of all rows this question asked for
+        self._requests = self._seen = 0  # so many requests, and known rows, were looked at
 
-    def places(self) -> Indices:
-        """Return the places, sorted, with what was evaluated since the last time."""
+    def places(self, counts: Callable[[Array], Mask], choose: Choice) -> Indices:
+        """Return the places, sorted, with what was evaluated since the last time.
+
+        Rows with an output count where `counts` says so of their codes ``(n, d)``; which of others'
+        matter, `choose` says.
+        """
         known, asked = self.account.evaluator.known, self.account.asked
         if len(asked) > self._requests:
             new = np.unique(np.concatenate(asked[self._requests :]))
@@ -46,21 +43,21 @@ class Nearby:
             self._own = np.union1d(self._own, new)
             # Rows asked for that were known long before, and not kept then.
             if len(old := np.setdiff1d(new[new < self._seen], self._places, assume_unique=True)):
-                self._add(old, *known.take(old))
+                self._add(counts, old, *known.take(old))
         if len(known) > self._seen:
             for start, X, y in known.parts(self._seen):
-                self._add(np.arange(start, start + len(y)), X, y)
+                self._add(counts, np.arange(start, start + len(y)), X, y)
             self._seen = len(known)
             others = np.setdiff1d(self._places, self._own, assume_unique=True)
             if len(others) > 2 * self.most:
                 own = np.setdiff1d(self._places, others, assume_unique=True)
-                kept = others[self.choose(*known.take(others), self.most)]
+                kept = others[choose(*known.take(others), self.most)]
                 self._places = np.union1d(own, kept)
         return self._places
 
-    def _add(self, places: Indices, X: Array, y: Array) -> None:
+    def _add(self, counts: Callable[[Array], Mask], places: Indices, X: Array, y: Array) -> None:
         """Add known rows, those that count."""
-        counted = self.account.scored(places, X, y) & self.counts(X)
+        counted = self.account.scored(places, X, y) & counts(X)
         self._places = np.union1d(self._places, places[counted])
 
 

@@ -58,9 +58,7 @@ class Question:
             possible = [(low, high) for low, high in accepted if high >= 0.0 and low <= 1.0]
             inside = tuple(link.interval(low, high) for low, high in possible)
         vars(self).update(region=self.account.region, known=self.account.evaluator.known)
-        vars(self).update(inside=Nearby(self.account, self.region.contains, self._best))
-        # Other questions' rows too, unless other cells are missing: a gap tells nothing.
-        vars(self).update(alike=Nearby(self.account, self.region.same_missing, self._relevant))
+        vars(self).update(inside=Nearby(self.account), alike=Nearby(self.account))
         vars(self).update(potential=potential, surrogate_potential=carried, _link=link)
         vars(self).update(acceptance=accepted, surrogate_acceptance=inside)
 
@@ -84,14 +82,27 @@ class Question:
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
 
     @property
+    def seen(self) -> tuple[Array, Array]:
+        """Codes and outputs of what matters of all known in the region."""
+        return self.known.take(self.inside.places(self.region.contains, self._best))
+
+    @property
+    def learnt(self) -> tuple[Array, Array]:
+        """Codes and outputs that a surrogate learns from.
+
+        Other questions' rows too, unless other cells are missing: a gap tells nothing.
+        """
+        return self.known.take(self.alike.places(self.region.same_missing, self._relevant))
+
+    @property
     def X(self) -> Array:
         """Codes ``(n, d)`` of what matters of all known in the region, not to be written to."""
-        return self.known.take(self.inside.places())[0]
+        return self.seen[0]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.known.take(self.inside.places())[1]
+        return self.seen[1]
 
     @property
     def hits(self) -> Mask:

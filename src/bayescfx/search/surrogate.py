@@ -71,7 +71,7 @@ def surrogate_of(
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    X, y = question.known.take(question.alike.places())
+    X, y = question.learnt
     if len(X) > settings.points:
         best = best_first(question, question.X, question.y)[:4]
         chosen = relevant(question.region, X, settings.points, question.X[best])
