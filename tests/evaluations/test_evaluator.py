@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ def test_searches_of_one_call_share_what_was_known_before() -> None:
     past = store.begin()
     one, two = (Evaluator(as_model(model), SCHEMA, store, past) for _ in range(2))
     assert one.known.older_index is two.known.older_index
+    assert len(past.recalled) == 1
+    assert not pickle.loads(pickle.dumps(past)).recalled
     account = Account(one, below(), 10)
     account.evaluate(codes(2, 4))
     assert model.calls == [[1, 2, 3], [4]]

@@ -25,6 +25,13 @@ from bayescfx.evaluations.store import File, Line, Unwritten, check_columns, dig
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, pick, row_of
 
 
+class _Recalled(dict[Any, Any]):
+    """What was made of rows; other processes make it themselves."""
+
+    def __reduce__(self) -> Any:
+        return _Recalled, ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
     """What was known when a call began; what others learn meanwhile does not change its answers."""
@@ -34,7 +41,7 @@ class Past:
     run: int | None = None  # its id in the file
     seed: int | None = None  # drawn when it first began
     resumed: bool = False  # whether the file holds rows that were scored since it first began
-    recalled: dict[Any, Any] = field(default_factory=dict)  # see `Evaluator`
+    recalled: _Recalled = field(default_factory=_Recalled)  # see `Evaluator`
 
 
 class Evaluations:

@@ -98,7 +98,8 @@ class Known:
 
     def take(self, places: Indices) -> tuple[Array, Array]:
         """Return codes and outputs, not to be written to; gathered once for the same `places`."""
-        if self._last is None or self._last[0] is not places:
+        last = self._last  # threads may share it
+        if last is None or last[0] is not places:
             own = places >= self._start
             at = places[own] - self._start
             X, y = self._X[at], self._y[at]
@@ -110,8 +111,8 @@ class Known:
                     whole[own], whole[~own] = mine, theirs
                 X, y = both
             X.flags.writeable = y.flags.writeable = False
-            self._last = places, X, y
-        return self._last[1:]
+            self._last = last = places, X, y
+        return last[1], last[2]
 
     def find(self, keys: list[bytes]) -> Indices:
         """Return the places ``(n,)`` of rows by their keys, -1 where they are not known."""
@@ -174,10 +175,12 @@ class Evaluator:
             self.evaluations = evaluations.claim(tuple(schema.places), model.name)
             past = self.evaluations.begin()
         self._doubted = past.resumed and not self.evaluations.sure
-        if past.rows is not None and (schema, on_fault) not in past.recalled:
-            # As codes once for all searches of a call.
-            past.recalled[schema, on_fault] = _recalled(schema, past.rows, past.outputs, on_fault)
-        self.known = Known(len(schema.names), past.recalled.get((schema, on_fault)))
+        older = past.recalled.get((schema, on_fault))
+        if older is None and past.rows is not None:  # as codes once for all searches of a call
+            older = _recalled(schema, past.rows, past.outputs, on_fault)
+            past.recalled.clear()
+            past.recalled[schema, on_fault] = older
+        self.known = Known(len(schema.names), older)
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
