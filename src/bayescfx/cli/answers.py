@@ -111,14 +111,20 @@ def write(found: Explanation | Asked, path: str) -> None:
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
     if kind == ".json":
         _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
-    elif kind == ".csv":
-        _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
-    elif kind == ".parquet":
-        _replaced(path, table.to_parquet)
+    elif kind in (".csv", ".parquet"):
+        write_table(table, path)
     elif kind == ".html" or isinstance(one, Explanations):
         bayescfx.plots.report(one, path)
     else:
         bayescfx.plots.save(bayescfx.plots.change_chart(one), path)
+
+
+def write_table(table: pd.DataFrame, path: str) -> None:
+    """Write a table as CSV or parquet."""
+    if path.lower().endswith(".csv"):
+        _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
+    else:
+        _replaced(path, table.to_parquet)
 
 
 def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:

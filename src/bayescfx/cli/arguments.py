@@ -175,7 +175,10 @@ COMMANDS: dict[str, Command] = {
     "explain-many": Command(
         "bayescfx.cli.commands:explain_many",
         "say what would have to change in each row of a file",
-        "--queries  path  FILE  .csv or .parquet with a row for each question",
+        """
+        --queries  path   FILE  .csv or .parquet with a row for each question
+        --jobs     whole  N     worker processes; -1 for every core
+        """,
         OPTIONS,
         ".csv, .parquet (one table), .json (complete) or .html (report)",
     ),

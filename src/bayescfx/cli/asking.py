@@ -124,15 +124,11 @@ def ask(
         raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
     if settings.seed < 0:
         raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
-    model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
-    if labels and settings.label is None:
-        told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
-        console.say("note", f"{told} Choose another label with --label.")
+    model = scoring(subject, settings, console)
     places = [i for i, row in enumerate(queries) if row is not None]
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     file = settings.evaluations
-    model = replace(model, content=_content(settings))
-    store = _opened(file, model, settings, console)
+    store = stored(model, settings, console)
     run = None if file is None else settings.run or _run(settings, queries)
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
@@ -169,6 +165,15 @@ def ask(
     return asked
 
 
+def scoring(subject: Subject, settings: Settings, console: Console) -> Model:
+    """Return what is asked, known by the content of its file."""
+    model, labels = as_model(subject.loaded.scoring(settings.label)), subject.loaded.labels
+    if labels and settings.label is None:
+        told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
+        console.say("note", f"{told} Choose another label with --label.")
+    return replace(model, content=_content(settings))
+
+
 def _release(store: Evaluations, run: str, asked: Asked) -> None:
     """Forget a run that has ended by itself, so that the same command begins a new one."""
     cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
@@ -185,8 +190,9 @@ def _content(settings: Settings) -> str | None:
     return hashlib.sha256(path.read_bytes() + more).hexdigest()[:12]
 
 
-def _opened(file: str | None, model: Model, settings: Settings, console: Console) -> Evaluations:
+def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
     """Return what a file holds of the model; say so if there is nothing but rows of others."""
+    file: str | None = settings.evaluations
     if file is None:
         for flag, what in (("--forget", "to empty"), ("--run", "to be kept in")):
             if getattr(settings, flag[2:]):

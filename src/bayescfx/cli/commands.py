@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import warnings
@@ -15,7 +16,8 @@ from bayescfx.cli import answers
 from bayescfx.cli.asking import Asked, Subject, ask, make_subject
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings, gather
-from bayescfx.cli.tables import cells_of, read_query, read_table
+from bayescfx.cli.streaming import stream
+from bayescfx.cli.tables import cells_of, read_chunks, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
@@ -41,6 +43,10 @@ def explain(options: Namespace, console: Console) -> int:
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
     settings, target, subject = _understood(options, "queries", console)
+    with contextlib.closing(read_chunks(settings.queries, 1001)) as chunks:
+        many = len(next(chunks)) > 1000
+    if many or settings.jobs is not None:
+        return stream(subject, target, settings, options.out, console)
     queries, refused = _queries(subject, settings, console)
 
     def keep(asked: Asked) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,13 @@ def read_text(path: str, what: str) -> str:
 
 def read_table(path: str, what: str = "data") -> pd.DataFrame:
     """Return the rows of a ``.csv`` file, which may be compressed, or of a ``.parquet`` file."""
+    return next(read_chunks(path, None, what))
+
+
+def read_chunks(
+    path: str, n: int | None, what: str = "queries"
+) -> Generator[pd.DataFrame, None, None]:
+    """Yield the rows of a table, `n` at a time and the rest at last; all at once if it is None."""
     file = f"the {what} file {path!r}"
     kind = "".join(Path(path).suffixes[-2:]).lower()
     if not kind.endswith(".parquet") and ".csv" not in kind:
@@ -34,13 +43,55 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
         raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
     # Numbers exactly as written; later versions of pandas do that by themselves.
     exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+    empty = True
+    with _readable(file):
+        if n is None:
+            parquet = kind.endswith(".parquet")
+            whole = (
+                pd.read_parquet(path) if parquet else pd.read_csv(path, index_col=False, **exact)
+            )
+            chunks: Iterator[pd.DataFrame] = iter([whole])
+        elif kind.endswith(".parquet"):
+            chunks = _row_groups(path, n)
+        else:
+            chunks = _lines(path, n, exact)
+        for table in chunks:
+            empty &= not len(table)
+            table.columns = table.columns.map(str)
+            if len(table):
+                yield table
+    if empty:
+        raise SettingsError(f"{file} has no rows below the column names. Add some.")
+
+
+def _lines(path: str, n: int, how: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file, `n` at a time."""
+    with pd.read_csv(path, index_col=False, chunksize=n, **how) as chunks:
+        yield from chunks
+
+
+def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a parquet file, `n` at a time, however it was written."""
+    rest = pd.DataFrame()
+    for batch in importlib.import_module("pyarrow.parquet").ParquetFile(path).iter_batches(n):
+        rest = (
+            pd.concat([rest, batch.to_pandas()], ignore_index=True)
+            if len(rest)
+            else batch.to_pandas()
+        )
+        while len(rest) >= n:
+            yield rest.iloc[:n].copy()
+            rest = rest.iloc[n:]
+    yield rest.copy()
+
+
+@contextlib.contextmanager
+def _readable(file: str) -> Iterator[None]:
+    """Say in our words why a table can't be read."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
-            parquet = kind.endswith(".parquet")
-            table: pd.DataFrame = (
-                pd.read_parquet(path) if parquet else pd.read_csv(path, index_col=False, **exact)
-            )
+            yield
     except ImportError as error:
         raise MissingExtraError(
             "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
@@ -59,10 +110,6 @@ def read_table(path: str, what: str = "data") -> pd.DataFrame:
         raise SettingsError(
             f"{file} can't be read: {reason}. Save it again as CSV or parquet."
         ) from error
-    if not len(table):
-        raise SettingsError(f"{file} has no rows below the column names. Add some.")
-    table.columns = table.columns.map(str)
-    return table
 
 
 def check_numbers(table: pd.DataFrame, declared: Mapping[str, Any], path: str) -> None:

@@ -1,0 +1,217 @@
+"""More queries than fit in memory: read, answered and written part by part, and gone on with.
+
+Each table that is written has a folder beside it while the work lasts, with a file for every 1,024
+queries. The same command, given again after whatever ended it, leaves those alone that are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayescfx.cli import answers
+from bayescfx.cli.asking import Subject, scoring, stored
+from bayescfx.cli.console import Console, describe
+from bayescfx.cli.settings import Settings
+from bayescfx.cli.tables import cells_of, check_levels, read_chunks
+from bayescfx.errors import BayesCFXError, SettingsError, optional
+from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.stream import answer_stream
+from bayescfx.potentials import Target
+from bayescfx.tables import free_name
+from bayescfx.version import VERSION
+
+PART = 1024  # queries in a file of answers, whole blocks
+
+
+def stream(
+    subject: Subject, target: Target, settings: Settings, out: list[str], console: Console
+) -> int:
+    """Answer the queries of a file into tables, and return the exit code."""
+    wrong = [path for path in out if Path(path).suffix.lower() not in (".csv", ".parquet")]
+    if wrong or not out:
+        raise SettingsError(
+            "many queries are answered into tables, --out FILE.csv or FILE.parquet; got "
+            f"{wrong[0] if wrong else 'none'!r}. A report can be made of fewer than 1,000."
+        )
+    model = scoring(subject, settings, console)
+    tables = [_Table(Path(path), _key(settings, model.content)) for path in out]
+    counts: Counter[str] = Counter()
+    store = stored(model, settings, console)
+    try:
+        call = CallSettings(
+            space=subject.space,
+            **{k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "timeout")},
+            evaluations=None if settings.evaluations is None else store,
+            rng=settings.seed,
+            on_step=None,
+            on_fault=settings.on_fault,
+            progress=False,
+            run=settings.run,
+            n_jobs=settings.jobs,
+        )
+        look = partial(_look, subject)
+        frames = _queries(subject, settings, tables, counts)
+        parts = answer_stream(call, model, frames, target, describe, look)
+        told = _told(parts, counts, console)
+        for table in tables[:-1]:
+            told = table.kept(told)
+        for _ in tables[-1].kept(told):
+            pass
+    except Exception as error:
+        if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
+            raise
+        console.say(
+            "error",
+            f"after {counts['queries']} queries: {describe(error)} Their answers are in "
+            f"{', '.join(str(table.folder) for table in tables)}; the same command goes on there.",
+        )
+        return 2
+    finally:
+        store.close()
+    for table in tables:
+        table.finish()
+    return _summed_up(tables[0].path, settings.n, out, console)
+
+
+def _look(subject: Subject, row: pd.DataFrame) -> None:
+    check_levels(cells_of(row, 0), subject.space.features)
+
+
+def _key(settings: Settings, content: str | None) -> str:
+    """Return what must be the same for parts to be gone on with."""
+    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "jobs", "forget")}
+    with open(settings.queries, "rb") as file:
+        queries = hashlib.file_digest(file, "sha256").hexdigest()
+    text = repr((VERSION, sorted(known.items(), key=str), content, queries))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _queries(
+    subject: Subject, settings: Settings, tables: list[_Table], counts: Counter[str]
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Yield what is still to be answered, each table with the position of its first row."""
+    done = set.intersection(*(table.done for table in tables))
+    gone = {*subject.ignored, *subject.dropped}
+    for k, frame in enumerate(read_chunks(settings.queries, PART)):
+        if k in done:
+            counts["queries"] += len(frame)
+            continue
+        frame.index = pd.RangeIndex(k * PART, k * PART + len(frame))
+        yield k * PART, frame.drop(columns=[name for name in frame.columns if name in gone])
+
+
+def _told(
+    parts: Iterable[pd.DataFrame], counts: Counter[str], console: Console
+) -> Iterator[pd.DataFrame]:
+    """Pass answers on, and say every few seconds how many there are."""
+    last = time.monotonic()
+    if counts["queries"]:
+        console.say("note", f"{counts['queries']} queries were answered before.")
+    for part in parts:
+        counts["queries"] += len(part.index.unique())
+        if time.monotonic() - last > 5 and not console.quiet:
+            last = time.monotonic()
+            console.err.write(f"  {counts['queries']} queries done\n")
+            console.err.flush()
+        yield part
+
+
+@dataclass
+class _Table:
+    """A table of answers that grows by parts."""
+
+    path: Path
+    key: str
+    done: set[int] = field(default_factory=set)  # numbers of the parts that are there
+
+    def __post_init__(self) -> None:
+        self.folder, kind = Path(f"{self.path}.parts"), self.path.suffix.lower()
+        if kind == ".parquet":
+            optional("pyarrow", "parquet files need", "models")
+        manifest = self.folder / "manifest.json"
+        if manifest.is_file() and json.loads(manifest.read_text())["key"] == self.key:
+            self.done = {int(part.stem) for part in self.folder.glob(f"*{kind}")}
+            return
+        if self.folder.is_dir() and any(self.folder.iterdir()):
+            raise SettingsError(
+                f"{str(self.folder)!r} holds answers of another command, which was cut short. Run "
+                "that again, or remove the folder."
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        manifest.write_text(json.dumps({"key": self.key}))
+
+    def kept(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Write answers as they come, a file for each whole part, and pass them on."""
+        waiting: list[pd.DataFrame] = []
+        number = -1
+        for frame in parts:
+            first = int(frame.index[0]) // PART
+            if first != number and waiting:
+                self._write(number, waiting)
+                waiting = []
+            number = first
+            waiting.append(frame)
+            yield frame
+        if waiting:
+            self._write(number, waiting)
+
+    def _write(self, number: int, frames: list[pd.DataFrame]) -> None:
+        table = pd.concat(frames)
+        table = table.rename_axis(free_name("query", table.columns)).reset_index()
+        path = self.folder / f"{number:08d}{self.path.suffix.lower()}"
+        answers.write_table(table, str(path))
+        self.done.add(number)
+
+    def finish(self) -> None:
+        """Put the parts together, one after the other, and remove them."""
+        parts = sorted(self.folder.glob(f"*{self.path.suffix.lower()}"))
+        whole = Path(f"{self.path}.part")
+        if self.path.suffix.lower() == ".parquet":
+            parquet: Any = optional("pyarrow.parquet", "parquet files need", "models")
+            schema = parquet.read_schema(parts[0])
+            with parquet.ParquetWriter(whole, schema) as writer:
+                for part in parts:
+                    writer.write_table(parquet.read_table(part).cast(schema))
+        else:
+            with whole.open("wb") as target:
+                for k, part in enumerate(parts):
+                    with part.open("rb") as source:
+                        if k:
+                            source.readline()  # the names of the columns
+                        shutil.copyfileobj(source, target)
+        os.replace(whole, self.path)
+        shutil.rmtree(self.folder)
+
+
+def _summed_up(path: Path, n: int, out: list[str], console: Console) -> int:
+    """Say how the queries have ended, and return the exit code."""
+    counts: Counter[str] = Counter()
+    rows, reasons = 0, list[str]()
+    for table in read_chunks(str(path), 16 * PART):
+        table = table.drop_duplicates(subset=table.columns[0])
+        counts.update(table.iloc[:, 1].tolist())
+        rows += int(pd.to_numeric(table["n_evaluations"]).fillna(0).sum())
+        wrong = table[table.iloc[:, 1] == "error"]
+        reasons += [f"row {q}: {why}" for q, why in wrong.iloc[:1, [0, -1]].itertuples(index=False)]
+    total, failed = sum(counts.values()), counts.pop("error", 0)
+    where = ", ".join(out)
+    text = f"{counts['reached']} of {total} reached; {rows} rows of the model used. "
+    plain = {"queries": total, **counts, "error": failed, "rows": rows, "files": out}
+    console.answer(f"{text}Answers: {where}.", plain)
+    if failed:
+        told = f"{failed} of {total} queries can't be asked; the first is {reasons[0]}"
+        console.say("error", f"{told} The others have answers.")
+        return 2
+    return 3 if counts["best_guess"] else 4 if counts["unreachable"] else 0

@@ -1,0 +1,167 @@
+"""Many queries from one file into another, part by part, gone on with after whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from tests.cli.shell import Shell
+from tests.people import people
+
+MANY = ("explain-many", "--model", "m.txt", "--data", "X.csv", "--target", ">= +5%", "--quiet")
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+
+
+def queries(folder: Path, n: int, name: str = "many.parquet", groups: int = 50) -> pd.DataFrame:
+    """Write queries with row groups of other sizes than parts."""
+    X, _ = people()
+    table = pd.concat([X] * (n // len(X) + 1), ignore_index=True).head(n)
+    if name.endswith(".parquet"):
+        table.to_parquet(folder / name, row_group_size=groups)
+    else:
+        table.to_csv(folder / name, index=False)
+    return table
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("name", ["many.parquet", "many.csv"])
+def test_answers_are_those_of_python(shell: Shell, name: str) -> None:
+    table = queries(shell.folder, 150, name)
+    words = ("--queries", name, "--method", "random", "--budget", "9", "--jobs", "1")
+    ran = shell(*MANY, *words, "--out", "a.parquet", "--out", "a.csv")
+    found = pd.read_parquet(shell.folder / "a.parquet")
+    assert found["query"].tolist() == list(range(150))
+    assert sorted(p.name for p in shell.folder.glob("a.*")) == ["a.csv", "a.parquet"]
+    model, space = cfx.load_model("m.txt"), cfx.Space.from_data(people()[0])
+    target = cfx.at_least(percent=5)
+    many = cfx.explain_many(model.model, table, space, target, method="random", budget=9, rng=0)
+    assert found["status"].tolist() == [a.status for a in many]
+    assert found["output"].tolist() == [a.best.output for a in many]
+    assert found["changes"].tolist() == [line for line in many.summary()["changes"].tolist()]
+    assert f"{sum(a.reached for a in many)} of 150 reached" in ran.out
+    again = pd.read_csv(shell.folder / "a.csv")
+    assert again["output"].tolist() == found["output"].tolist()
+
+
+@pytest.mark.usefixtures("parts")
+def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries(shell.folder, 200)
+    words = (
+        *MANY,
+        "--queries",
+        "many.parquet",
+        "--method",
+        "random",
+        "--budget",
+        "9",
+        "--jobs",
+        "1",
+        "--out",
+    )
+    shell(*words, "whole.parquet")
+    calls: list[int] = []
+    real = cfx.Space.around
+
+    def counting(self: Any, query: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 170:
+            raise KeyboardInterrupt
+        return real(self, query, **more)
+
+    monkeypatch.setattr(cfx.Space, "around", counting)
+    shell(*words, "cut.parquet")
+    kept = sorted((shell.folder / "cut.parquet.parts").glob("*.parquet"))
+    assert kept
+    assert not (shell.folder / "cut.parquet").exists()
+    before = [part.stat().st_mtime_ns for part in kept]
+    finished: list[int] = []
+    calls.clear()
+    monkeypatch.setattr("bayescfx.cli.streaming._Table.finish", lambda self: finished.append(1))
+    monkeypatch.setattr("bayescfx.cli.streaming._summed_up", lambda *_: 0)
+    shell(*words, "cut.parquet")
+    assert [part.stat().st_mtime_ns for part in kept] == before
+    assert 0 < len(calls) <= 200 - 64 * len(kept) + 1
+    monkeypatch.undo()
+    os.chdir(shell.folder)
+    monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+    shell(*words, "cut.parquet")
+    whole, cut = (pd.read_parquet(shell.folder / f"{n}.parquet") for n in ("whole", "cut"))
+    pd.testing.assert_frame_equal(whole, cut)
+    assert not (shell.folder / "cut.parquet.parts").exists()
+
+
+def test_parts_of_another_command_are_not_mixed(shell: Shell) -> None:
+    queries(shell.folder, 20)
+    folder = shell.folder / "b.csv.parts"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"key": "another"}')
+    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "b.csv")
+    assert "holds answers of another command" in shell.fails(*words)
+
+
+def test_a_query_that_can_not_be_asked_stops_nothing(shell: Shell) -> None:
+    table = queries(shell.folder, 20).astype({"bmi": object})
+    table.loc[7, "sex"] = "mle"
+    table.to_csv(shell.folder / "bad.csv", index=False)
+    words = (*MANY, "--queries", "bad.csv", "--jobs", "1", "--out", "c.csv")
+    ran = shell(*words)
+    assert ran.code == 2
+    found = pd.read_csv(shell.folder / "c.csv")
+    assert found["status"].tolist().count("error") == 1
+    assert "'mle'" in found["error"].iloc[7]
+    assert "row 7: the query has 'mle' in column 'sex'" in ran.err
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "d.html"), ("--out", "d.csv", "--out", "d.json")])
+def test_many_answers_go_into_tables(shell: Shell, out: tuple[str, ...]) -> None:
+    queries(shell.folder, 5)
+    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", *out)
+    assert "answered into tables, --out FILE.csv or FILE.parquet" in shell.fails(*words)
+
+
+def test_a_thousand_queries_and_one_are_a_stream(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr("bayescfx.cli.commands.stream", lambda *given: seen.append(1) or 0)
+    queries(shell.folder, 1001)
+    shell(*MANY, "--queries", "many.parquet", "--out", "e.csv")
+    assert seen == [1]
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on(shell: Shell) -> None:
+    queries(shell.folder, 5000)
+    command = [sys.executable, "-m", "bayescfx", *MANY, "--queries", "many.parquet"]
+    command += ["--method", "sweep", "--budget", "100", "--jobs", "2", "--out"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([*command, "f.parquet"], cwd=shell.folder, env=env, check=False)
+    rng, tries = np.random.default_rng(0), 0
+    while not (shell.folder / "g.parquet").exists():
+        tries += 1
+        child = subprocess.Popen(
+            [*command, "g.parquet"], cwd=shell.folder, env=env, start_new_session=True
+        )
+        end = time.monotonic() + (rng.uniform(4, 12) if tries < 6 else 600)
+        while child.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    assert tries > 1
+    whole, cut = (pd.read_parquet(shell.folder / f"{n}.parquet") for n in ("f", "g"))
+    pd.testing.assert_frame_equal(whole, cut)
