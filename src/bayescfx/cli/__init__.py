@@ -8,15 +8,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import bayescfx
-from bayescfx.cli.arguments import make_parser, parse
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
-    options = parse(sys.argv[1:] if argv is None else argv)
+    try:  # imports take a while, too
+        return _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted.\n")
+        return 130
+
+
+def _run(argv: Sequence[str]) -> int:
+    from bayescfx.cli.arguments import make_parser, parse
+
+    options = parse(argv)
     if options.version:
-        sys.stdout.write(f"bayescfx {bayescfx.__version__}\n")
+        from bayescfx.version import VERSION
+
+        sys.stdout.write(f"bayescfx {VERSION}\n")
         return 0
     if options.command is None:
         make_parser().print_help(sys.stderr)

@@ -249,7 +249,7 @@ examples:
   bayescfx explain-many --model http://localhost:5000 --data X.csv --queries Q.csv --target "-15"
 
 exit codes:
-  0 reached   3 best guess   4 unreachable   2 bad input   1 unexpected
+  0 reached   3 best guess   4 unreachable   2 bad input   1 unexpected   130 interrupted
 """,
         formatter_class=_formatter,
     )

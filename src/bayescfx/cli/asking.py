@@ -118,7 +118,8 @@ def ask(
     """Answer the question for each query that is not None, block by block.
 
     Each starts from what the ones before it have learnt; `on_block` hears what there is after each.
-    If the model fails half-way, that block has the best so far, and the rest is not answered.
+    If the model fails half-way, or on Ctrl-C, that block has the best so far, and the rest is not
+    answered.
     """
     if settings.timeout is not None and not settings.timeout >= 0:
         raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
@@ -158,7 +159,7 @@ def ask(
             new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}
             asked = Asked({**asked.answers, **new}, fault=fault)
             on_block(asked)
-            if fault is not None:
+            if fault is not None or any(a.stopped == "interrupted" for a in found):
                 break
         if run is not None and settings.run is None:
             _release(store, run, asked)

@@ -56,7 +56,8 @@ def explain_many(options: Namespace, console: Console) -> int:
 
     asked = ask(subject, queries, target, settings, console, on_block=keep)
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
-    failures = refused | dict.fromkeys(lost, "not answered: the model failed before")
+    why = "interrupted" if asked.fault is None else "the model failed"
+    failures = refused | dict.fromkeys(lost, f"not answered: {why} before")
     asked = replace(asked, failures=failures)
     for path in options.out:
         answers.write(asked, path)
@@ -67,6 +68,10 @@ def explain_many(options: Namespace, console: Console) -> int:
         told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
         told += f" have answers, the last ones from what was known by then.{where}"
         return _failed(asked.fault, told, console, code)
+    if lost:
+        told = f"{len(asked.answers)} of {len(queries)} queries have answers."
+        console.say("error", f"interrupted: {told}{where}")
+        return 130
     if failures:
         first, reason = next(iter(failures.items()))
         console.say(

@@ -31,9 +31,6 @@ def run(options: Namespace) -> int:
                 _check_out(options.out, re.findall(r"\.\w+", command.out))
             code: int = pkgutil.resolve_name(command.function)(options, console)
             return code
-        except KeyboardInterrupt:
-            console.say("error", "interrupted.")
-            return 130
         except SystemExit as stop:  # what runs here is to end by returning
             console.say("error", f"the model ended the program with {stop.code!r}.")
             return 2
