@@ -41,6 +41,8 @@ class Scoring:
         Answered instead of outputs.
     delay : float
         Seconds before an answer.
+    date : str, optional
+        The server's clock.
     """
 
     predict: Predict
@@ -50,6 +52,7 @@ class Scoring:
     fails_after: int | None = None
     body: Any = None
     delay: float = 0.0
+    date: str | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
     seen_headers: list[dict[str, str]] = field(default_factory=list)
     rows: int = 0
@@ -81,6 +84,9 @@ def serving(scoring: Scoring) -> Iterator[Scoring]:
 
         def log_message(self, *_: Any) -> None:
             pass
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return scoring.date or super().date_time_string(timestamp)
 
         def do_GET(self) -> None:
             if scoring.inputs and "/v2/models/" in self.path:

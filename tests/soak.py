@@ -139,14 +139,18 @@ class Soak:
     asked: int = 0
     answered: int = 0
     failed: dict[str, int] = field(default_factory=dict)  # by kind of error
-    use: list[tuple[int, int, int]] = field(default_factory=list)  # kB, descriptors, threads
+    # kB, descriptors, threads, child processes
+    use: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def look(self) -> None:
         """Note what is in use now."""
         gc.collect()
         resident = int(Path("/proc/self/statm").read_text().split()[1])
         kilobytes = resident * os.sysconf("SC_PAGE_SIZE") // 1024
-        self.use.append((kilobytes, len(os.listdir("/proc/self/fd")), threading.active_count()))
+        tasks = Path("/proc/self/task").glob("*/children")
+        children = sum(len(task.read_text().split()) for task in tasks)
+        descriptors = len(os.listdir("/proc/self/fd"))
+        self.use.append((kilobytes, descriptors, threading.active_count(), children))
 
     def check_use(self) -> None:
         """Compare what is in use with what it was after warming up."""
@@ -156,6 +160,7 @@ class Soak:
         questions = self.asked * 2 / 3
         assert late[1] <= early[1] + 3, f"open files: {early} {late}"
         assert late[2] <= early[2] + 3, f"threads: {early} {late}"
+        assert late[3] == 0, f"child processes: {early} {late}"
         # What a process keeps of freed memory levels off; a leak of 100 kB per question does not.
         assert late[0] - early[0] <= 100_000 + 100 * questions, f"memory: {early} {late}"
 

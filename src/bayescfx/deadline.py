@@ -6,6 +6,7 @@ import platform
 import time
 import uuid
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from bayescfx.errors import OutOfTime
@@ -21,6 +22,15 @@ class Deadline:
     def after(cls, seconds: float | None) -> Deadline:
         """Return the deadline `seconds` from now; ``None`` means never."""
         return cls() if seconds is None else cls(time.monotonic() + seconds)
+
+    def at_least(self, seconds: float) -> Deadline:
+        """Return this deadline, or a later one that is `seconds` from now."""
+        return Deadline(max(self.at, time.monotonic() + seconds))
+
+    @property
+    def left(self) -> float:
+        """Seconds until the moment; 0 once it has passed."""
+        return max(self.at - time.monotonic(), 0.0)
 
     @property
     def passed(self) -> bool:
@@ -47,3 +57,5 @@ def machine() -> str:
 
 
 NEVER = Deadline()
+#: Until when the model that is asked now may be waited for; for models that can give up.
+waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)

@@ -268,7 +268,10 @@ class Column:
         """Return one cell as an array of length 1; see :meth:`strict`."""
         if isinstance(self.dtype, np.dtype):
             if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
-                return np.array([value], dtype=self.dtype)
+                try:
+                    return np.array([value], dtype=self.dtype)
+                except OverflowError:
+                    return self.strict(_object_cell(value), what)
             if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
                 info = np.iinfo(self.dtype)
                 if info.min <= value <= info.max:

@@ -6,6 +6,7 @@ inferred from the data, and the table ``[space]`` with the verbs of `Space`.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping
@@ -80,9 +81,10 @@ def _assignment(flag: str, text: str) -> tuple[str, str]:
 def read_settings(path: Path) -> dict[str, Any]:
     """Return the settings in a TOML file; paths in it are relative to it."""
     file = str(path)
+    text = read_text(file, "the settings file")
     try:
-        content = tomllib.loads(read_text(file, "the settings file"))
-    except tomllib.TOMLDecodeError as error:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # it is no TOML, or too deep
         raise SettingsError(
             f"the settings file {file!r} must be TOML; got {error}. Correct that place."
         ) from error
@@ -100,7 +102,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     _check(content.get("space", {}), verbs, file, "space.")
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
-        there = name == "model" and beside.is_file()
+        there = name == "model" and os.path.isfile(beside)
         if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import re
 import sys
 import warnings
 from collections.abc import Generator, Iterator, Mapping
@@ -132,7 +133,7 @@ def read_query(text: str, data: pd.DataFrame) -> dict[str, Any]:
     """Return one row by column: a row number of `data`, JSON, a file with one row, or ``-``."""
     text = sys.stdin.read() if text.strip() == "-" else text
     wish = text.strip()
-    if wish.removeprefix("-").isdigit():
+    if re.fullmatch("-?[0-9]{1,18}", wish):
         if not 0 <= int(wish) < len(data):
             raise SettingsError(
                 f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(wish)}."
@@ -164,7 +165,7 @@ def _object(text: str, what: str) -> dict[str, Any]:
     """Return a JSON object, which may be the only one of a list."""
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
     if isinstance(content, list) and len(content) == 1:
         content = content[0]
@@ -179,7 +180,8 @@ def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> Non
     """Raise if a cell is a level that the data does not have: the model may not know it."""
     for name, value in row.items():
         known: Any = features[name].levels if name in features and features[name].levelled else ()
-        if known and not pd.isna(value) and value not in known:
+        missing = pd.api.types.is_scalar(value) and pd.isna(value)
+        if known and not missing and value not in known:
             shown = ", ".join(repr(level) for level in known[:12]) + ", …" * (len(known) > 12)
             raise SettingsError(
                 f"the query has {value!r} in column {name!r}, which the data does not have."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, is_single, row_keys
-from bayescfx.errors import BayesCFXWarning, EvaluationsError, warn
+from bayescfx.errors import BayesCFXWarning, EvaluationsError, OutOfTime, warn
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.tables import Rows
 
@@ -65,6 +65,8 @@ def again(account: Account, best: Array) -> bool:
     account.spent += len(rows)
     try:
         found = evaluator.model.scores(rows)
+    except OutOfTime:
+        return False
     except Exception:  # it has answered before
         found = np.full(len(rows), np.nan)
     close = _close(outputs[~np.isnan(outputs)], y)

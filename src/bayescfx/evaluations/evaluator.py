@@ -17,7 +17,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import EvaluationsError, QueryError
+from bayescfx.errors import EvaluationsError, OutOfTime, QueryError
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
@@ -253,6 +253,8 @@ class Evaluator:
         try:
             y = self._rest(batch, told) if told else self.model.scores(batch.rows)
         except Exception as error:
+            if isinstance(error, OutOfTime) and self.deadline.passed:
+                return
             if self.on_fault == "raise":
                 vars(error)["evaluations"] = self.evaluations
                 raise

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import Deadline, waiting
 from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError, warn
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.explainer.report import Posed
@@ -81,8 +81,13 @@ def pose(
     budget = settings.rows(evaluator.model)
     accounts = {i: Account(evaluator, region, budget) for i, region in regions.items()}
     next(iter(accounts.values())).spent = spent
-    # f(query) is needed for any answer, so that it is evaluated whatever the timeout.
-    scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts.values()])
+    # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
+    # does not answer is waited for half a minute at least.
+    before = waiting.set(deadline.at_least(30))
+    try:
+        scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts.values()])
+    finally:
+        waiting.reset(before)
     posed: list[Posed] = []
     for (i, account), score in zip(accounts.items(), scores, strict=True):
         output = float(score.y[0])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from bayescfx.deadline import waiting
 from bayescfx.errors import BayesCFXWarning, warn
 from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
@@ -111,7 +112,11 @@ def confirmed(job: Job, store: Evaluations, block: Block) -> int:
     region = next(iter(regions.values()))
     evaluator = Evaluator(job.model, region.schema, store, job.past, on_fault=job.settings.on_fault)
     account = Account(evaluator, region, job.settings.rows(job.model))
-    confirm(account)
+    before = waiting.set(block.deadline.at_least(30))
+    try:
+        confirm(account)
+    finally:
+        waiting.reset(before)
     return account.spent
 
 

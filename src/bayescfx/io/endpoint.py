@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.checks import check, check_whole, is_a, is_number
-from bayescfx.errors import ModelError, optional
+from bayescfx.deadline import waiting
+from bayescfx.errors import ModelError, OutOfTime, optional
 from bayescfx.io.protocols import Mlflow, OpenInference
 
 
@@ -24,9 +26,15 @@ class EndpointError(ModelError):
     """A model behind HTTP does not answer, or not as agreed."""
 
 
+class _Late(EndpointError, OutOfTime):
+    """There was no answer before the time of the search was over."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long to wait for a server, and how often to ask again.
+
+    The `timeout` of `explain` ends all waiting, too.
 
     Parameters
     ----------
@@ -36,8 +44,8 @@ class Patience:
         How often to ask again if the server is busy (408, 425, 429, 502, 503, 504) or does not
         answer.
     pause : float, default 0.25
-        Seconds before the second attempt; doubled each time, 8 at most. A server that says when
-        to come back is believed.
+        Seconds before the second attempt; doubled each time, 8 at most. A server that says with
+        ``Retry-After`` when to come back is believed, up to a minute.
     """
 
     timeout: float = 30.0
@@ -168,14 +176,15 @@ class Endpoint:
         """Return status and content, JSON or text; ask again while the server is busy or away."""
         import httpx  # which is there, since the client is
 
-        attempt = 0
+        attempt, until = 0, waiting.get()
         while True:
-            answer, fault, wished = None, "", "0"
+            answer, fault, wished = None, "", 0.0
+            seconds = min(self.patience.timeout, until.left)
             try:
-                answer = self._read(verb, url, body)
-                wished = answer[2]  # seconds, or a date
+                answer = self._read(verb, url, body, seconds)
+                wished = answer[2]
             except (httpx.TimeoutException, TimeoutError):
-                fault = f"no answer within {self.patience.timeout:g} s"
+                fault = f"no answer within {seconds:.3g} s"
             except (httpx.RequestError, RuntimeError) as error:  # another thread closed the client
                 fault = str(error) or type(error).__name__
             except UnicodeError as error:
@@ -185,9 +194,15 @@ class Endpoint:
                 ) from error
             attempt += 1
             busy = answer is None or answer[0] in (408, 425, 429, 502, 503, 504)
-            if busy and attempt <= self.patience.retries:
-                seconds = float(wished) if wished.isdecimal() else 0.0
-                self.sleep(min(8.0, max(self.patience.pause * 2.0 ** (attempt - 1), seconds)))
+            if busy and attempt <= self.patience.retries and not until.passed:
+                pause = min(8.0, self.patience.pause * 2.0 ** (attempt - 1))
+                self.sleep(min(max(pause, wished), 60.0, until.left))
+            elif busy and until.passed:
+                told = fault or f"it is busy ({answer[0] if answer else ''})"
+                raise _Late(
+                    f"the model at {url} does not answer in time: {told}, {attempt} attempts. "
+                    "Start the server, or pass a longer `timeout`."
+                )
             elif answer is None:
                 raise EndpointError(
                     f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
@@ -199,12 +214,12 @@ class Endpoint:
                 except (ValueError, RecursionError):
                     return answer[0], answer[1].decode(errors="replace")
 
-    def _read(self, verb: str, url: str, body: Any) -> tuple[int, bytes, str]:
-        """Return status, content and Retry-After of one answer, all of it in time.
+    def _read(self, verb: str, url: str, body: Any, seconds: float) -> tuple[int, bytes, float]:
+        """Return status and content of one answer, all of it in time, and when to come back.
 
         In a thread: whoever waits for single bytes does not know how long the whole takes.
         """
-        client, found, faults = self._client, list[tuple[int, bytes, str]](), list[Exception]()
+        client, found, faults = self._client, list[tuple[int, bytes, float]](), list[Exception]()
         late = threading.Event()
 
         def read() -> None:
@@ -219,14 +234,13 @@ class Endpoint:
                                 "Send fewer rows at once with `batch`, or correct the address.",
                                 parameter="batch",
                             )
-                    wished = answer.headers.get("Retry-After", "0")
-                    found.append((answer.status_code, bytes(content), wished))
+                    found.append((answer.status_code, bytes(content), _wished(answer.headers)))
             except Exception as error:
                 faults.append(error)
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        reader.join(self.patience.timeout)
+        reader.join(seconds)
         if found:
             return found[0]
         late.set()
@@ -235,6 +249,23 @@ class Endpoint:
         client.close()  # which ends the reader, too
         self._connect()
         raise TimeoutError
+
+
+def _wished(headers: Mapping[str, str]) -> float:
+    """Return in how many seconds a server wants to be asked again; a date is by its own clock.
+
+    >>> day = "Wed, 21 Oct 2015"
+    >>> _wished({"Retry-After": f"{day} 07:28:09 GMT", "Date": f"{day} 07:28:00 GMT"})
+    9.0
+    """
+    wish = headers.get("Retry-After", "")
+    if wish.isdecimal():
+        return float(wish)
+    try:
+        then, now = (parsedate_to_datetime(text) for text in (wish, headers.get("Date", "")))
+        return (then - now).total_seconds()
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _short(content: Any) -> str:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import NEVER
+from bayescfx.deadline import NEVER, waiting
 from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluations.confirm import again
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
@@ -79,6 +79,7 @@ class Turns:
     def run(self) -> None:
         """Run every search to its end, or until somebody wants no more."""
         rounds: dict[int, Rounds] = {}
+        before = waiting.set(self.evaluator.deadline)
         try:
             if isinstance(self.search, RoundSearch):
                 for i, question in self.questions.items():
@@ -99,6 +100,7 @@ class Turns:
         except (_Interrupted, KeyboardInterrupt):
             self.halt.called = True
         finally:
+            waiting.reset(before)
             for generator in rounds.values():
                 generator.close()
 

@@ -125,8 +125,9 @@ class _Reader:
         source = self._aliased()
         trees = [ast.parse(part.strip(), mode="eval").body for part in source.split("->")]
         *first, last = map(self._condition, trees)
-        for condition in reversed(first):
-            last = Joined((Joined((condition,), np.logical_not), last), np.logical_or)
+        if first:  # the same as if read from the right
+            never = (Joined((condition,), np.logical_not) for condition in first)
+            last = Joined((*never, last), np.logical_or)
         whole = isinstance(last, Joined) and last.how is np.logical_and
         return last.parts if isinstance(last, Joined) and whole else (last,)
 
@@ -142,7 +143,7 @@ class _Reader:
                 self.quoted[new] = match[0][1:-1]
             else:
                 self.names[new] = match[1] or match[0]
-            return new
+            return f" {new} "  # never one name with its neighbour
 
         pattern = r"`([^`]+)`|'[^']*'|\"[^\"]*\"|(?<![\w.])[^\W\d]\w*"
         source = re.sub(pattern, alias, self.text.strip())
@@ -156,7 +157,10 @@ class _Reader:
                 how = np.logical_and if isinstance(op, ast.And) else np.logical_or
                 return Joined(tuple(map(self._condition, values)), how)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Joined((self._condition(operand),), np.logical_not)
+                inner = self._condition(operand)
+                if isinstance(inner, Joined) and inner.how is np.logical_not:
+                    return inner.parts[0]
+                return Joined((inner,), np.logical_not)
             case ast.Compare(left=left, ops=ops, comparators=others):
                 sides = zip((left, *others[:-1]), ops, others, strict=True)
                 parts = tuple(self._compared(*side) for side in sides)

@@ -1,0 +1,134 @@
+"""The parsers under atheris, which follows the branches of the code: only documented errors.
+
+``python -m tests.fuzz.atheris_parsers rules -max_total_time=60``, or any other of `PARSERS`. It
+begins with `SEEDS` and needs atheris, of the group ``heavy``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MODULES = ("bayescfx", "bayescfx.cli.settings", "bayescfx.cli.tables", "bayescfx.cli.targets")
+
+
+def parsers() -> dict[str, Callable[[str], object]]:
+    """Return the parsers by name; the library is imported here, for atheris to look into it."""
+    cfx, settings, tables, targets = (importlib.import_module(name) for name in MODULES)
+    kinds = {"a": cfx.Real(0, 9), "b c": cfx.Integer(0, 9), "d": cfx.Categorical(["x", "y"])}
+    kinds["o"] = cfx.Ordinal(["low", "high"])
+    space, row = cfx.Space(kinds), {"a": 1.0, "b c": 1, "d": "x", "o": "low"}
+    data = importlib.import_module("pandas").DataFrame([row] * 3)
+
+    def rules(text: str) -> object:
+        return space.require(text).around(row)
+
+    def queries(text: str) -> object:
+        if text.strip() == "-" or "." in text:  # the standard input, and files
+            return None
+        cells = tables.read_query(text, data)
+        tables.check_levels(cells, space.features)
+        return space.around(cells)
+
+    def archives(text: str) -> object:
+        return repr(cfx.Explanation.from_json(text))
+
+    def spaces(text: str) -> object:
+        try:
+            plain = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return repr(cfx.Space.from_dict(plain))
+
+    def files(text: str) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "settings.toml")
+            path.write_text(text, encoding="utf-8")
+            return settings.read_settings(path)
+
+    def csv(text: str) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "table.csv")
+            path.write_text(text, encoding="utf-8")
+            table = tables.read_table(str(path))
+            tables.check_numbers(table, {}, str(path))
+            found = cfx.Space.from_data(table)
+            return found.around(tables.cells_of(table, 0))
+
+    found = (rules, targets.parse_target, queries, archives, spaces, files, csv)
+    return dict(zip(SEEDS, found, strict=True))
+
+
+def explanation() -> str:
+    """Return an answer as JSON, in which an archive is a change away."""
+    cfx = importlib.import_module("bayescfx")
+    space = cfx.Space({"a": cfx.Real(0, 9), "d": cfx.Categorical(["x", "y"])})
+    model: Any = lambda rows: rows["a"]  # noqa: E731  # a bare callable
+    answer = cfx.explain(model, {"a": 1.0, "d": "x"}, space, 3.0, budget=5, method="random", rng=0)
+    return str(answer.to_json())
+
+
+def described() -> str:
+    """Return a space as JSON."""
+    cfx = importlib.import_module("bayescfx")
+    space = cfx.Space({"a": cfx.Real(0, 9), "d": cfx.Categorical(["x", "y"])})
+    return json.dumps(space.require("a <= 7").max_changes(1).to_dict())
+
+
+#: What each parser begins with.
+SEEDS: dict[str, list[str | Callable[[], str]]] = {
+    "rules": [
+        "a + 2 * `b c` <= 7",
+        "d == 'x' or a > 3 and not d in ['x', 'y']",
+        "o == 'high' -> a >= 1e-3",
+        "1 <= a < 5",
+    ],
+    "targets": ["+10%", ">= 1.5e3", "between 1 and 2", "[1, 2]", "± 3 percent"],
+    "queries": [
+        '{"a": 1, "b c": 2, "d": "x", "o": "low"}',
+        "2",
+        '[{"a": null, "b c": 2, "d": "y", "o": "high"}]',
+    ],
+    "archives": [explanation],
+    "spaces": [described],
+    "settings": ['budget = 9\n[features]\na = "real"\n[space]\nfix = ["a"]\nmax_changes = 2'],
+    "csv": ["a,b\n1,x\n2.5,y\n", 'd,"e f"\n2020-01-01,\n2021-02-03,True\n'],
+}
+
+
+def survive(parser: Callable[[str], object], text: str) -> None:
+    """Parse; only documented errors may come of it."""
+    errors = importlib.import_module("bayescfx.errors")
+    with warnings.catch_warnings(), contextlib.suppress(errors.BayesCFXError):
+        warnings.simplefilter("ignore")
+        parser(text)
+
+
+def main() -> None:
+    """Fuzz the parser that is named first."""
+    atheris: Any = importlib.import_module("atheris")
+    name = sys.argv.pop(1)
+    with atheris.instrument_imports(include=["bayescfx"]):
+        parser = parsers()[name]
+        for seed in SEEDS[name]:
+            survive(parser, seed if isinstance(seed, str) else seed())
+
+    def one(data: bytes) -> None:
+        survive(parser, data.decode(errors="replace"))
+
+    with tempfile.TemporaryDirectory() as corpus:
+        for i, seed in enumerate(SEEDS[name]):
+            Path(corpus, str(i)).write_text(seed if isinstance(seed, str) else seed(), "utf-8")
+        atheris.Setup([*sys.argv, corpus], one)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
