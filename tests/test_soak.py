@@ -24,8 +24,8 @@ def test_two_minutes_of_random_questions_and_faults() -> None:
 
 
 def test_what_is_left_behind_is_noticed() -> None:
-    flat = [(1000, 6, 1)] * 6
+    flat = [(1000, 6, 1, 0)] * 6
     soak.Soak(asked=9, use=flat).check_use()
-    for left in ((10**6, 6, 1), (1000, 60, 1), (1000, 6, 60)):
-        with pytest.raises(AssertionError, match=r"open files|threads|memory"):
+    for left in ((10**6, 6, 1, 0), (1000, 60, 1, 0), (1000, 6, 60, 0), (1000, 6, 1, 1)):
+        with pytest.raises(AssertionError, match=r"open files|threads|memory|child"):
             soak.Soak(asked=9, use=[*flat, left]).check_use()
