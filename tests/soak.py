@@ -11,7 +11,9 @@ import argparse
 import contextlib
 import gc
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -139,6 +141,7 @@ class Soak:
 
     asked: int = 0
     answered: int = 0
+    killed: int = 0  # processes
     failed: dict[str, int] = field(default_factory=dict)  # by kind of error
     # kB, descriptors, threads, child processes
     use: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -207,6 +210,43 @@ def question(soak: Soak, seed: int) -> None:
             assert answer.violations(model) == (), told  # in the space that was searched
 
 
+def stored(seed: int, path: Path) -> cfx.Explanation:
+    """Ask a question of a slow model with a store in a file."""
+    rng = np.random.default_rng(seed)
+    frame = table(rng)
+    with cfx.Evaluations.open(path) as store:
+        return cfx.explain(
+            slow(rng),
+            frame.iloc[0],
+            cfx.Space.from_data(frame),
+            cfx.increase(by=float(rng.uniform(2, 9))),
+            method="bayes-cfx",
+            budget=60,
+            evaluations=store,
+            rng=seed,
+            run="soak",
+        )
+
+
+def killed(soak: Soak, seed: int) -> None:
+    """Kill a process in its search, maybe before it, and go on here from what it has stored."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, other = Path(folder, "s.db"), Path(folder, "t.db")
+        command = [sys.executable, "-m", "tests.soak", "--seed", str(seed), "--store", str(path)]
+        child = subprocess.Popen(command)
+        time.sleep(float(np.random.default_rng(seed).uniform(0.5, 4)))
+        child.kill()
+        child.wait()
+        soak.asked, soak.killed = soak.asked + 1, soak.killed + 1
+        with cfx.Evaluations.open(path) as store:
+            kept = store.rows
+            assert kept is None or np.array_equal(score(kept), store.outputs), seed
+        found, whole = stored(seed, path), stored(seed, other)
+        assert found.violations(score) == (), seed
+        assert found.trace.tolist() == whole.trace.tolist(), seed
+        assert found.best.changes == whole.best.changes, seed
+
+
 def run(seconds: float, seed: int = 0) -> Soak:
     """Ask questions for some seconds; raise if anything is wrong."""
     soak, end, due = Soak(), time.monotonic() + seconds, 0.0
@@ -214,7 +254,8 @@ def run(seconds: float, seed: int = 0) -> Soak:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", cfx.BayesCFXWarning)
         while time.monotonic() < end:
-            question(soak, seed + soak.asked)
+            one = killed if soak.asked % 30 == 15 else question
+            one(soak, seed + soak.asked)
             if time.monotonic() >= due:
                 soak.look()
                 due = time.monotonic() + seconds / 30
@@ -226,5 +267,9 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--minutes", type=float, default=60.0)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--store", type=Path, help="ask one question with a store in this file")
     given = options.parse_args()
+    if given.store is not None:
+        stored(given.seed, given.store)
+        sys.exit()
     sys.stdout.write(f"{run(60 * given.minutes, given.seed)}\n")

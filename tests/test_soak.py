@@ -21,6 +21,7 @@ def test_two_minutes_of_random_questions_and_faults() -> None:
     done = soak.run(120, seed=2000)
     assert done.answered > 20
     assert done.failed
+    assert done.killed
 
 
 def test_what_is_left_behind_is_noticed() -> None:
