@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -75,6 +76,15 @@ class Scoring:
         return {"predictions": outputs.tolist()} if mlflow else v2_answer(outputs)
 
 
+class Server(ThreadingHTTPServer):
+    """A server that is silent about clients who have left."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Tell of anything else."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(scoring: Scoring) -> Iterator[Scoring]:
     """Run a server as long as the context lasts."""
@@ -120,7 +130,7 @@ def serving(scoring: Scoring) -> Iterator[Scoring]:
             self.end_headers()
             self.wfile.write(raw)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True)
     thread.start()
