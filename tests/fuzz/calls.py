@@ -76,10 +76,18 @@ def calls() -> Iterator[Call]:
     ask = {"query": QUERY, "space": space(), "target": cfx.increase(by=1)}
     how = {"method": "auto", "budget": 3, "n": 1, "tolerance": 0.05, "timeout": None}
     more = {"evaluations": None, "rng": 0, "on_step": None, "on_fault": "raise", "progress": False}
-    yield Call("explain", cfx.explain, {"model": model, **ask, **how, **more})
+    yield Call("explain", cfx.explain, {"model": model, **ask, **how, **more, "run": None})
     many = {"queries": TABLE.head(2), **{k: v for k, v in ask.items() if k != "query"}}
     yield Call(
         "explain_many", cfx.explain_many, {"model": model, **many, **how, **more, "n_jobs": 1}
+    )
+    flow = {"model": model, "space": space(), "target": cfx.increase(by=1)}
+    flow |= how | {"evaluations": None, "rng": 0, "on_fault": "raise", "run": None, "n_jobs": 1}
+    yield Call("explain_partition", cfx.explain_partition, {"frame": TABLE.head(2), **flow})
+    yield Call(
+        "explain_stream",
+        lambda frames, **given: list(cfx.explain_stream(frames=frames, **given)),
+        {"frames": [TABLE.head(2)], **flow},
     )
     for name in ("ei_cfx", "log_ei_cfx", "ei_cfx_gradient", "log_ei_cfx_gradient"):
         given = {"mean": [0.0, 1.0], "std": [1.0, 1.0], "potential": cfx.AEP(0, 1), "best": 0.1}

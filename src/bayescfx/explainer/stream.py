@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from bayescfx.checks import check
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer import run
@@ -68,6 +69,8 @@ def explain_stream(
     for name in settings:
         if name not in usual:
             raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
+    good = isinstance(frames, Iterable) and not isinstance(frames, pd.DataFrame | str)
+    check(good, "frames", "several DataFrames, one after the other", frames, QueryError)
     given = CallSettings(space=space, on_step=None, progress=False, **usual | settings)
     return answer_stream(given, model, ((None, frame) for frame in frames), target)
 
