@@ -69,10 +69,15 @@ def explain_stream(
     for name in settings:
         if name not in usual:
             raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
-    good = isinstance(frames, Iterable) and not isinstance(frames, pd.DataFrame | str)
-    check(good, "frames", "several DataFrames, one after the other", frames, QueryError)
+    tables: Any = frames
+    try:
+        tables = None if isinstance(tables, pd.DataFrame) else iter(tables)
+    except TypeError:
+        tables = None
+    must = "several DataFrames, one after the other"
+    check(tables is not None, "frames", must, frames, QueryError)
     given = CallSettings(space=space, on_step=None, progress=False, **usual | settings)
-    return answer_stream(given, model, ((None, frame) for frame in frames), target)
+    return answer_stream(given, model, ((None, frame) for frame in tables), target)
 
 
 def explain_partition(
