@@ -92,5 +92,7 @@ def test_what_a_stream_can_not_take_is_said() -> None:
     space = cfx.Space.from_data(X)
     with pytest.raises(cfx.SettingsError, match="Did you mean 'budget'"):
         cfx.explain_stream(model, [X], space, 1.0, bugdet=3)
+    with pytest.raises(cfx.QueryError, match="`frames` must be several DataFrames"):
+        cfx.explain_stream(model, X, space, 1.0)  # type: ignore[arg-type]
     with pytest.raises(cfx.QueryError, match="`frames` must be DataFrames; got str"):
-        next(cfx.explain_stream(model, X, space, 1.0))  # type: ignore[arg-type]
+        next(cfx.explain_stream(model, ["rows"], space, 1.0))  # type: ignore[list-item]
