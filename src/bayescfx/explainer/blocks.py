@@ -68,9 +68,12 @@ class Done:
 
 
 def work(
-    job: Job, block: Block, store: Evaluations, hear: Listener | None = None, halt: Any = None
+    job: Job, block: Block, store: Evaluations, halt: Halt, hear: Listener | None = None
 ) -> Done:
-    """Answer the queries of a block; what the model says goes to `store` at once."""
+    """Answer the queries of a block; what the model says goes to `store` at once.
+
+    A fault halts what would come after.
+    """
     settings, done = job.settings, Done(block.first)
 
     def refuse(i: int, error: BayesCFXError) -> None:
@@ -87,18 +90,17 @@ def work(
             return done
         schema = next(iter(regions.values())).schema
         evaluator = Evaluator(job.model, schema, store, job.past, on_fault=settings.on_fault)
-        posed = pose(
+        posed, questions = pose(
             settings, evaluator, regions, block.wishes, block.deadline, refuse, block.spent
         )
     except Exception as error:
-        done.fault = error
+        done.fault, halt.called = error, True
         return done
-    questions = {p.label: p.question for p in posed if p.question is not None}
-    turns = Turns(settings.search, questions, evaluator, hear, halt or Halt())
+    turns = Turns(settings.search, questions, evaluator, hear, halt)
     try:
         turns.run()
     except Exception as error:
-        done.fault = error
+        done.fault, halt.called = error, True
         if not hasattr(error, "evaluations"):  # not the model's own
             return done
     rest: Stopped = "interrupted" if done.fault is None else "fault"

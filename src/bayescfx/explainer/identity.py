@@ -13,14 +13,14 @@ import numpy as np
 
 from bayescfx.errors import BayesCFXError, SettingsError
 from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.explainer.blocks import Block
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.result.explanation import Explanation
-from bayescfx.space.region import Region
 from bayescfx.values import to_plain
 
 
 def begun(
-    settings: CallSettings, store: Evaluations, regions: Sequence[Region], targets: Sequence[object]
+    settings: CallSettings, store: Evaluations, blocks: Sequence[Block], targets: Sequence[object]
 ) -> tuple[CallSettings, Past]:
     """Return what a call goes on from and, for a run without a seed, settings with the one kept."""
     if store.file is None:
@@ -33,18 +33,19 @@ def begun(
         return settings, store.begin()
     if settings.rng is None and settings.run is None:  # never the same again
         return settings, store.begin()
-    key = call_key(settings, regions, targets)
+    key = call_key(settings, blocks, targets)
     past = store.begin(settings.run, key, settings.deadline)
     return replace(settings, rng=past.seed) if settings.rng is None else settings, past
 
 
-def call_key(settings: CallSettings, regions: Sequence[Region], targets: Sequence[object]) -> str:
+def call_key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[object]) -> str:
     """Return a digest of questions, space, settings and seed.
 
     Functions go by their names. If one has changed, the search asks for other rows; what is known
     of a row stays true.
     """
     said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
+    regions = [region for block in blocks for region in (block.regions or {}).values()]
     content = [
         [[to_plain(list(cells)) for cells in region.own.cells] for region in regions],
         [_plain(target) for target in targets],

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, waiting
 from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError, warn
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
@@ -76,20 +77,26 @@ def pose(
     deadline: Deadline,
     refuse: Refuse,
     spent: int = 0,  # rows that were sent for the first query before
-) -> list[Posed]:
-    """Ask for f(query) of each query, in one model call, and return the questions they pose."""
+) -> tuple[list[Posed], dict[int, Question]]:
+    """Ask for f(query) of each query, in one model call, and return the questions they pose.
+
+    A query that has what is wanted poses none.
+    """
     budget = settings.rows(evaluator.model)
-    accounts = {i: Account(evaluator, region, budget) for i, region in regions.items()}
-    next(iter(accounts.values())).spent = spent
+    asked: list[tuple[Account, Array]] = []
+    for region in regions.values():
+        asked.append((Account(evaluator, region, budget), region.query[None]))
+    asked[0][0].spent = spent
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
     # does not answer is waited for half a minute at least.
     before = waiting.set(deadline.at_least(30))
     try:
-        scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts.values()])
+        scores = evaluator.evaluate_many(asked)
     finally:
         waiting.reset(before)
     posed: list[Posed] = []
-    for (i, account), score in zip(accounts.items(), scores, strict=True):
+    questions: dict[int, Question] = {}
+    for i, (account, _), score in zip(regions, asked, scores, strict=True):
         output = float(score.y[0])
         try:
             if np.isnan(output):
@@ -99,8 +106,10 @@ def pose(
             refuse(i, error)
         else:
             posed.append(Posed(i, account, target, output, question))
+            if question is not None:
+                questions[i] = question
     evaluator.deadline = deadline
-    return posed
+    return posed, questions
 
 
 def _question(
@@ -112,7 +121,7 @@ def _question(
     deadline: Deadline,
 ) -> tuple[Target, Question | None]:
     """Return the wish as a target, and the question; None if it is met, among many queries."""
-    target = _target(wish, output, account, rng)
+    target = wish if isinstance(wish, Target) else _target(wish, output, account, rng)
     try:
         return target, Question(
             account, output, target, rng, deadline, settings.n, settings.tolerance
@@ -141,8 +150,6 @@ def _no_output(settings: CallSettings, account: Account, label: int) -> ModelErr
 
 def _target(wish: Any, output: float, account: Account, rng: np.random.Generator) -> Target:
     """Return the wish as a target; a user's own potential is checked on a few outputs first."""
-    if isinstance(wish, Target):
-        return wish
     seen = [output]
     if hasattr(wish, "value") and hasattr(wish, "slope"):
         rows = background_rows(account.region, 4, rng)

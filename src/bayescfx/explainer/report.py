@@ -65,7 +65,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         elif ending in ("unreachable", "exhausted"):
             status = "unreachable"
         query, layout, found = _told(question, X, y, data)
-        verdict = _verdict(question, ending)
+        verdict = None if question.reached else _verdict(question, ending)
         trace = np.maximum.accumulate(
             question.score(question.known.take(np.array(account.paid, dtype=np.intp))[1])
         )
@@ -109,7 +109,7 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     """Return what the surrogate says of a miss, if it knows enough and there is time."""
     known, free = len(question.y), len(question.region.free)
     late = ending in ("timeout", "interrupted", "fault") or question.deadline.passed
-    if question.reached or late or not known:
+    if late or not known:
         return None
     question.region.deadline = question.deadline
     try:

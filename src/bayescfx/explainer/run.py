@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import repeat, takewhile
 from typing import Any
 
 import pandas as pd
@@ -32,28 +33,37 @@ def answer_all(
     settings: CallSettings, model: object, rows: Any, targets: Sequence[object]
 ) -> Explanations:
     """Return one answer per query, in order; an error carries those of finished blocks."""
-    f = as_model(model, settings.space.schema)
-    blocks = _blocks(settings, rows, len(targets))
+    f, n = as_model(model, settings.space.schema), len(targets)
+    blocks = _blocks(settings, rows, n)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
     store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
-    around = [region for block in blocks for region in (block.regions or {}).values()]
-    settings, past = begun(settings, store, around, targets)
-    wishes = list(zip(targets, settings.generators(len(targets)), strict=True))
+    settings, past = begun(settings, store, blocks, targets)
+    wishes = list(zip(targets, settings.generators(n), strict=True))
     for block in blocks:
         block.wishes = dict(enumerate(wishes[block.first : block.first + BLOCK], block.first))
     job = Job(settings, f, past, store=None if store.file is None else store)
     if blocks and len(past.outputs):
         blocks[0].spent = confirmed(job, store, blocks[0])
-    halt = Halt()
-    found, fault = _gathered(job, blocks, store, halt)
-    index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(targets))
+    crew = count_workers(settings.n_jobs) if len(blocks) > 1 else 1
+    halt, found = Halt(), dict[int, Explanation]()
+    fault: Exception | None = None
+    with progress_bar(n, crew > 1) if settings.progress and n else nullcontext() as bar:
+        hear = settings.on_step if bar is None else _both(bar, settings.on_step)
+        try:
+            for done in worked(job, blocks, store, crew, halt, hear):
+                found |= done.answers
+                fault = fault or done.fault
+        except KeyboardInterrupt:
+            if not found:
+                raise
+        except Exception as error:  # not a block's own: workers are lost, or the store is
+            fault = fault or error
+    index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(n)
     places = sorted(found)
-    whole = len(places) == len(index)
-    answers = Explanations([found[i] for i in places], index if whole else index[places])
+    whole = len(places) == n
+    answers = Explanations(list(map(found.__getitem__, places)), index if whole else index[places])
     if fault is not None:
-        vars(fault)["evaluations"] = store
-        if places:
-            vars(fault)["explanations"] = answers
+        vars(fault).update({"evaluations": store} | ({"explanations": answers} if places else {}))
         raise fault
     if halt.error is not None:
         warn(
@@ -61,7 +71,7 @@ def answer_all(
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    if whole:
+    if whole and past.run is not None:
         ended(store, past, answers)
     return answers
 
@@ -77,30 +87,9 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
         regions, told = regions_around(settings.space, mine, first, refuse)
         blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
         said += told
-    tell(said, settings.many)
+    if said:
+        tell(said, settings.many)
     return blocks
-
-
-def _gathered(
-    job: Job, blocks: Sequence[Block], store: Evaluations, halt: Halt
-) -> tuple[dict[int, Explanation], Exception | None]:
-    """Return the answers by position, and what ended the work before its end, if anything."""
-    settings, found = job.settings, dict[int, Explanation]()
-    fault: Exception | None = None
-    crew, n = count_workers(settings.n_jobs, len(blocks)), sum(len(b.wishes) for b in blocks)
-    shown = settings.progress and n > 0
-    with progress_bar(n, crew > 1) if shown else nullcontext() as bar:
-        hear = _listener(bar, settings.on_step)
-        try:
-            for done in worked(job, blocks, store, crew, hear, halt):
-                found |= done.answers
-                fault = fault or done.fault
-        except KeyboardInterrupt:
-            if not found:
-                raise
-        except Exception as error:  # not a block's own: workers are lost, or the store is
-            fault = fault or error
-    return found, fault
 
 
 def confirmed(job: Job, store: Evaluations, block: Block) -> int:
@@ -125,22 +114,30 @@ def worked(
     blocks: Iterable[Block],
     store: Evaluations,
     crew: int,
+    halt: Halt,
     hear: Listener | None = None,
-    halt: Halt | None = None,
 ) -> Iterator[Done]:
-    """Work on blocks, in `crew` workers or here, and yield each when it is done.
+    """Return what comes of blocks, each when it is done, here or in `crew` workers.
 
     None begins after a fault, or when somebody wants no more.
     """
-    halt, budget = halt or Halt(), job.settings.rows(job.model)
-    if crew == 1:
-        for block in blocks:
-            done = work(job, block, store if job.keep else Evaluations(), hear, halt)
-            yield done
-            if halt.called or done.fault is not None:
-                return
-        return
-    late: dict[int, Any] = {}
+    if crew > 1:
+        return _from_workers(job, blocks, store, crew, halt, hear)
+    kept = repeat(store) if job.keep else iter(Evaluations, None)
+    open_ = takewhile(lambda _: not halt.called, blocks)
+    return map(partial(work, job, hear=hear, halt=halt), open_, kept)
+
+
+def _from_workers(
+    job: Job,
+    blocks: Iterable[Block],
+    store: Evaluations,
+    crew: int,
+    halt: Halt,
+    hear: Listener | None,
+) -> Iterator[Done]:
+    """Yield what comes of blocks in workers; what they learnt goes to the store in their order."""
+    late, budget = dict[int, Any](), job.settings.rows(job.model)
     try:
         for done in in_workers(job, blocks, crew, halt):
             if done.learnt is not None:
@@ -162,15 +159,15 @@ def _append(job: Job, store: Evaluations, late: dict[int, Any]) -> None:
         store.append(*late.pop(first), scorer=job.model.origin)
 
 
-def _listener(*given: Listener | None) -> Listener | None:
-    """Return one listener for all that are not None."""
-    heard = [hear for hear in given if hear is not None]
+def _both(bar: Listener, hear: Listener | None) -> Listener:
+    """Return one listener for a bar and for whoever else wants to hear."""
 
     def hear_all(step: Step) -> None:
-        for hear in heard:
+        bar(step)
+        if hear is not None:
             hear(step)
 
-    return hear_all if heard else None
+    return hear_all
 
 
 def _tell_last(hear: Listener | None, halt: Halt, answer: Explanation, i: int, budget: int) -> None:

@@ -19,6 +19,7 @@ from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
 from bayescfx.result.lines import lines
+from bayescfx.search.turns import Halt
 from bayescfx.space.space import Space
 
 
@@ -135,8 +136,9 @@ def answer_stream(
             order.append((block.first, block.rows.index))
             yield block
 
-    waiting: dict[int, Done] = {}
-    for done in run.worked(job, noted(), store, count_workers(settings.n_jobs, len(early))):
+    waiting, halt = dict[int, Done](), Halt()
+    crew = count_workers(settings.n_jobs) if len(early) > 1 else 1
+    for done in run.worked(job, noted(), store, crew, halt):
         if done.fault is not None:
             raise done.fault
         waiting[done.first] = done
@@ -146,6 +148,8 @@ def answer_stream(
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
             yield lines(settings.space, labels, answers, why)
+    if halt.called:  # by Ctrl-C: the rest has not been asked
+        raise KeyboardInterrupt
     if not settings.deadline.passed:
         ended(store, past, ())
 

@@ -24,9 +24,9 @@ from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Halt
 
 
-def count_workers(n_jobs: int | None, blocks: int) -> int:
+def count_workers(n_jobs: int | None) -> int:
     """Return how many workers `n_jobs` means here; None is what joblib was told, if anything."""
-    if blocks < 2 or n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
         return 1
     joblib = optional("joblib", "`n_jobs` needs", "parallel")
     return int(joblib.effective_n_jobs(n_jobs))
@@ -215,7 +215,7 @@ def _learning(job: Job, block: Block) -> Done:
     """Work on a block, and hand over what the model said."""
     filed = job.store is not None and job.store.file is not None
     store = job.store if job.store is not None and filed else Evaluations()
-    done = work(job, block, store)
+    done = work(job, block, store, Halt())
     if job.keep and not filed:
         done.learnt = store.learnt()
     return done
