@@ -12,7 +12,17 @@ from unittest.mock import patch
 
 from benchmarks.reporting import write
 
-NAMES = ("acquisition", "surrogate", "propose", "near", "verdict", "imports", "efficiency", "scale")
+NAMES = (
+    "acquisition",
+    "surrogate",
+    "propose",
+    "near",
+    "verdict",
+    "imports",
+    "efficiency",
+    "scale",
+    "workers",
+)
 
 
 def measure(name: str, words: list[str]) -> None:

@@ -1,19 +1,25 @@
-"""How fast many queries are answered: with workers, and in how much memory.
+"""How fast many queries are answered: with workers, on clusters, and in how much memory.
 
 The job is that of a bank: people of the Adult data whom a logistic regression gives less than 0.5,
-asked for at least 0.5. The same queries with one and with two workers (loky), seconds of the wall
-clock, answers compared; and the resident memory of a stream after some numbers of queries.
+asked for at least 0.5. The same queries with one and with two workers (loky), after a first call
+that starts them; on a local Dask cluster that loses a worker half-way; on Ray; the resident memory
+of a stream after some numbers of queries; and what sharing saves if a row costs 10 ms.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from experiments.data import load_adult
@@ -23,6 +29,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bayescfx as cfx
+from benchmarks.ours import space
+from benchmarks.problems import fitted, table
 from benchmarks.reporting import aim, show_table
 
 
@@ -43,61 +51,180 @@ def bank() -> tuple[Any, pd.DataFrame, cfx.Space]:
     return cfx.probability(model, True), refused, cfx.Space.from_data(X).fix(*fixed)
 
 
-def throughput(queries: int) -> dict[str, Any]:
-    """Return queries per second with one and with two workers, and whether answers agree."""
-    model, people, space = bank()
-    found: dict[int, tuple[float, float, list[Any]]] = {}
+def answered(queries: int, n_jobs: int | None) -> list[tuple[Any, ...]]:
+    """Return all that tells the answers to the first queries apart."""
+    model, people, what = bank()
+    given = model, people.head(queries), what, cfx.at_least(0.5)
+    many = cfx.explain_many(*given, rng=0, n_jobs=n_jobs)
+    return [(a.status, *a.best.row, a.best.output, a.best.cost, a.n_evaluations) for a in many]
+
+
+def throughput(queries: int) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
+    """Return queries per second with one and with two workers, and the answers."""
+    start = time.perf_counter()
+    answered(128, 2)
+    begun = time.perf_counter() - start
+    found, seconds = [], []
     for jobs in (1, 2):
         start, used = time.perf_counter(), time.process_time()
-        many = cfx.explain_many(
-            model, people.head(queries), space, cfx.at_least(0.5), rng=0, n_jobs=jobs
-        )
-        wall, cpu = time.perf_counter() - start, time.process_time() - used
-        found[jobs] = wall, cpu, [(a.best.output, a.best.cost, a.n_evaluations) for a in many]
-    return {
+        found.append(answered(queries, jobs))
+        seconds.append((time.perf_counter() - start, time.process_time() - used))
+    (one, cpu), (two, parent) = seconds
+    told = {
         "queries": queries,
-        "per second and core": queries / found[1][1],
-        "two workers / one": found[1][0] / found[2][0],
-        "same answers": found[1][2] == found[2][2],
+        "per second and core": queries / cpu,
+        "per second, one process": queries / one,
+        "per second, two workers": queries / two,
+        "two workers / one": one / two,
+        "same answers": found[0] == found[1],
+        "parent's CPU ms per query": 1e3 * parent / queries,
+        "seconds to start two workers and 128 queries": begun,
+    }
+    return told, found[0]
+
+
+def on_dask(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
+    """Return whether a cluster of two processes, one killed half-way, gives the same answers."""
+    if find_spec("distributed") is None:
+        return None
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        joblib.parallel_config(backend="dask"),
+    ):
+        start = time.perf_counter()
+        answered(128, None)
+        pace = (time.perf_counter() - start) / 128
+        victim = next(iter(client.run(os.getpid).values()))
+        delay = pace * len(expected) / 3
+        killer = threading.Timer(delay, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        start = time.perf_counter()
+        found = answered(len(expected), None)
+        seconds = time.perf_counter() - start
+        killer.cancel()
+    return {
+        "queries": len(found),
+        "same answers": found == list(expected),
+        "killed after seconds": delay if delay < seconds else None,
+        "seconds": seconds,
     }
 
 
-def memory(queries: int, n_jobs: int) -> dict[int, float]:
-    """Return the resident memory in MB of a stream after some numbers of queries."""
-    model, people, space = bank()
-    rng, seen, found = np.random.default_rng(0), 0, dict[int, float]()
+def on_ray(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
+    """Return whether two workers of Ray give the same answers."""
+    if find_spec("ray") is None:
+        return None
+    import ray
+    from ray.util.joblib import register_ray
 
-    def frames() -> Iterator[pd.DataFrame]:
-        for _ in range(0, queries, 500):
-            yield people.iloc[rng.integers(len(people), size=500)]
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        register_ray()
+        start = time.perf_counter()
+        with joblib.parallel_config(backend="ray", n_jobs=2):
+            found = answered(len(expected), None)
+        seconds = time.perf_counter() - start
+    finally:
+        ray.shutdown()
+    same = found == list(expected)
+    return {"queries": len(found), "same answers": same, "seconds": seconds}
 
-    wanted = cfx.at_least(0.5)
-    for part in cfx.explain_stream(model, frames(), space, wanted, rng=0, n_jobs=n_jobs):
-        seen += len(part)
-        if seen * 10 // queries > (seen - len(part)) * 10 // queries:
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
-            found[seen] = pages * 4096 / 1e6
+
+def slow_model(queries: int) -> list[dict[str, Any]]:
+    """Return what Bayes-CFX costs with 10 ms per row, in one call and in one call per query."""
+    rows, predict = table("diabetes"), fitted("diabetes", "svr").predict
+    target = cfx.at_least(float(np.quantile(predict(rows.X), 0.8)))
+    places = np.flatnonzero(predict(rows.X) < np.quantile(predict(rows.X), 0.7))[:queries]
+    sent = [0]
+
+    def model(X: Any) -> Any:
+        sent[0] += len(X)
+        time.sleep(0.01 * len(X))
+        return predict(X)
+
+    how: Any = {"method": "bayes-cfx", "budget": 100}
+    found = []
+    for name in ("one explain_many", "separate calls"):
+        sent[0], start, used = 0, time.perf_counter(), time.process_time()
+        if name == "one explain_many":
+            many = [
+                *cfx.explain_many(model, rows.X[places], space("diabetes"), target, **how, rng=0)
+            ]
+        else:
+            asked = [(model, rows.X[i], space("diabetes"), target) for i in places]
+            many = [cfx.explain(*given, **how, rng=k) for k, given in enumerate(asked)]
+        wall, cpu = time.perf_counter() - start, time.process_time() - used
+        costs = [a.best.cost for a in many if a.reached]
+        found.append(
+            {
+                "way": name,
+                "rows per query": sent[0] / len(places),
+                "seconds per query": wall / len(places),
+                "CPU seconds per query": cpu / len(places),
+                "reached": len(costs) / len(places),
+                "mean cost": float(np.mean(costs)),
+            }
+        )
     return found
 
 
-def run(queries: int = 10_000) -> dict[str, Any]:
-    """Return both."""
-    fast, held = throughput(queries), memory(2 * queries, 1)
-    show_table("Adult, logistic regression", list(fast), [list(fast.values())])
-    show_table("memory of a stream", ["queries", "MB"], [[n, mb] for n, mb in held.items()])
+def memory(counts: Sequence[int]) -> dict[int, float]:
+    """Return the resident memory in MB of a stream after some numbers of queries."""
+    model, people, what = bank()
+    rng, seen, found = np.random.default_rng(0), 0, dict[int, float]()
+
+    def frames() -> Iterator[pd.DataFrame]:
+        for _ in range(0, max(counts), 500):
+            yield people.iloc[rng.integers(len(people), size=500)]
+
+    for part in cfx.explain_stream(model, frames(), what, cfx.at_least(0.5), rng=0):
+        seen += len(part)
+        for count in counts:
+            if seen - len(part) < count <= seen:
+                pages = int(Path("/proc/self/statm").read_text().split()[1])
+                found[count] = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return found
+
+
+def run(queries: int = 10_000, slow: int = 64) -> dict[str, Any]:
+    """Return all of it; the stream first, before other parts have filled the memory."""
+    held = memory([queries * share // 10 for share in (2, 5, 10, 20)])
+    fast, expected = throughput(queries)
     places, sizes = np.array([*held.items()]).T
-    later = places > places.max() / 4
-    slope = float(np.polyfit(places[later], sizes[later], 1)[0]) * 1000
-    print("queries per second and core", aim(fast["per second and core"], ">=", 50))
-    print("two workers / one", aim(fast["two workers / one"], ">=", 1.7))
-    print(f"memory: {slope:.3g} MB more per 1,000 queries")
-    return {**fast, "MB": {str(n): mb for n, mb in held.items()}, "MB per 1,000": slope}
+    slope = float(np.polyfit(places, sizes, 1)[0]) * 1000
+    return {
+        "workers": fast,
+        "dask": on_dask(expected),
+        "ray": on_ray(expected[:1000]),
+        "slow model": slow_model(slow),
+        "stream MB": {str(n): mb for n, mb in held.items()},
+        "stream MB per 1,000 queries": slope,
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print the figures and the aims."""
+    fast = found["workers"]
+    show_table("Adult, logistic regression", ["what", "figure"], [*map(list, fast.items())])
+    print("  queries per second and core", aim(fast["per second and core"], ">=", 50))
+    print("  two workers / one", aim(fast["two workers / one"], ">=", 1.7))
+    for name in ("dask", "ray"):
+        told = found[name] or {"left out": f"{name} is not installed"}
+        show_table(name, ["what", "figure"], [*map(list, told.items())])
+    lines = found["slow model"]
+    show_table("10 ms per row", list(lines[0]), [list(line.values()) for line in lines])
+    show_table("a stream", ["queries", "MB"], [*map(list, found["stream MB"].items())])
+    print(f"  {found['stream MB per 1,000 queries']:.3g} MB more per 1,000 queries")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", type=int, default=10_000)
-    run(parser.parse_args().queries)
+    parser.add_argument("--quick", action="store_true", help="640 queries, 8 for the slow model")
+    quick = parser.parse_args().quick
+    show(run(640, 8) if quick else run())
 
 
 if __name__ == "__main__":

@@ -96,3 +96,20 @@ def test_what_a_stream_can_not_take_is_said() -> None:
         cfx.explain_stream(model, X, space, 1.0)  # type: ignore[arg-type]
     with pytest.raises(cfx.QueryError, match="`frames` must be DataFrames; got str"):
         next(cfx.explain_stream(model, ["rows"], space, 1.0))  # type: ignore[list-item]
+
+
+
+def test_ctrl_c_hands_out_what_it_ended_and_is_raised() -> None:
+    calls = [0]
+
+    def interrupted(rows: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return model(rows)
+
+    X = numbers()
+    stream = cfx.explain_stream(interrupted, [X], cfx.Space.from_data(X), 4.0, budget=9, rng=0)
+    assert set(next(stream)["stopped"]) == {"interrupted"}
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)

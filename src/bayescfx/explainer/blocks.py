@@ -36,12 +36,12 @@ class Job:
     store: Evaluations | None = None  # in a file: workers who can reach it write to it themselves
 
     def for_workers(self) -> Job:
-        """Return the job without what stays here: listeners, the store, the clock."""
+        """Return the job without what stays here: listeners, the store, the clock, the origin."""
         seed = self.settings.rng if isinstance(self.settings.rng, int | np.integer) else None
         settings = replace(
             self.settings, on_step=None, evaluations=None, progress=False, timeout=None, rng=seed
         )
-        return replace(self, settings=settings)
+        return replace(self, settings=settings, model=replace(self.model, origin=None))
 
 
 @dataclass(eq=False)

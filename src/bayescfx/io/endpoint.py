@@ -129,6 +129,11 @@ class Endpoint:
         inputs = self._introduced().inputs
         return tuple(str(told["name"]) for told in inputs) if len(inputs) > 1 else None
 
+    def __reduce__(self) -> tuple[Any, ...]:  # in another process it has its own connection
+        headers = dict(self.headers)
+        given = (self.url, self.output, self.batch, headers, self.patience, self.sleep)
+        return type(self), given
+
     def close(self) -> None:
         """Close the connection."""
         self._client.close()

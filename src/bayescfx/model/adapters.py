@@ -133,6 +133,12 @@ class Onnx:
         name = self.output or self.session.get_outputs()[0].name
         return self.session.run([name], self.feed(rows))[0]
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a session itself does not travel
+        content, session = onnx_content(self.session), self.session
+        if content is None:
+            raise TypeError("this ONNX session does not tell what it was made from")
+        return _onnx_again, (content, session.get_providers(), self.output)
+
     def feed(self, rows: Any) -> dict[str, NDArray[Any]]:
         """Return what the session takes."""
         inputs = self.session.get_inputs()
@@ -144,6 +150,24 @@ class Onnx:
             return {matrix.name: numbers.astype(_dtype(matrix))}
         columns = named_columns(rows, [given.name for given in inputs], "this ONNX model")
         return {i.name: _column(i, column) for i, column in zip(inputs, columns, strict=True)}
+
+
+def onnx_content(session: Any) -> bytes | None:
+    """Return the bytes that a session was made from."""
+    path = getattr(session, "_model_path", None)
+    if path:
+        with open(path, "rb") as file:
+            return file.read()
+    return getattr(session, "_model_bytes", None)
+
+
+def _onnx_again(content: bytes, providers: list[str], output: str | None) -> Onnx:
+    """Return a session anew, in another process: one thread, since there are others beside it."""
+    runtime = importlib.import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return Onnx(runtime.InferenceSession(content, options, providers), output)
 
 
 def onnx_by_column(session: Any) -> bool:

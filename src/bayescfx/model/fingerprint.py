@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.model.adapters import onnx_content
+
 
 def fingerprint(model: object) -> str | None:
     """Return a short digest of a model; None for functions of the user and what can't be read."""
@@ -29,7 +31,7 @@ def _content(model: Any) -> bytes | None:
         "lightgbm.basic.Booster": lambda m: m.model_to_string().encode(),
         "xgboost.core.Booster": lambda m: bytes(m.save_raw()),
         "torch.nn.modules.module.Module": _torch,
-        "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": _onnx,
+        "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": onnx_content,
     }
     for kind in type(model).__mro__:
         write = writers.get(f"{kind.__module__}.{kind.__qualname__}")
@@ -96,11 +98,3 @@ def _all(*parts: object) -> bytes | None:
 def _torch(module: Any) -> bytes:
     state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
     return repr((str(module), sorted(state.items()))).encode()
-
-
-def _onnx(session: Any) -> bytes | None:
-    path = getattr(session, "_model_path", None)
-    if path:
-        with open(path, "rb") as file:
-            return file.read()
-    return getattr(session, "_model_bytes", None)
