@@ -83,3 +83,30 @@ def test_ray_gives_the_same_answers() -> None:
     finally:
         ray.shutdown()
     assert there == ask(model, 1000)
+
+
+def test_partitions_of_a_spark_frame_are_answered_as_one_table() -> None:
+    sql = pytest.importorskip("pyspark.sql")
+    X = table(100)
+    given: Any = (plain, cfx.Space.from_data(X), cfx.at_least(1.0))
+    empty = cfx.explain_partition(X[:0], *given)
+
+    def told(frames: Any) -> Any:
+        for frame in frames:
+            yield cfx.explain_partition(frame, *given, budget=8, rng=0)
+
+    spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
+    session = spark.getOrCreate()
+    try:
+        found = session.createDataFrame(X).repartition(2).mapInPandas(told, schema(empty))
+        lines = found.toPandas()
+    finally:
+        session.stop()
+    assert len(lines) == 100
+    assert set(lines["status"]) == {"reached"}
+
+
+def schema(empty: pd.DataFrame) -> str:
+    """Return the columns of answers as Spark writes them."""
+    kinds = {"f": "double", "i": "bigint", "b": "boolean"}
+    return ", ".join(f"`{name}` {kinds.get(d.kind, 'string')}" for name, d in empty.dtypes.items())

@@ -43,7 +43,9 @@ def regions_around(
     """
     regions: dict[int, Region] = {}
     said: list[tuple[int, str]] = []
-    rows = [rows.iloc[[i]] for i in range(len(rows))] if isinstance(rows, pd.DataFrame) else rows
+    rows = (
+        [rows.iloc[i : i + 1] for i in range(len(rows))] if isinstance(rows, pd.DataFrame) else rows
+    )
     for i, row in enumerate(rows, first):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
