@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,17 +100,23 @@ def test_what_a_stream_can_not_take_is_said() -> None:
 
 
 
-def test_ctrl_c_hands_out_what_it_ended_and_is_raised() -> None:
-    calls = [0]
+def test_ctrl_c_is_raised_after_the_last_whole_block(tmp_path: Path) -> None:
+    X, calls = numbers(), [0]
 
     def interrupted(rows: Any) -> Any:
         calls[0] += 1
-        if calls[0] == 2:
+        if calls[0] == 4:  # in the second block
             raise KeyboardInterrupt
         return model(rows)
 
-    X = numbers()
-    stream = cfx.explain_stream(interrupted, [X], cfx.Space.from_data(X), 4.0, budget=9, rng=0)
-    assert set(next(stream)["stopped"]) == {"interrupted"}
-    with pytest.raises(KeyboardInterrupt):
-        next(stream)
+    given: Any = ([X[:9]], cfx.Space.from_data(X), cfx.at_least(4.0))
+    how: Any = {"budget": 9, "rng": 0, "method": "random"}
+    whole = [*cfx.explain_stream(model, *given, **how)]
+    with cfx.Evaluations.open(tmp_path / "known.db") as store:
+        stream = cfx.explain_stream(interrupted, *given, **how, evaluations=store, run="a")
+        pd.testing.assert_frame_equal(next(stream), whole[0])
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        again = [*cfx.explain_stream(interrupted, *given, **how, evaluations=store, run="a")]
+    for a, b in zip(whole, again, strict=True):
+        pd.testing.assert_frame_equal(a, b)

@@ -141,6 +141,8 @@ def answer_stream(
     for done in run.worked(job, noted(), store, crew, halt):
         if done.fault is not None:
             raise done.fault
+        if halt.called:  # by Ctrl-C: the block was cut short
+            raise KeyboardInterrupt
         waiting[done.first] = done
         while order and order[0][0] in waiting:
             first, labels = order.popleft()
@@ -148,8 +150,6 @@ def answer_stream(
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
             yield lines(settings.space, labels, answers, why)
-    if halt.called:  # by Ctrl-C: the rest has not been asked
-        raise KeyboardInterrupt
     if not settings.deadline.passed:
         ended(store, past, ())
 
