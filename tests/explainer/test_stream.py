@@ -99,7 +99,6 @@ def test_what_a_stream_can_not_take_is_said() -> None:
         next(cfx.explain_stream(model, ["rows"], space, 1.0))  # type: ignore[list-item]
 
 
-
 def test_ctrl_c_is_raised_after_the_last_whole_block(tmp_path: Path) -> None:
     X, calls = numbers(), [0]
 
