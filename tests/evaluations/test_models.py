@@ -210,3 +210,25 @@ def test_an_unfinished_run_of_another_model_is_refused(tmp_path: Path) -> None:
             ask(dies, known)
         with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model; it gives"):
             ask(lambda rows: 2 * rows["a"] - rows["b"], known)
+
+
+def test_a_nameless_model_is_not_answered_by_one_that_runs_beside_it(tmp_path: Path) -> None:
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    given = X.iloc[0], cfx.Space.from_data(X), cfx.increase(by=1.0)
+    how: dict[str, Any] = {"method": "random", "budget": 12, "rng": 0}
+    asked: list[int] = []
+
+    def other(rows: pd.DataFrame) -> Any:
+        return 5.0 * rows["a"]
+
+    def mine(rows: pd.DataFrame) -> Any:
+        asked.append(len(rows))
+        if len(asked) == 1:  # meanwhile another process asks another model about the same rows
+            with cfx.Evaluations.open(tmp_path / "a.db") as beside:
+                cfx.explain(other, *given, evaluations=beside, **how)
+        return rows["a"] + rows["b"]
+
+    with cfx.Evaluations.open(tmp_path / "a.db") as known:
+        answer = cfx.explain(mine, *given, evaluations=known, **how)
+    assert sum(asked) == 12
+    assert answer.verify(lambda rows: rows["a"] + rows["b"])

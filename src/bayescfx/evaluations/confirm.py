@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, is_single, row_keys
-from bayescfx.errors import BayesCFXWarning, EvaluationsError, OutOfTime, warn
-from bayescfx.evaluations.evaluator import Account
+from bayescfx.errors import BayesCFXWarning, OutOfTime, warn
+from bayescfx.evaluations.evaluator import Account, not_its_own
 from bayescfx.tables import Rows
 
 
@@ -38,13 +38,7 @@ def confirm(account: Account) -> None:
     same = (np.abs(third - again) <= close) | (np.isnan(third) & np.isnan(again))
     now, then, row = again[at], y[at], model.describe(rows, at)
     if same.all():
-        raise EvaluationsError(
-            f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they have "
-            f"{then:.6g}, for {row}.",
-            parameter="evaluations",
-            advice="If the model has changed, use another store, or empty this one with "
-            "Evaluations.forget().",
-        )
+        raise not_its_own(now, then, row)
     _warn(now, then, row)
 
 

@@ -174,7 +174,9 @@ class Evaluator:
         if past is None:
             self.evaluations = evaluations.claim(tuple(schema.places), model.name)
             past = self.evaluations.begin()
-        self._doubted = past.resumed and not self.evaluations.sure
+        # What a file gets meanwhile is this model's if its name says so, or if the run is resumed.
+        self._replays = past.resumed or self.evaluations.sure
+        self._doubted = not self.evaluations.sure
         older = past.recalled.get((schema, on_fault))
         if older is None and past.rows is not None:  # as codes once for all searches of a call
             older = _recalled(schema, past.rows, past.outputs, on_fault)
@@ -246,7 +248,7 @@ class Evaluator:
         counts = np.bincount(batch.payer, minlength=len(batch.accounts)).tolist()
         for account, n in zip(batch.accounts, counts, strict=True):
             account.spent += n
-        told = {} if self.evaluations.file is None else self._told(batch)
+        told = self._told(batch) if self._replays else {}
         if told and len(batch.payer) > 1 and any(again for *_, again in told.values()):
             self._skip(batch, None)  # the model failed for the batch before
             return
@@ -297,14 +299,10 @@ class Evaluator:
             row, then = pick(batch.rows, np.array([i])), float(told[i][0] or 0.0)
             now = self.model.scores(row)[0]
             if not np.isclose(now, then, rtol=1e-4, atol=1e-12):
-                raise EvaluationsError(
-                    f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they "
-                    f"have {then:.6g}, for {self.model.describe(row, 0)}.",
-                    parameter="evaluations",
-                    advice="If the model has changed, use another store, or empty this one with "
-                    "Evaluations.forget(); if it never repeats itself, name it with "
-                    "Evaluations.open(path, model=...).",
+                more = (
+                    "; if it never repeats itself, name it with Evaluations.open(path, model=...)"
                 )
+                raise not_its_own(now, then, self.model.describe(row, 0), more)
         return told
 
     def _skip(self, batch: _Batch, error: Exception | None, *, apart: bool = False) -> None:
@@ -410,6 +408,17 @@ def _recalled(schema: Schema, rows: Rows, outputs: Array, on_fault: OnFault) -> 
     known = Known(len(schema.names))
     known.extend(codes[kept], outputs[fits][kept], list(first))
     return known
+
+
+def not_its_own(now: float, then: float, row: str, more: str = "") -> EvaluationsError:
+    """Return the error for known outputs that another model gave."""
+    return EvaluationsError(
+        f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they have "
+        f"{then:.6g}, for {row}.",
+        parameter="evaluations",
+        advice="If the model has changed, use another store, or empty this one with "
+        f"Evaluations.forget(){more}.",
+    )
 
 
 def _mark(c: int, cell: object) -> bytes:
