@@ -105,6 +105,11 @@ def suggest(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {spelt[close[0]]!r}?" if close else ""
 
 
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line of the user's that led here: the last outside this package."""
     level, frame, home = 2, sys._getframe(1), os.path.dirname(__file__)

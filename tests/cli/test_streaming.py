@@ -109,8 +109,32 @@ def test_parts_of_another_command_are_not_mixed(shell: Shell) -> None:
     folder = shell.folder / "b.csv.parts"
     folder.mkdir()
     (folder / "manifest.json").write_text('{"key": "another"}')
+    (folder / "00000000.csv").write_text("query\n0\n")
     words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "b.csv")
     assert "holds answers of another command" in shell.fails(*words)
+
+
+def test_a_command_that_failed_at_once_is_in_nobodys_way(shell: Shell) -> None:
+    queries(shell.folder, 20)
+    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "h.csv", "--budget", "9")
+    assert "must be one of" in shell.fails(*words, "--method", "randon")
+    assert shell(*words, "--method", "random").code in (0, 3, 4)
+    assert len(pd.read_csv(shell.folder / "h.csv")) == 20
+
+
+@pytest.mark.usefixtures("parts")
+def test_queries_are_counted_once_however_many_answers_they_have(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+    queries(shell.folder, 900)
+    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "i.csv", "-n", "3")
+    ran = shell(*words, "--method", "random", "--budget", "6", "--json")
+    found = pd.read_csv(shell.folder / "i.csv")
+    assert len(found) > 16 * 64  # in more than one piece when it is read again
+    each = found.drop_duplicates("query")
+    assert ran.content["queries"] == len(each) == 900
+    assert ran.content["rows"] == each["n_evaluations"].sum()
 
 
 def test_a_query_that_can_not_be_asked_stops_nothing(shell: Shell) -> None:

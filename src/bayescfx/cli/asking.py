@@ -29,6 +29,7 @@ from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
+from bayescfx.version import VERSION
 
 BLOCK = 64  # as many queries share one model call, as in `explain_many`
 
@@ -130,7 +131,7 @@ def ask(
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     file = settings.evaluations
     store = stored(model, settings, console)
-    run = None if file is None else settings.run or _run(settings, queries)
+    run = None if file is None else settings.run or f"command {command_key(settings, queries)[:12]}"
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
     wish = subject.space, target
@@ -214,8 +215,8 @@ def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
     return store
 
 
-def _run(settings: Settings, queries: Sequence[object]) -> str:
-    """Return what a command is known by, until it has ended, if it is not named."""
-    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "forget")}
-    text = repr((sorted(known.items(), key=str), queries))
-    return f"command {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+def command_key(settings: Settings, *more: object) -> str:
+    """Return what a command is known by, so that the same one can go on where it was cut short."""
+    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "jobs", "forget")}
+    text = repr((VERSION, sorted(known.items(), key=str), more))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bayescfx.cli.arguments import COMMANDS, OPTIONS
-from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.errors import BayesCFXError, SettingsError, one_line
 from bayescfx.progress import ProgressBar
 
 
@@ -110,11 +110,6 @@ def about(parameter: str) -> Iterator[None]:
 def printable(text: str, write: Callable[[re.Match[str]], str] = lambda _: "") -> str:
     """Return a text without what moves a terminal's cursor, colours it or turns its direction."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", write, text)
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Subject, scoring, stored
+from bayescfx.cli.asking import Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.tables import cells_of, check_levels, read_chunks
@@ -30,7 +30,6 @@ from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.stream import answer_stream
 from bayescfx.potentials import Target
 from bayescfx.tables import free_name
-from bayescfx.version import VERSION
 
 PART = 1024  # queries in a file of answers, whole blocks
 
@@ -46,7 +45,11 @@ def stream(
             f"{wrong[0] if wrong else 'none'!r}. A report can be made of fewer than 1,000."
         )
     model = scoring(subject, settings, console)
-    tables = [_Table(Path(path), _key(settings, model.content)) for path in out]
+    key = _key(settings, model.content)
+    tables = [_Table(Path(path), key) for path in out]
+    done = set.intersection(*(table.done for table in tables))
+    if done:
+        console.say("note", f"{len(done)} parts of {PART} queries were answered before.")
     counts: Counter[str] = Counter()
     store = stored(model, settings, console)
     try:
@@ -62,7 +65,7 @@ def stream(
             n_jobs=settings.jobs,
         )
         look = partial(_look, subject)
-        frames = _queries(subject, settings, tables, counts)
+        frames = _queries(subject, settings.queries, done)
         parts = answer_stream(call, model, frames, target, describe, look)
         told = _told(parts, counts, console)
         for table in tables[:-1]:
@@ -82,7 +85,7 @@ def stream(
         store.close()
     for table in tables:
         table.finish()
-    return _summed_up(tables[0].path, settings.n, out, console)
+    return _summed_up(tables[0].path, out, console)
 
 
 def _look(subject: Subject, row: pd.DataFrame) -> None:
@@ -91,25 +94,18 @@ def _look(subject: Subject, row: pd.DataFrame) -> None:
 
 def _key(settings: Settings, content: str | None) -> str:
     """Return what must be the same for parts to be gone on with."""
-    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "jobs", "forget")}
     with open(settings.queries, "rb") as file:
         queries = hashlib.file_digest(file, "sha256").hexdigest()
-    text = repr((VERSION, sorted(known.items(), key=str), content, queries))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return command_key(settings, content, queries)
 
 
-def _queries(
-    subject: Subject, settings: Settings, tables: list[_Table], counts: Counter[str]
-) -> Iterator[tuple[int, pd.DataFrame]]:
+def _queries(subject: Subject, path: str, done: set[int]) -> Iterator[tuple[int, pd.DataFrame]]:
     """Yield what is still to be answered, each table with the position of its first row."""
-    done = set.intersection(*(table.done for table in tables))
     gone = {*subject.ignored, *subject.dropped}
-    for k, frame in enumerate(read_chunks(settings.queries, PART)):
-        if k in done:
-            counts["queries"] += len(frame)
-            continue
-        frame.index = pd.RangeIndex(k * PART, k * PART + len(frame))
-        yield k * PART, frame.drop(columns=[name for name in frame.columns if name in gone])
+    for k, frame in enumerate(read_chunks(path, PART)):
+        if k not in done:
+            frame.index = pd.RangeIndex(k * PART, k * PART + len(frame))
+            yield k * PART, frame.drop(columns=[name for name in frame.columns if name in gone])
 
 
 def _told(
@@ -117,8 +113,6 @@ def _told(
 ) -> Iterator[pd.DataFrame]:
     """Pass answers on, and say every few seconds how many there are."""
     last = time.monotonic()
-    if counts["queries"]:
-        console.say("note", f"{counts['queries']} queries were answered before.")
     for part in parts:
         counts["queries"] += len(part.index.unique())
         if time.monotonic() - last > 5 and not console.quiet:
@@ -144,7 +138,7 @@ class _Table:
         if manifest.is_file() and json.loads(manifest.read_text())["key"] == self.key:
             self.done = {int(part.stem) for part in self.folder.glob(f"*{kind}")}
             return
-        if self.folder.is_dir() and any(self.folder.iterdir()):
+        if any(self.folder.glob(f"*{kind}")):
             raise SettingsError(
                 f"{str(self.folder)!r} holds answers of another command, which was cut short. Run "
                 "that again, or remove the folder."
@@ -195,14 +189,18 @@ class _Table:
         shutil.rmtree(self.folder)
 
 
-def _summed_up(path: Path, n: int, out: list[str], console: Console) -> int:
+def _summed_up(path: Path, out: list[str], console: Console) -> int:
     """Say how the queries have ended, and return the exit code."""
     counts: Counter[str] = Counter()
-    rows, reasons = 0, list[str]()
+    rows, last, reasons = 0, -1, list[str]()
     for table in read_chunks(str(path), 16 * PART):
+        # A query has a line for each answer; first in each are its number and status, last but two
+        # the rows it took.
         table = table.drop_duplicates(subset=table.columns[0])
+        number = table.iloc[:, 0].astype(int)
+        table, last = table[number > last], int(number.max())
         counts.update(table.iloc[:, 1].tolist())
-        rows += int(pd.to_numeric(table["n_evaluations"]).fillna(0).sum())
+        rows += int(pd.to_numeric(table.iloc[:, -3]).fillna(0).sum())
         wrong = table[table.iloc[:, 1] == "error"]
         reasons += [f"row {q}: {why}" for q, why in wrong.iloc[:1, [0, -1]].itertuples(index=False)]
     total, failed = sum(counts.values()), counts.pop("error", 0)

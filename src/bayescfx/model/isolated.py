@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from bayescfx.checks import check, is_number
-from bayescfx.errors import ModelError
+from bayescfx.errors import ModelError, one_line
 from bayescfx.model.model import Model, answered, as_model
 from bayescfx.tables import Rows
 
@@ -239,11 +239,6 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
     except ValueError:
         name = f"signal {-code}"
     return f"was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
 
 
 def _told(answer: dict[str, Any]) -> Exception:
