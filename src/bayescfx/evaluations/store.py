@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import sqlite3
 import threading
 import time
@@ -24,7 +23,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.checks import reading
-from bayescfx.deadline import NEVER, Deadline
+from bayescfx.deadline import NEVER, Deadline, machine
 from bayescfx.errors import EvaluationsError
 from bayescfx.tables import Layout, Rows, cells_of
 from bayescfx.values import from_plain, to_plain
@@ -103,14 +102,14 @@ class File:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: vars(self)[name] for name in ("path", "_place", "uuid", "closed")}
-        return kept | {"host": platform.node()}
+        return kept | {"host": machine()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         host = state.pop("host")
         vars(self).update(state)
         self._start()
         self._db = None
-        self.here = host == platform.node() and self._is_here()
+        self.here = host == machine() and self._is_here()
 
     def _is_here(self) -> bool:
         """Return whether the file that this object was sent from is the one found here."""

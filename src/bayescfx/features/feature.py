@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -117,11 +117,6 @@ class Feature(ABC):
         """Return the feature of this kind that a column shows."""
         raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
 
-    @classmethod
-    def of_order(cls, name: Hashable, cells: pd.Series[Any], order: Sequence[str]) -> Feature:
-        """Return the feature of a column whose levels are said in order, as text."""
-        raise NotImplementedError
-
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one value that a user gave to a verb."""
         endless = isinstance(value, float) and abs(value) == math.inf
@@ -201,7 +196,8 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
     elif wish in list(Feature.kinds):
         feature = Feature.kinds[wish].of_column(name, cells)
     elif "<" in str(wish):
-        feature = Feature.kinds["ordinal"].of_order(name, cells, str(wish).split("<"))
+        ordinal: Any = Feature.kinds["ordinal"]
+        feature = ordinal.of_order(name, cells, str(wish).split("<"))
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(

@@ -92,7 +92,7 @@ class Question:
 
         Other questions' rows too, unless other cells are missing: a gap tells nothing.
         """
-        return self.known.take(self.alike.places(self.region.same_missing, self._relevant))
+        return self.known.take(self.alike.places(self.region.same_missing, self.relevant))
 
     @property
     def X(self) -> Array:
@@ -133,8 +133,8 @@ class Question:
             kept.append(np.array(outer))
         return np.unique(np.concatenate(kept))
 
-    def _relevant(self, X: Array, y: Array, most: int) -> Indices:
-        """Return which rows tell most of the model where answers may be."""
+    def relevant(self, X: Array, y: Array, most: int) -> Indices:
+        """Return which rows ``(n, d)`` tell most of the model where answers may be."""
         best = best_first(self, self.X, self.y)[:4]
         return relevant(self.region, X, most, self.X[best])
 

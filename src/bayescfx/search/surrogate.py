@@ -9,8 +9,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.nearby import relevant
-from bayescfx.search.question import Question, best_first
+from bayescfx.search.question import Question
 from bayescfx.space.region import Region
 from bayescfx.surrogate.process import GaussianProcess
 
@@ -73,8 +72,7 @@ def surrogate_of(
     settings = settings or SurrogateSettings()
     X, y = question.learnt
     if len(X) > settings.points:
-        best = best_first(question, question.X, question.y)[:4]
-        chosen = relevant(question.region, X, settings.points, question.X[best])
+        chosen = question.relevant(X, y, settings.points)
         X, y = X[chosen], y[chosen]
     outputs = (values or question.to_surrogate)(y)
     return learn(settings, question.region, X, outputs, before, question.deadline)
