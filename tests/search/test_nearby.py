@@ -118,7 +118,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
 
         monkeypatch.setattr(owner, name, seen)
 
-    watch(surrogate, "relevant", 1)
+    watch(surrogate, "learn", 2)
     watch(objectives.Terraces, "__init__", 2)
     watch(objectives.Flats, "__init__", 2)
     watch(objectives.Record, "__init__", 2)
@@ -143,7 +143,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
         rng=0,
     )
     assert answer.n_evaluations > 8
-    assert sizes["relevant"]
+    assert sizes["learn"]
     for name, seen in sizes.items():
         bound = 4096 if name == "row_keys" else 900
         assert max(seen) <= bound, name
