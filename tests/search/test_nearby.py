@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx import Evaluations, at_least, explain, explain_many
 from bayescfx.arrays import Array, Indices
 from bayescfx.evaluations.evaluator import Account, Evaluator
@@ -200,3 +201,40 @@ def test_many_questions_after_many_known_rows_keep_little(method: str) -> None:
         rng=0,
     )  # fmt: skip
     assert all(answer.reached for answer in found)
+
+
+def test_a_surrogate_learns_from_rows_nearby_and_from_some_of_everywhere() -> None:
+    region = Space(UNIT).around(MIDDLE)
+    X = known_rows(5_000).to_numpy()
+    chosen = nearby.relevant(region, X, 200, np.empty((0, 4)))
+    assert len(chosen) == len(set(chosen.tolist())) == 200
+    rank = np.argsort(np.argsort(np.abs(X - region.query).sum(axis=1)))[chosen]
+    assert set(range(50)) <= set(rank.tolist())
+    assert (np.histogram(rank, bins=10, range=(0, 5_000))[0] >= 9).all()
+
+
+def test_a_far_target_costs_no_more_after_many_known_rows_than_after_few() -> None:
+    """Rows near the query and near the best answer alone say nothing of the way between."""
+
+    def model(rows: Any) -> Any:
+        return 100.0 * np.tanh(2.0 * (rows.to_numpy() @ np.linspace(0.2, 1.0, 8)) - 6.0)
+
+    space, costs = Space({f"x{j}": cfx.Real(0, 1) for j in range(8)}), []
+    for n in (100, 20_000):
+        X = pd.DataFrame(
+            np.clip(np.random.default_rng(0).normal(0.25, 0.15, size=(n, 8)), 0, 1),
+            columns=list(space.features),
+        )
+        answer = explain(
+            model,
+            pd.Series(0.1, index=X.columns),
+            space,
+            at_least(60.0),
+            method="bayes-cfx",
+            budget=40,
+            evaluations=Evaluations(X, model(X)),
+            rng=0,
+        )
+        assert answer.reached
+        costs.append(answer.best.cost)
+    assert costs[1] <= 1.05 * costs[0]

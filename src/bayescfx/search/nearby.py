@@ -55,14 +55,26 @@ class Nearby:
                 self._places = np.union1d(own, kept)
         return self._places
 
+    @property
+    def own(self) -> Mask:
+        """Which of the places are of rows that this question asked for."""
+        return np.isin(self._places, self._own, assume_unique=True)
+
     def _add(self, counts: Callable[[Array], Mask], places: Indices, X: Array, y: Array) -> None:
         """Add known rows, those that count."""
         counted = self.account.scored(places, X, y) & counts(X)
         self._places = np.union1d(self._places, places[counted])
 
 
-def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
-    """Return which of many known rows matter: at most `most`, nearest to the query or a centre."""
+def relevant(
+    region: Region, X: Array, most: int, centres: Array, near: int | None = None
+) -> Indices:
+    """Return which of many known rows matter, at most `most`.
+
+    The `near` ones, a quarter, are nearest to the query or a centre. The others are evenly from all
+    farther ones: without these a surrogate knows nothing of the way between.
+    """
+    near = most // 4 if near is None else near
     if len(X) <= most:
         return np.arange(len(X))
     coordinates = Coordinates(region, X)
@@ -73,4 +85,6 @@ def relevant(region: Region, X: Array, most: int, centres: Array) -> Indices:
         gap = np.abs(Z - hub)
         gap[:, unordered] = gap[:, unordered] > 0
         np.minimum(distance, gap.sum(axis=1), out=distance)
-    return np.sort(np.argsort(distance, kind="stable")[:most])
+    order = np.argsort(distance, kind="stable")
+    even = np.linspace(near, len(X) - 1, most - near).astype(np.intp)
+    return np.sort(np.concatenate([order[:near], order[even]]))

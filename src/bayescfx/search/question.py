@@ -92,7 +92,7 @@ class Question:
 
         Other questions' rows too, unless other cells are missing: a gap tells nothing.
         """
-        return self.known.take(self.alike.places(self.region.same_missing, self.relevant))
+        return self.known.take(self.alike.places(self.region.same_missing, self._relevant))
 
     @property
     def X(self) -> Array:
@@ -133,10 +133,26 @@ class Question:
             kept.append(np.array(outer))
         return np.unique(np.concatenate(kept))
 
-    def relevant(self, X: Array, y: Array, most: int) -> Indices:
+    def _relevant(self, X: Array, y: Array, most: int, near: int | None = None) -> Indices:
         """Return which rows ``(n, d)`` tell most of the model where answers may be."""
         best = best_first(self, self.X, self.y)[:4]
-        return relevant(self.region, X, most, self.X[best])
+        return relevant(self.region, X, most, self.X[best], near)
+
+    def lessons(self, most: int) -> tuple[Array, Array]:
+        """Return at most so many of the rows `learnt` and their outputs, own ones first.
+
+        What a search forgot, it would try again.
+        """
+        X, y = self.learnt
+        if len(X) <= most:
+            return X, y
+        own = self.alike.own
+        mine, others = np.flatnonzero(own), np.flatnonzero(~own)
+        room = max(most // 2, most - len(others))
+        mine = mine[self._relevant(X[mine], y[mine], room, near=room)]
+        others = others[self._relevant(X[others], y[others], most - len(mine))]
+        chosen = np.union1d(mine, others)
+        return X[chosen], y[chosen]
 
     @cached_property
     def weight(self) -> float:

@@ -70,10 +70,7 @@ def surrogate_of(
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    X, y = question.learnt
-    if len(X) > settings.points:
-        chosen = question.relevant(X, y, settings.points)
-        X, y = X[chosen], y[chosen]
+    X, y = question.lessons(settings.points)
     outputs = (values or question.to_surrogate)(y)
     return learn(settings, question.region, X, outputs, before, question.deadline)
 
