@@ -254,8 +254,12 @@ def run(seconds: float, seed: int = 0) -> Soak:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", cfx.BayesCFXWarning)
         while time.monotonic() < end:
-            one = killed if soak.asked % 30 == 15 else question
-            one(soak, seed + soak.asked)
+            one, at = killed if soak.asked % 30 == 15 else question, seed + soak.asked
+            try:
+                one(soak, at)
+            except Exception as error:
+                error.add_note(f"{one.__name__} with seed {at}")
+                raise
             if time.monotonic() >= due:
                 soak.look()
                 due = time.monotonic() + seconds / 30

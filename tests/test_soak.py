@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import pytest
 
+import bayescfx as cfx
 from tests import soak
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -14,6 +16,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 def test_ten_seconds_of_random_questions_and_faults() -> None:
     done = soak.run(10, seed=1000)
     assert done.answered > 0
+
+
+@pytest.mark.parametrize("seed", [883])
+def test_what_an_hour_found(seed: int) -> None:
+    """Potentials of 1e-128, whose derivatives overflow."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cfx.BayesCFXWarning)
+        soak.question(soak.Soak(), seed)
 
 
 @pytest.mark.slow

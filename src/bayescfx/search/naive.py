@@ -7,6 +7,7 @@ nearly everywhere and peaked where the target is. The method is here to compare 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class NaiveBayes:
             yield first
         surrogate: Surrogate | None = None
         while not satisfied(question):
-            surrogate = surrogate_of(question, self.surrogate, surrogate, question.score)
+            surrogate = surrogate_of(question, self.surrogate, surrogate, partial(_seen, question))
             worth = question.score(question.y) - weight * region.distance(question.X)
             order = np.argsort(-worth, kind="stable")
             # without a row inside the region anything above 0, the least potential, is a gain
@@ -99,3 +100,9 @@ class NaiveBayes:
                 return "exhausted"
             yield found.points
         return "converged"
+
+
+def _seen(question: Question, y: Array) -> Array:
+    """Return the potential of outputs ``(n,)``; what is too small for derivatives is nothing."""
+    share = question.score(y)
+    return np.where(share < 1e-60, 0.0, share)
