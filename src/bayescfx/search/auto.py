@@ -18,12 +18,17 @@ class Auto:
 
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
-        account, batch = question.account, 1
-        if account.budget >= 20 * len(question.region.moving):
-            question.ran.append("sweep")
-            ending = yield from Sweep().first(question)
-            if ending is not None:
-                return ending
-            batch = max(1, account.left // 16)
+        if question.account.budget >= 20 * len(question.region.moving):
+            return _sweep_first(question)
         question.ran.append("bayes-cfx")
-        return (yield from BayesCFX(batch=batch).rounds(question))
+        return BayesCFX().rounds(question)
+
+
+def _sweep_first(question: Question) -> Rounds:
+    """Sweep, and leave to Bayes-CFX what has not been reached."""
+    question.ran.append("sweep")
+    ending = yield from Sweep().first(question)
+    if ending is not None:
+        return ending
+    question.ran.append("bayes-cfx")
+    return (yield from BayesCFX(batch=max(1, question.account.left // 16)).rounds(question))
