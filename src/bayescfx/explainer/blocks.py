@@ -53,7 +53,7 @@ class Block:
     wishes: Mapping[int, tuple[object, np.random.Generator]]  # by position: target, random state
     deadline: Deadline
     spent: int = 0  # rows that were sent for its first query before
-    regions: Mapping[int, Region] | None = None  # around the queries, if they were made already
+    regions: Mapping[int, Region] | None = None  # around the queries, if any was remarkable
 
 
 @dataclass(eq=False)

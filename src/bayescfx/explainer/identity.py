@@ -16,6 +16,7 @@ from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.explainer.blocks import Block
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.result.explanation import Explanation
+from bayescfx.tables import Cells
 from bayescfx.values import to_plain
 
 
@@ -45,9 +46,14 @@ def call_key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[
     of a row stays true.
     """
     said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
-    regions = [region for block in blocks for region in (block.regions or {}).values()]
+    queries: list[tuple[Cells, ...]] = []
+    for block in blocks:
+        if block.regions is None:
+            queries.append(settings.space.schema.cells(block.rows, what="query"))
+        else:
+            queries += [region.own.cells for region in block.regions.values()]
     content = [
-        [[to_plain(list(cells)) for cells in region.own.cells] for region in regions],
+        [[to_plain(list(cells)) for cells in columns] for columns in queries],
         [_plain(target) for target in targets],
         settings.space.to_dict(),
         _plain(settings.search),

@@ -19,6 +19,7 @@ from bayescfx.potentials import Target, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
+from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.sampling import background_rows
 from bayescfx.space.space import Space
 
@@ -69,6 +70,17 @@ def regions_around(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {i: space.around(rows[i - first], schema=schema) for i in regions}, said
+
+
+def unremarkable(space: Space, rows: Any) -> bool:
+    """Return whether no query of a table can be refused or warned of, so that regions can wait."""
+    if not isinstance(rows, pd.DataFrame) or len(limits_of(space)) < len(space.rules):
+        return False
+    try:
+        _, codes, notes = space.schema.covering(space.schema.cells(rows, what="query"), "query")
+    except BayesCFXError:
+        return False
+    return not notes and not np.isnan(codes).any()
 
 
 def pose(

@@ -17,7 +17,7 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.blocks import Block, Done, Job, work
 from bayescfx.explainer.identity import begun, ended
-from bayescfx.explainer.posing import refuse_at_once, regions_around, tell
+from bayescfx.explainer.posing import refuse_at_once, regions_around, tell, unremarkable
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.model.model import as_model
@@ -84,9 +84,11 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
     for first in range(0, n, BLOCK):
         part = slice(first, first + BLOCK)
         mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
-        regions, told = regions_around(settings.space, mine, first, refuse)
+        regions = None
+        if not unremarkable(settings.space, mine):
+            regions, told = regions_around(settings.space, mine, first, refuse)
+            said += told
         blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
-        said += told
     if said:
         tell(said, settings.many)
     return blocks
