@@ -2,9 +2,10 @@
 Churn: which offer keeps a customer?
 ====================================
 
-A retention manager has a classifier that says who is about to leave. For one good customer it says
-so quite clearly. The manager has three offers in mind, and wants to know whether any of them would
-change the model's mind, whether they are more than is needed, and whether there is a better one.
+A retention manager has a classifier that says who is about to leave. For one good
+customer it says so quite clearly. The manager has three offers in mind, and wants
+to know whether any of them would change the model's mind, whether they are more
+than is needed, and whether there is a better one.
 """
 
 # %%
@@ -18,8 +19,11 @@ rng = np.random.default_rng(11)
 n = 4000
 customers = pd.DataFrame(
     {
-        "since": pd.Timestamp("2025-06-01") - pd.to_timedelta(rng.gamma(2, 500, n), "D").floor("D"),
-        "contract": rng.choice(["monthly", "one year", "two years"], n, p=[0.55, 0.25, 0.2]),
+        "since": pd.Timestamp("2025-06-01")
+        - pd.to_timedelta(rng.gamma(2, 500, n), "D").floor("D"),
+        "contract": rng.choice(
+            ["monthly", "one year", "two years"], n, p=[0.55, 0.25, 0.2]
+        ),
         "payment": rng.choice(["card", "transfer", "invoice"], n),
         "internet": rng.choice(["fibre", "DSL", "none"], n, p=[0.45, 0.4, 0.15]),
         "support": rng.choice(["basic", "plus"], n, p=[0.7, 0.3]),
@@ -29,9 +33,18 @@ customers = pd.DataFrame(
     }
 )
 years = (pd.Timestamp("2025-06-01") - customers["since"]) / pd.Timedelta("365D")
-odds = -1.6 + 0.05 * (customers["fee"] - 48) + 0.8 * customers["complaints"] - 0.25 * years
-odds += customers["contract"].map({"monthly": 0.9, "one year": -0.4, "two years": -1.3})
-odds += 0.5 * (customers["internet"] == "fibre") - 0.8 * (customers["support"] == "plus")
+odds = (
+    -1.6
+    + 0.05 * (customers["fee"] - 48)
+    + 0.8 * customers["complaints"]
+    - 0.25 * years
+)
+odds += customers["contract"].map(
+    {"monthly": 0.9, "one year": -0.4, "two years": -1.3}
+)
+odds += 0.5 * (customers["internet"] == "fibre") - 0.8 * (
+    customers["support"] == "plus"
+)
 left = np.where(rng.random(n) < 1 / (1 + np.exp(-odds)), "left", "stayed")
 customers.loc[rng.random(n) < 0.2, "last_call_days"] = np.nan  # never called
 print(customers.head(3).to_string())
@@ -55,14 +68,16 @@ encode = make_column_transformer(
     (FunctionTransformer(age_in_days), ["since"]),
     remainder="passthrough",
 )
-clf = make_pipeline(encode, HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=0))
-clf.fit(customers, left)
+clf = make_pipeline(
+    encode, HistGradientBoostingClassifier(max_leaf_nodes=8, random_state=0)
+)
+clf = clf.fit(customers, left)
 
 # %%
 # What can be offered
 # -------------------
-# The firm can change the contract, the fee and the level of support. Nobody can undo a complaint,
-# and nobody becomes a customer of longer standing by an offer.
+# The firm can change the contract, the fee and the level of support. Nobody can
+# undo a complaint, and nobody becomes a customer of longer standing by an offer.
 
 import bayescfx as cfx
 
@@ -75,7 +90,9 @@ space = (
     .cost(per_feature={"contract": 2})  # a longer contract is much to ask for
 )
 at_risk = customers[leaves(customers) > 0.7]
-at_risk = at_risk.query("fee > 60 and support == 'basic' and contract == 'monthly'")
+at_risk = at_risk.query(
+    "fee > 60 and support == 'basic' and contract == 'monthly'"
+)
 customer = at_risk.iloc[3]
 print(f"{len(at_risk)} such customers; one of them:")
 print(customer.to_string())
@@ -83,8 +100,9 @@ print(customer.to_string())
 # %%
 # The manager's own offers
 # ------------------------
-# ``assess`` scores rows that come from anywhere. It tells whether they hit, what they cost, which
-# rules they break, and which of their changes could be taken back without losing the target.
+# ``assess`` scores rows that come from anywhere. It tells whether they hit, what
+# they cost, which rules they break, and which of their changes could be taken
+# back without losing the target.
 
 wish = cfx.at_most(0.4)
 offers = at_risk.iloc[[3, 3, 3]].assign(
@@ -94,7 +112,11 @@ offers = at_risk.iloc[[3, 3, 3]].assign(
 )
 offers.index = ["cheap", "loyal", "a bit of all"]
 judged = cfx.assess(leaves, customer, offers, space, wish)
-print(judged[["output", "hit", "distance", "broken", "needless"]].round(2).to_string())
+print(
+    judged[["output", "hit", "distance", "broken", "needless"]]
+    .round(2)
+    .to_string()
+)
 
 # %%
 # Better ones
@@ -104,7 +126,8 @@ answer = cfx.explain(leaves, customer, space, wish, n=3, rng=0)
 print(answer)
 
 # %%
-# How the surrogate sees the fee, for the customer as they are and with the best offer.
+# How the surrogate sees the fee, for the customer as they are and with the best
+# offer.
 
 from bayescfx import plots
 

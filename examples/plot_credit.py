@@ -2,9 +2,9 @@
 Credit: what the applicant can do, and what the bank's own rules allow
 ======================================================================
 
-A loan officer has to tell an applicant why the model says no, and what would make it say yes. The
-answer must keep the bank's rules, must be something the applicant can do, and must hold when
-somebody checks it later.
+A loan officer has to tell an applicant why the model says no, and what would make
+it say yes. The answer must keep the bank's rules, must be something the applicant
+can do, and must hold when somebody checks it later.
 """
 
 # %%
@@ -22,7 +22,9 @@ past = pd.DataFrame(
         "age": rng.integers(19, 70, n),
         "income": rng.lognormal(7.9, 0.35, n).round(-1),  # a month, after tax
         "employed_years": rng.gamma(1.5, 4.0, n).round(),
-        "housing": rng.choice(["rent", "own", "with parents"], n, p=[0.55, 0.33, 0.12]),
+        "housing": rng.choice(
+            ["rent", "own", "with parents"], n, p=[0.55, 0.33, 0.12]
+        ),
         "purpose": rng.choice(["car", "furniture", "education", "debts"], n),
         "amount": rng.lognormal(9.1, 0.5, n).round(-2),
         "months": rng.choice([12, 24, 36, 48, 60, 72], n),
@@ -44,10 +46,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 encode = make_column_transformer(
-    (OneHotEncoder(sparse_output=False), ["housing", "purpose"]), remainder="passthrough"
+    (OneHotEncoder(sparse_output=False), ["housing", "purpose"]),
+    remainder="passthrough",
 )
-clf = make_pipeline(encode, HistGradientBoostingClassifier(max_leaf_nodes=6, random_state=0))
-clf.fit(past, paid)
+clf = make_pipeline(
+    encode, HistGradientBoostingClassifier(max_leaf_nodes=6, random_state=0)
+)
+clf = clf.fit(past, paid)
 
 
 # %%
@@ -74,9 +79,14 @@ space = (
     cfx.Space.from_data(past)
     .allow("amount", "months", "open_loans")
     .only_down("amount", "open_loans")
-    .between({"months": (None, 60), "amount": (10000, None)})  # the car costs that much
+    .between(
+        {"months": (None, 60), "amount": (10000, None)}
+    )  # the car costs that much
     .steps({"amount": 500, "months": 12})
-    .require("amount / months <= 0.2 * income", label="a rate of at most a fifth of the income")
+    .require(
+        "amount / months <= 0.2 * income",
+        label="a rate of at most a fifth of the income",
+    )
 )
 answer = cfx.explain(repaid, applicant, space, cfx.at_least(0.8), n=3, rng=0)
 print(answer)
@@ -96,21 +106,24 @@ no = cfx.explain(repaid, applicant, strict, cfx.at_least(0.8), rng=0)
 print(no)
 
 # %%
-# Here so few rows are allowed that all of them were scored: the verdict is a fact. What it names
-# is a hint, and a hint can be tried: five years instead of three, both loans kept.
+# Here so few rows are allowed that all of them were scored: the verdict is a
+# fact. What it names is a hint, and a hint can be tried: five years instead of
+# three, both loans kept.
 
-looser = cfx.explain(repaid, applicant, space.fix("open_loans"), cfx.at_least(0.8), rng=0)
+looser = cfx.explain(
+    repaid, applicant, space.fix("open_loans"), cfx.at_least(0.8), rng=0
+)
 print(looser.status, looser.best)
 
 # %%
-# Nearer by a hair, and out of reach still. All three answers above pay off both loans, and that is
-# what the officer will tell her.
+# Nearer by a hair, and out of reach still. All three answers above pay off both
+# loans, and that is what the officer will tell her.
 
 # %%
 # Kept, and checked later
 # -----------------------
-# The first answer goes into her file, as JSON. An auditor reads it, has every row scored again by
-# the model, and every rule and limit tested again.
+# The first answer goes into her file, as JSON. An auditor reads it, has every row
+# scored again by the model, and every rule and limit tested again.
 
 file = answer.to_json()
 later = cfx.Explanation.from_json(file)

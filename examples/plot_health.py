@@ -2,9 +2,10 @@
 Health: how far would it get, and with what?
 ============================================
 
-A physician has a model of how far diabetes gets within a year, and a patient with a high
-prediction. Which measurements would have to be different for the model to expect a quarter less?
-And is it enough if only weight and blood pressure can be worked on?
+A physician has a model of how far diabetes gets within a year, and a patient with
+a high prediction. Which measurements would have to be different for the model to
+expect a quarter less? And is it enough if only weight and blood pressure can be
+worked on?
 """
 
 # %%
@@ -16,7 +17,13 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-names = {"s1": "cholesterol", "s2": "LDL", "s3": "HDL", "s4": "ratio", "s5": "log triglycerides"}
+names = {
+    "s1": "cholesterol",
+    "s2": "LDL",
+    "s3": "HDL",
+    "s4": "ratio",
+    "s5": "log triglycerides",
+}
 X = X.rename(columns=names | {"s6": "glucose"})
 model = GradientBoostingRegressor(random_state=0).fit(X, y)
 patient = X.iloc[114]
@@ -24,9 +31,10 @@ print(patient.to_frame().T.to_string(index=False))
 print(f"prediction {model.predict(X.iloc[[114]])[0]:.0f}, average {y.mean():.0f}")
 
 # %%
-# Age and sex stay. Weight, pressure and glucose may only fall, HDL may only rise; the ratio of
-# cholesterol to HDL is not free but follows from them; cholesterol and LDL go up or down together.
-# And rows must look like people: ``near_data`` refuses values that hardly ever go together.
+# Age and sex stay. Weight, pressure and glucose may only fall, HDL may only rise;
+# the ratio of cholesterol to HDL is not free but follows from them; cholesterol
+# and LDL go up or down together. And rows must look like people: ``near_data``
+# refuses values that hardly ever go together.
 
 import bayescfx as cfx
 
@@ -45,37 +53,43 @@ answer = cfx.explain(model, patient, space, cfx.at_most(percent=25), n=3, rng=0)
 print(answer)
 
 # %%
-# The second answer beside the first: each line of a picture is a feature on its own scale.
-
-import matplotlib.pyplot as plt
+# The first answer as a picture: each feature on its own scale, and what its
+# change contributes.
 
 from bayescfx import plots
 
-figure, axes = plt.subplots(2, 1, figsize=(8, 6), layout="constrained")
-for which, ax in enumerate(axes):
-    plots.change_chart(answer, ax, which=which)
+plots.change_chart(answer)
 
 # %%
 # Only weight and pressure
 # ------------------------
-# Three points of BMI and ten of pressure are what she thinks can be done in a year. A model that
-# costs nothing to ask can be asked often; here we allow 60 rows, as if each were a visit.
+# Three points of BMI and ten of pressure are what she thinks can be done in a
+# year. A model that costs nothing to ask can be asked often; here we allow 60
+# rows, as if each were a visit.
 
 modest = (
-    cfx.Space.from_data(X).allow("bmi", "bp").move({"bmi": (-3, 0), "bp": (-10, 0)})
+    cfx.Space.from_data(X)
+    .allow("bmi", "bp")
+    .move({"bmi": (-3, 0), "bp": (-10, 0)})
 )
-hard = cfx.explain(model, patient, modest, cfx.at_most(percent=25), budget=60, rng=0)
+hard = cfx.explain(
+    model, patient, modest, cfx.at_most(percent=25), budget=60, rng=0
+)
 print(hard)
 
 # %%
-# What the surrogate has learnt from these rows, over both features: dots are rows that the model
-# scored.
+# What has been learnt of blood pressure from these rows, with a band of doubt;
+# dots are rows that the model scored.
 
-plots.surface(hard)
+plots.response(hard, feature="bp")
 
 # %%
 # A step by hand
 # --------------
 # What would the model say if the patient got just as far as she thinks?
 
-print(cfx.what_if(model, patient, {"bmi": 33.6, "bp": 103}, modest, cfx.at_most(percent=25)))
+print(
+    cfx.what_if(
+        model, patient, {"bmi": 33.6, "bp": 103}, modest, cfx.at_most(percent=25)
+    )
+)

@@ -2,18 +2,19 @@
 A model behind HTTP
 ===================
 
-A chemist sends measurements of wine to a service, which says how likely it is that the grapes are
-of the cultivar on the label. A sample failed, and its grower objects. Before she repeats thirteen
-measurements, the chemist wants to know: which of them would have to be wrong, and by how much, for
-the service to say otherwise? She has an address and no model, and the service counts rows.
+A chemist sends measurements of wine to a service, which says how likely it is
+that the grapes are of the cultivar on the label. A sample failed, and its grower
+objects. Before she repeats thirteen measurements, the chemist wants to know:
+which of them would have to be wrong, and by how much, for the service to say
+otherwise? She has an address and no model, and the service counts rows.
 """
 
 # %%
 # The service
 # -----------
-# So that this page runs anywhere, we start the service ourselves, on this machine, with nothing but
-# the standard library. It speaks the scoring protocol of MLflow, and when it is asked for the third
-# time it is busy.
+# So that this page runs anywhere, we start the service ourselves, on this
+# machine, with nothing but the standard library. It speaks the scoring protocol
+# of MLflow, and when it is asked for the third time it is busy.
 
 import json
 import threading
@@ -26,7 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 X, cultivar = load_wine(return_X_y=True, as_frame=True)
-inner = make_pipeline(StandardScaler(), LogisticRegression(C=0.3)).fit(X, cultivar == 0)
+inner = make_pipeline(StandardScaler(), LogisticRegression(C=0.3)).fit(
+    X, cultivar == 0
+)
 log = {"requests": 0, "busy": 0, "rows": 0}
 
 
@@ -63,8 +66,9 @@ address = f"http://127.0.0.1:{server.server_port}"
 # %%
 # The question
 # ------------
-# The service is a model like any other: a function of rows. It asks again when the server is busy.
-# Here a row costs money, so 60 rows are the limit, in calls of up to eight rows.
+# The service is a model like any other: a function of rows. It asks again when
+# the server is busy. Here a row costs money, so 60 rows are the limit, in calls
+# of up to eight rows.
 
 import bayescfx as cfx
 
@@ -87,8 +91,9 @@ print(answer)
 print(log)
 
 # %%
-# The service counts one row more than the answer: the one that we sent by hand. Each answer is a
-# set of measurements that would have to be wrong together, and the picture shows by how much.
+# The service counts one row more than the answer: the one that we sent by hand.
+# Each answer is a set of measurements that would have to be wrong together, and
+# the picture shows by how much.
 
 from bayescfx import plots
 

@@ -2,16 +2,18 @@
 A simulator that takes a second per row
 =======================================
 
-A process engineer runs a fermenter. Her simulator of it is right, but slow. Today's recipe is
-expected to give some product; she wants a quarter more, and has no time for a thousand runs.
+A process engineer runs a fermenter. Her simulator of it is right, but slow.
+Today's recipe is expected to give some product; she wants a quarter more, and has
+no time for a thousand runs.
 """
 
 # %%
 # The simulator
 # -------------
-# Cells eat sugar, grow and make the product; sugar is fed, heat and hunger slow them down. Three
-# differential equations, solved by SciPy. That takes some milliseconds, so we let every run wait
-# until a full second is over: this one is slow for show, the rows and seconds below are real.
+# Cells eat sugar, grow and make the product; sugar is fed, heat and hunger slow
+# them down. Three differential equations, solved by SciPy. That takes some
+# milliseconds, so we let every run wait until a full second is over: this one is
+# slow for show, the rows and seconds below are real.
 
 import tempfile
 import time
@@ -30,7 +32,9 @@ def simulate(hours, temperature, feed, sugar, strain):
 
     def rates(t, state):
         cells, food, product = state
-        growth = vigour * food / (0.5 + food + food**2 / 60)  # too much sugar is a burden
+        growth = (
+            vigour * food / (0.5 + food + food**2 / 60)
+        )  # too much sugar is a burden
         dilution = feed / (10 + feed * t)
         grown = growth * cells
         made = 0.05 * cells * food / (1 + food)
@@ -40,7 +44,9 @@ def simulate(hours, temperature, feed, sugar, strain):
             made + 0.2 * grown - dilution * product,
         ]
 
-    solved = solve_ivp(rates, (0, hours), [0.5, sugar, 0.0], method="LSODA", rtol=1e-6)
+    solved = solve_ivp(
+        rates, (0, hours), [0.5, sugar, 0.0], method="LSODA", rtol=1e-6
+    )
     return solved.y[2, -1]
 
 
@@ -56,8 +62,8 @@ def fermenter(rows):
 
 
 # %%
-# There is no table of past runs, so the space is written by hand, in the steps in which the plant
-# can be set.
+# There is no table of past runs, so the space is written by hand, in the steps in
+# which the plant can be set.
 
 import bayescfx as cfx
 
@@ -70,19 +76,32 @@ space = cfx.Space(
         "strain": cfx.Categorical(["A", "B"]),
     }
 ).only_down("hours")
-recipe = {"hours": 36, "temperature": 33.0, "feed": 0.1, "sugar": 40.0, "strain": "A"}
+recipe = {
+    "hours": 36,
+    "temperature": 33.0,
+    "feed": 0.1,
+    "sugar": 40.0,
+    "strain": "A",
+}
 
 # %%
 # Twelve runs, and not one lost
 # -------------------------------
-# ``budget`` counts rows. What the simulator said is in a file before the search goes on; if the
-# machine is switched off in between, the same call goes on where it was.
+# ``budget`` counts rows. What the simulator said is in a file before the search
+# goes on; if the machine is switched off in between, the same call goes on where
+# it was.
 
 folder = tempfile.TemporaryDirectory()
 store = Path(folder.name) / "fermenter.db"
 with cfx.Evaluations.open(store, model="2025-1") as known:
     answer = cfx.explain(
-        fermenter, recipe, space, cfx.at_least(percent=25), budget=12, rng=0, evaluations=known
+        fermenter,
+        recipe,
+        space,
+        cfx.at_least(percent=25),
+        budget=12,
+        rng=0,
+        evaluations=known,
     )
 print(answer)
 print(f"{len(runs)} runs took {sum(runs):.0f} s")
@@ -97,22 +116,29 @@ plots.convergence(answer)
 # %%
 # The next day, another question
 # ------------------------------
-# The pump is worn and gives 0.12 litres an hour at most. The file is opened again: what is known
-# costs nothing, but one row is run again to see that the simulator is still the same.
+# The pump is worn and gives 0.12 litres an hour at most. The file is opened
+# again: what is known costs nothing, but one row is run again to see that the
+# simulator is still the same.
 
 runs.clear()
 worn = space.between({"feed": (None, 0.12)})
 with cfx.Evaluations.open(store, model="2025-1") as known:
     print(f"{len(known)} rows known")
     other = cfx.explain(
-        fermenter, recipe, worn, cfx.at_least(percent=25), budget=7, rng=0, evaluations=known
+        fermenter,
+        recipe,
+        worn,
+        cfx.at_least(percent=25),
+        budget=7,
+        rng=0,
+        evaluations=known,
     )
 print(other)
 print(f"{len(runs)} runs took {sum(runs):.0f} s")
-folder.cleanup()
 
 # %%
-# What is believed of the simulator after these runs, over feed and sugar. Inside the solid line the
-# target is expected to be met; dots are runs.
+# What is believed of the simulator after these runs, over feed and sugar. Inside
+# the solid line the target is expected to be met; dots are runs.
 
 plots.surface(other, features=["feed", "sugar"])
+folder.cleanup()
