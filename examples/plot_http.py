@@ -66,13 +66,14 @@ address = f"http://127.0.0.1:{server.server_port}"
 # %%
 # The question
 # ------------
-# The service is a model like any other: a function of rows. It asks again when
-# the server is busy. Here a row costs money, so 60 rows are the limit, in calls
-# of up to eight rows.
+# The service is a model like any other, a function of rows; ``probability`` says
+# what its numbers are. When the server is busy it is asked again. Rows cost money,
+# so 60 are the limit, and requests take time, so four rows go with each.
 
 import bayescfx as cfx
 
-service = cfx.Endpoint(address, patience=cfx.Patience(timeout=5, retries=3))
+endpoint = cfx.Endpoint(address, patience=cfx.Patience(timeout=5, retries=3))
+service = cfx.probability(endpoint)
 sample = X[cultivar == 1].iloc[3]
 print(f"cultivar as on the label: {service(sample.to_frame().T)[0]:.3f}")
 
@@ -82,7 +83,7 @@ answer = cfx.explain(
     sample,
     space.max_changes(2),
     cfx.at_least(0.5),
-    method=cfx.BayesCFX(batch=8),
+    method=cfx.BayesCFX(batch=4),
     n=3,
     budget=60,
     rng=0,
