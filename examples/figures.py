@@ -23,7 +23,7 @@ WARD = 10  # queries of the picture of many answers
 
 
 def diabetes() -> tuple[pd.DataFrame, Any, cfx.Space]:
-    """Return raw data, a model of the disease's progress, what may change."""
+    """Return data in raw units, a model of the disease's progress, and what may change."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = GradientBoostingRegressor(random_state=0).fit(X, y)
     free = ("bmi", "bp", "s5", "s6")
