@@ -17,13 +17,12 @@ import pandas as pd
 
 rng = np.random.default_rng(11)
 n = 4000
+today = pd.Timestamp("2025-06-01")
+contracts = {"monthly": 0.9, "one year": -0.4, "two years": -1.3}
 customers = pd.DataFrame(
     {
-        "since": pd.Timestamp("2025-06-01")
-        - pd.to_timedelta(rng.gamma(2, 500, n), "D").floor("D"),
-        "contract": rng.choice(
-            ["monthly", "one year", "two years"], n, p=[0.55, 0.25, 0.2]
-        ),
+        "since": today - pd.to_timedelta(rng.gamma(2, 500, n).round(), "D"),
+        "contract": rng.choice(list(contracts), n, p=[0.55, 0.25, 0.2]),
         "payment": rng.choice(["card", "transfer", "invoice"], n),
         "internet": rng.choice(["fibre", "DSL", "none"], n, p=[0.45, 0.4, 0.15]),
         "support": rng.choice(["basic", "plus"], n, p=[0.7, 0.3]),
@@ -32,19 +31,11 @@ customers = pd.DataFrame(
         "last_call_days": rng.exponential(90, n).round(),
     }
 )
-years = (pd.Timestamp("2025-06-01") - customers["since"]) / pd.Timedelta("365D")
-odds = (
-    -1.6
-    + 0.05 * (customers["fee"] - 48)
-    + 0.8 * customers["complaints"]
-    - 0.25 * years
-)
-odds += customers["contract"].map(
-    {"monthly": 0.9, "one year": -0.4, "two years": -1.3}
-)
-odds += 0.5 * (customers["internet"] == "fibre") - 0.8 * (
-    customers["support"] == "plus"
-)
+years = (today - customers["since"]) / pd.Timedelta("365D")
+odds = customers["contract"].map(contracts) - 4.0 + 0.05 * customers["fee"]
+odds += 0.8 * customers["complaints"] - 0.25 * years
+odds += 0.5 * (customers["internet"] == "fibre")
+odds -= 0.8 * (customers["support"] == "plus")
 left = np.where(rng.random(n) < 1 / (1 + np.exp(-odds)), "left", "stayed")
 customers.loc[rng.random(n) < 0.2, "last_call_days"] = np.nan  # never called
 print(customers.head(3).to_string())
@@ -60,7 +51,7 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
 
 def age_in_days(frame):
-    return (pd.Timestamp("2025-06-01") - frame) / pd.Timedelta("1D")
+    return (today - frame) / pd.Timedelta("1D")
 
 
 encode = make_column_transformer(

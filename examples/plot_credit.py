@@ -40,6 +40,8 @@ past.loc[rng.random(n) < 0.12, "employed_years"] = np.nan
 print(past.head(3).to_string())
 
 # %%
+# The bank's model says how likely it is that a loan is repaid.
+
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -92,6 +94,8 @@ answer = cfx.explain(repaid, applicant, space, cfx.at_least(0.8), n=3, rng=0)
 print(answer)
 
 # %%
+# The first of them as a picture. Effects are what each change contributes.
+
 from bayescfx import plots
 
 plots.change_chart(answer)

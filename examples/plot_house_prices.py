@@ -18,45 +18,32 @@ import pandas as pd
 
 rng = np.random.default_rng(7)
 n = 1500
+states = ["needs work", "fair", "good", "renovated"]
+heatings = ["gas", "oil", "district", "heat pump"]
+places = ["Fields", "Hillside", "Harbour", "Old town"]
+start = pd.Timestamp("2021-01-01")
 houses = pd.DataFrame(
     {
         "area": rng.normal(125, 30, n).clip(45, 260).round(),
         "bathrooms": rng.choice([1, 2, 3], n, p=[0.55, 0.37, 0.08]),
         "built": rng.integers(1905, 2021, n),
-        "energy": rng.choice(
-            list("ABCDEFG"), n, p=[0.07, 0.13, 0.2, 0.24, 0.18, 0.11, 0.07]
-        ),
-        "condition": rng.choice(
-            ["needs work", "fair", "good", "renovated"],
-            n,
-            p=[0.15, 0.4, 0.3, 0.15],
-        ),
-        "heating": rng.choice(
-            ["gas", "oil", "district", "heat pump"], n, p=[0.5, 0.2, 0.15, 0.15]
-        ),
-        "quarter": rng.choice(["Harbour", "Old town", "Hillside", "Fields"], n),
+        "energy": rng.choice(list("GFEDCBA"), n),
+        "condition": rng.choice(states, n, p=[0.15, 0.4, 0.3, 0.15]),
+        "heating": rng.choice(heatings, n, p=[0.5, 0.2, 0.15, 0.15]),
+        "quarter": rng.choice(places, n),
         "station_km": rng.gamma(2.0, 1.1, n).round(1),
-        "sold": pd.Timestamp("2021-01-01")
-        + pd.to_timedelta(rng.integers(0, 1400, n), "D"),
+        "sold": start + pd.to_timedelta(rng.integers(0, 1400, n), "D"),
     }
 )
-level = 1800 + 250 * houses["quarter"].map(
-    {"Harbour": 2, "Old town": 3, "Hillside": 1, "Fields": 0}
-)
-level += 90 * houses["energy"].map(dict(zip("GFEDCBA", range(7), strict=True)))
-level += 170 * houses["condition"].map(
-    {"needs work": -1, "fair": 0, "good": 1, "renovated": 2}
-)
-level += 120 * (houses["heating"] == "heat pump") - 90 * (
-    houses["heating"] == "oil"
-)
-level += 2.5 * (houses["built"] - 1960) - 60 * houses["station_km"]
-level += 0.15 * (houses["sold"] - pd.Timestamp("2021-01-01")).dt.days
-price = (
-    level * houses["area"]
-    + 14_000 * houses["bathrooms"]
-    + rng.normal(0, 12_000, n)
-)
+level = 1800 + 250 * houses["quarter"].map(places.index)
+level += 90 * houses["energy"].map("GFEDCBA".index)
+level += 170 * houses["condition"].map(states.index)
+level += 120 * (houses["heating"] == "heat pump")
+level -= 90 * (houses["heating"] == "oil") + 60 * houses["station_km"]
+level += 2.5 * (houses["built"] - 1960)
+level += 0.15 * (houses["sold"] - start).dt.days
+price = level * houses["area"] + 14_000 * houses["bathrooms"]
+price += rng.normal(0, 12_000, n)
 houses.loc[rng.random(n) < 0.1, "station_km"] = np.nan
 print(houses.head(3).to_string())
 
@@ -71,7 +58,7 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
 
 def days(frame):
-    return (frame - pd.Timestamp("2021-01-01")) / pd.Timedelta("1D")
+    return (frame - start) / pd.Timedelta("1D")
 
 
 encode = make_column_transformer(
@@ -84,9 +71,9 @@ model = make_pipeline(
     encode, LGBMRegressor(n_estimators=200, n_jobs=1, verbose=-1, random_state=0)
 )
 model.fit(houses, price)
-hers = houses.iloc[28]
+hers = houses.iloc[552]
 print(hers.to_string())
-print(f"\nThe model's price: {model.predict(houses.iloc[[28]])[0]:,.0f}")
+print(f"\nThe model's price: {model.predict(houses.iloc[[552]])[0]:,.0f}")
 
 # %%
 # What she can do

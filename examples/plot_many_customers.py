@@ -29,22 +29,17 @@ homes = pd.DataFrame(
     index=pd.Index(rng.permutation(np.arange(70000, 70000 + n)), name="customer"),
 )
 homes.loc[homes["roof"] == "shared", "solar_kw"] = 0
-use = (
-    500
-    + 420 * homes["people"]
-    + 9 * homes["area"]
-    + 130 * (homes["room_temperature"] - 19)
-)
-use += (
-    homes["fridge"].map({"new": 0, "old": 180, "very old": 420})
-    + 160 * homes["washes_hot"]
-)
+use = 500 + 420 * homes["people"] + 9 * homes["area"]
+use += 130 * (homes["room_temperature"] - 19) + 160 * homes["washes_hot"]
+use += homes["fridge"].map({"new": 0, "old": 180, "very old": 420})
 use -= 210 * homes["solar_kw"]
 cents = homes["tariff"].map({"basic": 34, "green": 35, "night": 32})
 bill = use.clip(lower=300) * cents / 100 + rng.normal(0, 25, n)
 print(homes.head(3).to_string())
 
 # %%
+# The model of the bill, in euros a year:
+
 from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline

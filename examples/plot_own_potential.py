@@ -42,9 +42,8 @@ hours = (
     + 0.3 * shipments["pallets"]
 )
 hours += shipments["customs"].map({"none": 0, "standard": 18, "express": 5})
-hours += 6 * np.sin((shipments["leaves_at"] - 9) / 24 * 2 * np.pi) + rng.normal(
-    0, 1.5, n
-)
+hours += 6 * np.sin((shipments["leaves_at"] - 9) / 24 * 2 * np.pi)
+hours += rng.normal(0, 1.5, n)
 
 encode = make_column_transformer(
     (OneHotEncoder(), ["carrier", "customs"]), remainder="passthrough"
@@ -127,7 +126,7 @@ import matplotlib.pyplot as plt
 
 from bayescfx import plots
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained")
 for (name, answer), ax in zip(answers.items(), axes, strict=True):
     plots.potential(answer, ax)
     ax.set_xlabel(f"hours ({name})")
