@@ -1,6 +1,6 @@
 """
-Credit: what the applicant can do, and what the bank's own rules allow
-======================================================================
+Credit: what would turn a no into a yes
+=======================================
 
 A loan officer has to tell an applicant why the model says no, and what would make
 it say yes. The answer must keep the bank's rules, must be something the applicant

@@ -13,11 +13,16 @@ NAMES = {
     "rf": "random forest",
     "svr": "SVR",
     "mlp": "network",
-    "knn": "nearest neighbours",
-    "logistic": "logistic regression",
-    "pipeline": "pipeline with a network",
+    "knn": "neighbours",
+    "logistic": "logistic",
+    "pipeline": "pipeline",
 }
-SIDES = {"ours, 2000 rows": "sweep", "Bayes-CFX, 1000 rows": "Bayes-CFX"}
+SIDES = {
+    "ours, 2000 rows": "sweep",
+    "Bayes-CFX, 1000 rows": "Bayes-CFX",
+    "dice-ml random": "DiCE\xa0random",
+    "dice-ml genetic": "DiCE\xa0genetic",
+}
 
 
 def results() -> dict[str, Any]:
@@ -33,16 +38,15 @@ def lines(part: str, cells: list[dict[str, Any]]) -> list[str]:
     """Return the lines of a table: who, hits, distance, features, rows, CPU milliseconds."""
     found = []
     for cell in cells:
-        side = SIDES.get(cell["side"], cell["side"])
         names = [] if part == "mixed" else [f"{cell['data']}, {NAMES[cell['model']]}"]
         figures = (
-            f"{100 * cell['hits']:g} %",
+            f"{100 * cell['hits']:g}\xa0%",
             f"{cell['median']:.2f}",
             f"{cell['features']:g}",
             f"{cell['rows']:,.0f}",
             f"{1000 * cell['seconds']:,.0f}",
         )
-        found.append(f"| {' | '.join([*names, side, *figures])} |")
+        found.append(f"| {' | '.join([*names, SIDES[cell['side']], *figures])} |")
     return found
 
 
