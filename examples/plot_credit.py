@@ -107,7 +107,7 @@ plots.change_chart(answer)
 
 strict = space.fix("open_loans").between({"months": (None, 36)})
 no = cfx.explain(repaid, applicant, strict, cfx.at_least(0.8), rng=0)
-print(no)
+no
 
 # %%
 # Here so few rows are allowed that all of them were scored: the verdict is a
