@@ -103,11 +103,7 @@ offers = at_risk.iloc[[3, 3, 3]].assign(
 )
 offers.index = ["cheap", "loyal", "a bit of all"]
 judged = cfx.assess(leaves, customer, offers, space, wish)
-print(
-    judged[["output", "hit", "distance", "broken", "needless"]]
-    .round(2)
-    .to_string()
-)
+judged[["output", "hit", "distance", "broken", "needless"]].round(2)
 
 # %%
 # Better ones
@@ -117,8 +113,9 @@ answer = cfx.explain(leaves, customer, space, wish, n=3, rng=0)
 print(answer)
 
 # %%
-# How the surrogate sees the fee, for the customer as they are and with the best
-# offer.
+# One euro less in the best offer is a step of the model's trees rather than an
+# argument. The picture shows what the fee does, for the customer as they are and
+# with the rest of that offer.
 
 from bayescfx import plots
 

@@ -75,11 +75,11 @@ modest = (
 hard = cfx.explain(
     model, patient, modest, cfx.at_most(percent=25), budget=60, rng=0
 )
-print(hard)
+hard
 
 # %%
-# What has been learnt of blood pressure from these rows, with a band of doubt;
-# dots are rows that the model scored.
+# What has been learnt of blood pressure from these rows: dots are rows that the
+# model scored, and the target lies far below.
 
 plots.response(hard, feature="bp")
 
@@ -93,3 +93,17 @@ print(
         model, patient, {"bmi": 33.6, "bp": 103}, modest, cfx.at_most(percent=25)
     )
 )
+
+# %%
+# A page to take along
+# --------------------
+# The first question, its answers and the pictures as one HTML file that needs no
+# network.
+
+import tempfile
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as folder:
+    page = Path(folder) / "patient.html"
+    plots.report(answer, page)
+    print(f"{page.stat().st_size / 1000:.0f} kB")

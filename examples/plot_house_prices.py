@@ -108,17 +108,13 @@ answer = cfx.explain(model, hers, space, wish, n=3, rng=0)
 print(answer)
 
 # %%
-# As a table, and the third of them as a picture. Each change has an *effect*, its
+# The third of them as a picture, and all as a table. Each change has an *effect*, its
 # share of the way; the effects add up to the whole.
 
 from bayescfx import plots
 
-print(
-    answer.to_frame(changes_only=True)
-    .drop(columns=["valid", "potential"])
-    .to_string()
-)
 plots.change_chart(answer, which=2)
+answer.to_frame(changes_only=True).drop(columns=["valid", "potential"]).round(1)
 
 # %%
 # Her own idea

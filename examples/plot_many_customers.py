@@ -79,7 +79,7 @@ space = (
 )
 asked = homes.head(60)
 many = cfx.explain_many(model, asked, space, cfx.at_most(percent=10), rng=0)
-print(many)
+print(f"{sum(answer.reached for answer in many)} of {len(many)} reached")
 
 # %%
 # The sentence in each letter
@@ -87,14 +87,13 @@ print(many)
 # ``summary`` has a line per customer, under the customer's own number.
 
 summary = many.summary()
-print(summary["status"].value_counts().to_string())
 letters = summary[["status", "output", "best_output", "changes"]].round(0)
-print(letters.head(8).to_string())
+letters.head(8)
 
 # %%
 # For whom is a tenth too much? The answers say so, and what got nearest.
 
-print(letters[summary["status"] != "reached"].to_string())
+letters[summary["status"] != "reached"]
 
 # %%
 # What the answers have in common
