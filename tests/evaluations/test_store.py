@@ -141,6 +141,16 @@ def test_a_file_needs_a_folder(tmp_path: Path) -> None:
         Evaluations.open(tmp_path / "missing" / "a.db")
 
 
+def test_a_file_that_was_removed_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Evaluations.open(path) as kept:
+        kept.append(MIXED, [1.0, 2.0])
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(EvaluationsError, match="Put it back where it was"):
+        kept.to_frame()
+
+
 def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     Evaluations.open(tmp_path / "a.db").close()
     db = sqlite3.connect(tmp_path / "a.db")

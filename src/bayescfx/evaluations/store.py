@@ -229,8 +229,10 @@ class File:
                     f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
                     "what can be saved."
                 ) from error
+            gone = code == sqlite3.SQLITE_CANTOPEN and not self._place.exists()
+            advice = "Put it back where it was" if gone else "Make room"
             raise Unwritten(
-                f"{path!r} must be a file that can be written; got {error}. Make room, or use "
+                f"{path!r} must be a file that can be written; got {error}. {advice}, or use "
                 "another file."
             ) from error
 
