@@ -19,7 +19,7 @@ homes = pd.DataFrame(
     {
         "people": rng.choice([1, 2, 3, 4, 5], n, p=[0.3, 0.34, 0.16, 0.14, 0.06]),
         "area": rng.normal(95, 30, n).clip(25, 220).round(),
-        "room_temperature": rng.normal(21, 1.2, n).clip(17, 25).round(1),
+        "room_temp": rng.normal(21, 1.2, n).clip(17, 25).round(1),
         "fridge": rng.choice(["new", "old", "very old"], n, p=[0.45, 0.4, 0.15]),
         "tariff": rng.choice(["basic", "green", "night"], n),
         "washes_hot": rng.random(n) < 0.5,
@@ -30,7 +30,7 @@ homes = pd.DataFrame(
 )
 homes.loc[homes["roof"] == "shared", "solar_kw"] = 0
 use = 500 + 420 * homes["people"] + 9 * homes["area"]
-use += 130 * (homes["room_temperature"] - 19) + 160 * homes["washes_hot"]
+use += 130 * (homes["room_temp"] - 19) + 160 * homes["washes_hot"]
 use += homes["fridge"].map({"new": 0, "old": 180, "very old": 420})
 use -= 210 * homes["solar_kw"]
 cents = homes["tariff"].map({"basic": 34, "green": 35, "night": 32})
@@ -68,8 +68,8 @@ space = (
     cfx.Space.from_data(homes, kinds={"fridge": "very old < old < new"})
     .fix("people", "area", "roof")
     .only_up("fridge")
-    .move({"room_temperature": (-2, 0), "solar_kw": (0, 2)})
-    .steps({"room_temperature": 0.5})
+    .move({"room_temp": (-2, 0), "solar_kw": (0, 2)})
+    .steps({"room_temp": 0.5})
     .require(
         "roof == 'shared' -> solar_kw <= 0",
         label="solar needs a roof of one's own",
