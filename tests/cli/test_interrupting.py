@@ -20,16 +20,23 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 
 #: A model that presses Ctrl-C itself: at some calls, and in the import if call 0 is among them.
 MODEL = """\
-import os, signal
+import os, signal, time
 calls = []
 
 def press():
     if str(len(calls)) in os.environ["PRESSED"].split():
         os.kill(os.getpid(), signal.SIGINT)
 
+class Pressing:
+    def __del__(self):  # where nothing can be raised
+        os.kill(os.getpid(), signal.SIGINT)
+
 def score(rows):
     calls.append(len(rows))
     press()
+    if os.environ["PRESSED"] == "last breath" and len(calls) == 3:
+        Pressing()
+        time.sleep(0.2)
     return rows["a"] * 2.0 + rows["b"] ** 2
 
 press()
@@ -68,6 +75,13 @@ def test_ctrl_c_in_a_search_prints_the_best_so_far_and_keeps_what_is_stored(plac
     with cfx.Evaluations.open(place / "s.db") as kept:
         # All but the batch in which it was pressed.
         assert 1 < len(kept) < answer["n_evaluations"] < 40
+
+
+def test_ctrl_c_that_python_would_lose_is_heard_a_little_later(place: Path) -> None:
+    process = started(place, "explain", pressed="last breath")
+    out, err = process.communicate()
+    assert (process.returncode, err) == (3, "")
+    assert json.loads(out)["stopped"] == "interrupted"
 
 
 @pytest.mark.parametrize("pressed", ["0", "1"], ids=["import", "query"])

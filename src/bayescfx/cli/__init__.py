@@ -5,17 +5,31 @@ Help needs only `arguments`; what a command needs is imported when it runs.
 
 from __future__ import annotations
 
+import _thread
 import sys
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
+    before, sys.unraisablehook = sys.unraisablehook, _unraisable
     try:  # imports take a while, too
         return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted.\n")
         return 130
+    finally:
+        sys.unraisablehook = before
+
+
+def _unraisable(lost: Any) -> None:
+    """Press Ctrl-C once more, a little later, if Python has lost it where nothing can be raised."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(0.02, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _run(argv: Sequence[str]) -> int:
