@@ -54,7 +54,7 @@ def test_bad_data_is_one_line(shell: Shell) -> None:
     X.head(0).to_csv("head.csv", index=False)
     assert "has no rows below the column names." in shell.fails(*model, "head.csv", *ask)
     assert "there is no data file 'no.csv'." in shell.fails(*model, "no.csv", *ask)
-    assert "must end in .csv or .parquet." in shell.fails(*model, "X.xlsx", *ask)
+    assert "must end in .csv, .tsv or .parquet." in shell.fails(*model, "X.xlsx", *ask)
     Path("broken.parquet").write_bytes(b"PAR1 nothing")
     assert "'broken.parquet' can't be read: " in shell.fails(*model, "broken.parquet", *ask)
     Path("latin.csv").write_bytes("größe\n1\n".encode("latin-1"))

@@ -46,12 +46,13 @@ def _aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
 
 def many_as_text(asked: Asked) -> str:
     """Return one line per query: how it ended and what the best answer is."""
-    lines = [["query", "status", "now", "then", "changes"]]
+    names = range(len(asked.answers) + len(asked.failures)) if asked.names is None else asked.names
+    lines = [[str(getattr(names, "name", "query")), "status", "now", "then", "changes"]]
     for i, answer in asked.answers.items():
         status, best = answer.status.replace("_", " "), answer.best
         outputs = wording.number(answer.output), wording.number(best.output)
-        lines.append([str(i), status, *outputs, wording.moves(best.changes)])
-    lines += [[str(i), "error", "", "", reason] for i, reason in asked.failures.items()]
+        lines.append([str(names[i]), status, *outputs, wording.moves(best.changes)])
+    lines += [[str(names[i]), "error", "", "", reason] for i, reason in asked.failures.items()]
     reached = sum(answer.reached for answer in asked.answers.values())
     rows = sum(answer.n_evaluations for answer in asked.answers.values())
     count = len(asked.answers) + len(asked.failures)
@@ -93,9 +94,11 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
 
 def many_as_plain(asked: Asked) -> dict[str, Any]:
     """Return the answers in JSON's own types, with the position of each query."""
+    every, names = {**asked.answers, **asked.failures}, asked.names
+    who = {i: {"query": i} | ({} if names is None else {"id": _plain(names[i])}) for i in every}
     return {
-        "answers": [{"query": i, **as_plain(a)} for i, a in asked.answers.items()],
-        "failures": [{"query": i, "error": reason} for i, reason in asked.failures.items()],
+        "answers": [{**who[i], **as_plain(a)} for i, a in asked.answers.items()],
+        "failures": [{**who[i], "error": reason} for i, reason in asked.failures.items()],
     }
 
 
@@ -107,7 +110,10 @@ def _plain(value: Any) -> Any:
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
     kind = Path(path).suffix.lower()
-    one = Explanations([*found.answers.values()]) if isinstance(found, Asked) else found
+    one = found
+    if isinstance(found, Asked):
+        index = None if found.names is None else found.names[[*found.answers]]
+        one = Explanations([*found.answers.values()], index)
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
     if kind == ".json":
         _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
@@ -157,7 +163,11 @@ def many_as_table(asked: Asked) -> pd.DataFrame:
         parts.append(frame)
     lost = [{"query": i, "status": "error", "error": text} for i, text in asked.failures.items()]
     parts += [pd.DataFrame(lost)] if lost else []
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if asked.names is not None and parts:
+        name = free_name(str(asked.names.name), table.columns)
+        table.insert(1, name, asked.names.take(table.iloc[:, 0]))
+    return table
 
 
 def read_answer(path: str) -> Explanation | Explanations:

@@ -78,7 +78,10 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         --settings          text    FILE       options and space from a .toml file
         --model             text    M          a file ({formats}), http://…, or \
 package.module:function
-        --data              path    FILE       .csv or .parquet like the training data
+        --data              path    FILE       .csv, .tsv or .parquet like the training data
+        --na                lines   TEXT       a text that means a missing cell, as an empty one \
+does; repeatable
+        --id                text    COLUMN     names the rows: no feature, but in every answer
         --drop              list    A,B        columns of the data to ignore
         --kind/features     table   NAME=KIND  real, integer, categorical or an order such as \
 'low < high', where the inferred kind is wrong
@@ -167,8 +170,8 @@ COMMANDS: dict[str, Command] = {
     "explain": Command(
         "bayescfx.cli.commands:explain",
         "say what would have to change in one row",
-        "--query  text  ROW|JSON|FILE  row number in the data (0 is the first), a JSON object, a "
-        "file with one row, or -",
+        "--query  text  ROW|JSON|FILE  row number in the data (0 is the first; with --id what names "
+        "it), a JSON object, a file with one row, or - for any of these on standard input",
         OPTIONS,
         ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)",
     ),
@@ -176,7 +179,7 @@ COMMANDS: dict[str, Command] = {
         "bayescfx.cli.commands:explain_many",
         "say what would have to change in each row of a file",
         """
-        --queries  path   FILE  .csv or .parquet with a row for each question
+        --queries  path   FILE  .csv, .tsv or .parquet with a row for each question
         --jobs     whole  N     worker processes; -1 for every core
         """,
         OPTIONS,

@@ -17,7 +17,7 @@ import pandas as pd
 from bayescfx.cli.console import Console, about, progress
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
-from bayescfx.cli.tables import check_levels, check_numbers, read_table
+from bayescfx.cli.tables import Reading, check_levels, check_numbers, read_table
 from bayescfx.errors import SettingsError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
@@ -43,10 +43,12 @@ class Subject:
     ignored: list[str]  # the others
     dropped: list[str]  # those that were to be ignored
     space: Space
+    reading: Reading = Reading()  # how the data were read, and queries are
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a query, which may have columns that are ignored; raise if it can't be one."""
-        cells = {n: v for n, v in row.items() if n not in (*self.ignored, *self.dropped)}
+        gone = (*self.ignored, *self.dropped, self.reading.id)
+        cells = {n: v for n, v in row.items() if n not in gone}
         check_levels(cells, self.space.features)
         with about("query"):
             self.space.around(cells)
@@ -55,7 +57,10 @@ class Subject:
 
 def make_subject(settings: Settings, console: Console) -> Subject:
     """Return what a question is about; without a model, all columns of the data."""
-    data = read_table(settings.data)
+    loaded = Loaded(None) if settings.model is None else _load(settings)
+    levels = {name: frozenset(known) for name, known in loaded.levels.items()}
+    reading = Reading(tuple(map(str, settings.na)), settings.id, levels)
+    data = reading.named(read_table(settings.data, how=reading))
     unknown = [name for name in settings.drop if name not in data.columns]
     if unknown:
         raise SettingsError(
@@ -63,12 +68,7 @@ def make_subject(settings: Settings, console: Console) -> Subject:
             f"{', '.join(data.columns[:20])}."
         )
     data = data.drop(columns=list(settings.drop))
-    check_numbers(data, settings.features, settings.data)
-    for name, wish in settings.features.items():
-        kind = wish.get("kind") if isinstance(wish, dict) else wish
-        if kind == "moment" and name in data.columns:
-            data[name] = pd.to_datetime(data[name])
-    loaded = Loaded(None) if settings.model is None else _load(settings)
+    check_numbers(data, {*settings.features, *loaded.categorical, *levels}, settings.data)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
@@ -78,7 +78,7 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         if name in columns and set(data[name].dropna()) <= set(levels):
             told[name] = Ordinal(levels)
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
-    return Subject(loaded, data[columns], ignored, settings.drop, space)
+    return Subject(loaded, data[columns], ignored, settings.drop, space, reading)
 
 
 def _load(settings: Settings) -> Loaded:
@@ -105,6 +105,7 @@ class Asked:
     answers: dict[int, Explanation]  # in the order of the queries
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
+    names: pd.Index[Any] | None = None  # of all queries, if a column names them
 
 
 def ask(
@@ -114,6 +115,7 @@ def ask(
     settings: Settings,
     console: Console,
     *,
+    names: pd.Index[Any] | None = None,
     on_block: Callable[[Asked], object] = lambda _: None,
 ) -> Asked:
     """Answer the question for each query that is not None, block by block.
@@ -135,7 +137,7 @@ def ask(
     said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
     wish = subject.space, target
-    asked = Asked({})
+    asked = Asked({}, names=names)
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(progress(console, len(places)))
         stack.callback(store.close)
@@ -158,7 +160,7 @@ def ask(
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}
-            asked = Asked({**asked.answers, **new}, fault=fault)
+            asked = replace(asked, answers={**asked.answers, **new}, fault=fault)
             on_block(asked)
             if fault is not None or any(a.stopped == "interrupted" for a in found):
                 break

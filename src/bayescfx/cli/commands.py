@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import bayescfx
 from bayescfx.cli import answers
 from bayescfx.cli.asking import Asked, Subject, ask, make_subject
@@ -27,8 +29,9 @@ from bayescfx.result.explanations import Explanations
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
     settings, target, subject = _understood(options, "query", console)
-    query = subject.fit(read_query(settings.query, subject.data))
-    asked = ask(subject, [query], target, settings, console)
+    cells, name = read_query(settings.query, subject.data, subject.reading)
+    names = None if name is None else pd.Index([name], name=settings.id)
+    asked = ask(subject, [subject.fit(cells)], target, settings, console, names=names)
     answer = asked.answers[0]
     for path in options.out:
         answers.write(answer, path)
@@ -43,18 +46,20 @@ def explain(options: Namespace, console: Console) -> int:
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
     settings, target, subject = _understood(options, "queries", console)
-    with contextlib.closing(read_chunks(settings.queries, 1001)) as chunks:
+    with contextlib.closing(read_chunks(settings.queries, 1001, how=subject.reading)) as chunks:
         many = len(next(chunks)) > 1000
     if many or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
-    queries, refused = _queries(subject, settings, console)
+    table = read_table(settings.queries, "queries", subject.reading)
+    queries, refused = _queries(subject, table, settings, console)
+    names = None if settings.id is None else table.index
 
     def keep(asked: Asked) -> None:
         for path in options.out:
             if not path.endswith(".html"):
                 answers.write(replace(asked, failures=refused), path)
 
-    asked = ask(subject, queries, target, settings, console, on_block=keep)
+    asked = ask(subject, queries, target, settings, console, names=names, on_block=keep)
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
     why = "interrupted" if asked.fault is None else "the model failed"
     failures = refused | dict.fromkeys(lost, f"not answered: {why} before")
@@ -103,10 +108,9 @@ def _failed(fault: BaseException, told: str, console: Console, code: int) -> int
 
 
 def _queries(
-    subject: Subject, settings: Settings, console: Console
+    subject: Subject, table: pd.DataFrame, settings: Settings, console: Console
 ) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
-    table = read_table(settings.queries, "queries")
     rows: list[dict[str, Any] | None] = []
     refused: dict[int, str] = {}
     said: dict[int, str] = {}

@@ -70,6 +70,7 @@ ADVICE = {
     "columns": "Leave out those it was not trained on, with --drop.",
     "evaluations": "Use another file for each model; if it has changed, add --forget.",
     "model": "For a classifier pass --label LABEL.",
+    "output": "Choose one with --output: 0 is the first.",
     "on_fault": "Exclude that region with --require, or pass --on-fault skip.",
     "pickle": "If you trust who made it, pass --trust-pickle; better save it as .skops or .onnx.",
     "types": "If you trust who made it, add --trust {types} to the command.",

@@ -65,7 +65,7 @@ def stream(
             n_jobs=settings.jobs,
         )
         look = partial(_look, subject)
-        frames = _queries(subject, settings.queries, done)
+        frames = _queries(subject, settings, done)
         parts = answer_stream(call, model, frames, target, describe, look)
         told = _told(parts, counts, console)
         for table in tables[:-1]:
@@ -85,7 +85,7 @@ def stream(
         store.close()
     for table in tables:
         table.finish()
-    return _summed_up(tables[0].path, out, console)
+    return _summed_up(tables[0].path, out, console, named=settings.id is not None)
 
 
 def _look(subject: Subject, row: pd.DataFrame) -> None:
@@ -99,12 +99,19 @@ def _key(settings: Settings, content: str | None) -> str:
     return command_key(settings, content, queries)
 
 
-def _queries(subject: Subject, path: str, done: set[int]) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield what is still to be answered, each table with the position of its first row."""
+def _queries(
+    subject: Subject, settings: Settings, done: set[int]
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Yield what is still to be answered, each table with the position of its first row.
+
+    The index has the positions of the rows, and their names if a column gives some.
+    """
     gone = {*subject.ignored, *subject.dropped}
-    for k, frame in enumerate(read_chunks(path, PART)):
+    for k, frame in enumerate(read_chunks(settings.queries, PART, how=subject.reading)):
         if k not in done:
-            frame.index = pd.RangeIndex(k * PART, k * PART + len(frame))
+            places = pd.RangeIndex(k * PART, k * PART + len(frame), name="query")
+            levels = [places] if settings.id is None else [places, frame.index]
+            frame.index = places if settings.id is None else pd.MultiIndex.from_arrays(levels)
             yield k * PART, frame.drop(columns=[name for name in frame.columns if name in gone])
 
 
@@ -151,7 +158,7 @@ class _Table:
         waiting: list[pd.DataFrame] = []
         number = -1
         for frame in parts:
-            first = int(frame.index[0]) // PART
+            first = int(frame.index.get_level_values(0)[0]) // PART
             if first != number and waiting:
                 self._write(number, waiting)
                 waiting = []
@@ -163,7 +170,8 @@ class _Table:
 
     def _write(self, number: int, frames: list[pd.DataFrame]) -> None:
         table = pd.concat(frames)
-        table = table.rename_axis(free_name("query", table.columns)).reset_index()
+        table = table.rename_axis([free_name(str(n), table.columns) for n in table.index.names])
+        table = table.reset_index()
         path = self.folder / f"{number:08d}{self.path.suffix.lower()}"
         answers.write_table(table, str(path))
         self.done.add(number)
@@ -189,19 +197,20 @@ class _Table:
         shutil.rmtree(self.folder)
 
 
-def _summed_up(path: Path, out: list[str], console: Console) -> int:
+def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int:
     """Say how the queries have ended, and return the exit code."""
     counts: Counter[str] = Counter()
     rows, last, reasons = 0, -1, list[str]()
     for table in read_chunks(str(path), 16 * PART):
-        # A query has a line for each answer; first in each are its number and status, last but two
-        # the rows it took.
+        # A query has a line for each answer; first in each are its number, its name if it has one,
+        # and its status, last but two the rows it took.
         table = table.drop_duplicates(subset=table.columns[0])
         number = table.iloc[:, 0].astype(int)
         table, last = table[number > last], int(number.max())
-        counts.update(table.iloc[:, 1].tolist())
+        status = table.iloc[:, 2 if named else 1]
+        counts.update(status.tolist())
         rows += int(pd.to_numeric(table.iloc[:, -3]).fillna(0).sum())
-        wrong = table[table.iloc[:, 1] == "error"]
+        wrong = table[status == "error"]
         reasons += [f"row {q}: {why}" for q, why in wrong.iloc[:1, [0, -1]].itertuples(index=False)]
     total, failed = sum(counts.values()), counts.pop("error", 0)
     where = ", ".join(out)

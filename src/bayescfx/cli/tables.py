@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
+import io
 import json
 import re
 import sys
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,48 +30,132 @@ def read_text(path: str, what: str) -> str:
         raise SettingsError(f"{what} {path!r} can't be read: {reason}.") from error
 
 
-def read_table(path: str, what: str = "data") -> pd.DataFrame:
-    """Return the rows of a ``.csv`` file, which may be compressed, or of a ``.parquet`` file."""
-    return next(read_chunks(path, None, what))
+@dataclass(frozen=True)
+class Reading:
+    """How tables are read: which texts stand for a missing cell, and which column names the rows.
+
+    An empty cell is missing. A text that the model knows as a level of a column is one, whatever
+    `na` says.
+    """
+
+    na: tuple[str, ...] = ()
+    id: str | None = None
+    levels: Mapping[str, frozenset[Any]] = field(default_factory=dict)  # by column
+
+    def missing(self, column: str) -> list[str]:
+        """Return the texts that stand for a missing cell of a column; of names there are none."""
+        known = self.levels.get(column, ())
+        return [] if column == self.id else [t for t in ("", *self.na) if t not in known]
+
+    def row(self, cells: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Return the cells of a row without what is missing and its name, and the name."""
+        found = {
+            n: None if isinstance(v, str) and v and v in self.missing(n) else v
+            for n, v in cells.items()
+        }
+        return found, found.pop(self.id, None) if self.id is not None else None
+
+    def named(self, table: pd.DataFrame, file: str = "") -> pd.DataFrame:
+        """Return a table with the names of its rows as index; in a `file` there must be some."""
+        if self.id in table.columns:
+            return table.set_index(self.id)
+        if file and self.id is not None and self.id != table.index.name:
+            hint = suggest(self.id, table.columns)
+            raise SettingsError(f"{file} must have the column {self.id!r} of --id.{hint}")
+        return table if self.id is not None else table.reset_index(drop=True)
+
+
+def read_table(path: str, what: str = "data", how: Reading | None = None) -> pd.DataFrame:
+    """Return the rows of a ``.csv`` or ``.tsv`` file, maybe compressed, or a ``.parquet`` file."""
+    return next(read_chunks(path, None, what, how))
 
 
 def read_chunks(
-    path: str, n: int | None, what: str = "queries"
+    path: str, n: int | None, what: str = "queries", how: Reading | None = None
 ) -> Generator[pd.DataFrame, None, None]:
     """Yield the rows of a table, `n` at a time and the rest at last; all at once if it is None."""
-    file = f"the {what} file {path!r}"
+    file, how = f"the {what} file {path!r}", how or Reading()
     kind = "".join(Path(path).suffixes[-2:]).lower()
-    if not kind.endswith(".parquet") and ".csv" not in kind:
-        raise SettingsError(f"{file} must end in .csv or .parquet. Convert it.")
+    if not kind.endswith(".parquet") and ".csv" not in kind and ".tsv" not in kind:
+        raise SettingsError(f"{file} must end in .csv, .tsv or .parquet. Convert it.")
     if not Path(path).is_file():
         raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
-    # Numbers exactly as written; later versions of pandas do that by themselves.
-    exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
     empty = True
     with _readable(file):
-        if n is None:
-            parquet = kind.endswith(".parquet")
-            whole = (
-                pd.read_parquet(path) if parquet else pd.read_csv(path, index_col=False, **exact)
-            )
-            chunks: Iterator[pd.DataFrame] = iter([whole])
-        elif kind.endswith(".parquet"):
-            chunks = _row_groups(path, n)
+        if not kind.endswith(".parquet"):
+            chunks = _lines(path, n, how)
+        elif n is None:
+            chunks = iter([_marked(pd.read_parquet(path), how)])
         else:
-            chunks = _lines(path, n, exact)
+            chunks = (_marked(part, how) for part in _row_groups(path, n))
         for table in chunks:
             empty &= not len(table)
             table.columns = table.columns.map(str)
             if len(table):
-                yield table
+                yield how.named(table, file if what == "queries" else "")
     if empty:
         raise SettingsError(f"{file} has no rows below the column names. Add some.")
 
 
-def _lines(path: str, n: int, how: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file, `n` at a time."""
-    with pd.read_csv(path, index_col=False, chunksize=n, **how) as chunks:
+def _lines(source: Any, n: int | None, how: Reading) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a CSV file or text, `n` at a time; all at once if it is None."""
+    written = _written(source, how)
+    # Numbers exactly as written; later versions of pandas do that by themselves.
+    exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+    found: Any = pd.read_csv(source, index_col=False, chunksize=n, **written, **exact)
+    if n is None:
+        yield found
+        return
+    with found as chunks:
         yield from chunks
+
+
+def _written(source: Any, how: Reading) -> dict[str, Any]:
+    """Return how a table of text is written, in pandas' words, judged by its first lines."""
+    raw = pd.read_csv(
+        source, header=None, sep="\x01", nrows=200, quoting=csv.QUOTE_NONE, dtype=str, na_filter=False
+    )
+    if hasattr(source, "seek"):
+        source.seek(0)
+    lines = raw.iloc[:, 0].tolist()
+
+    def fields(mark: str) -> list[list[str]]:
+        return [*csv.reader(lines, delimiter=mark)][: 199 if len(lines) == 200 else None]
+
+    def fits(mark: str) -> tuple[bool, int]:
+        widths = [len(row) for row in fields(mark)]
+        return min(widths) == max(widths) > 1, widths[0]
+
+    mark = max(",;\t|", key=fits)
+    head, *body = fields(mark)
+    columns = [[cell for cell in column if cell] for column in zip(*body, strict=False)]
+    comma = mark != "," and any(map(_decimal_commas, columns))
+    points = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for column in columns for cell in column)
+    return {
+        "sep": mark,
+        "decimal": "," if comma and not points else ".",
+        "keep_default_na": False,
+        "na_values": {name: how.missing(name) for name in head},
+        "dtype": {how.id: str} if how.id in head else None,
+    }
+
+
+def _decimal_commas(cells: Iterable[str]) -> bool:
+    """Return whether cells are numbers with a decimal comma, and not surely with thousands."""
+    numbers = [re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?", cell) for cell in cells]
+    parts = [match.groups() for match in numbers if match]
+    fractions = [(whole, rest) for whole, rest in parts if rest is not None]
+    alike = all(len(rest) == 3 and 0 < len(whole.lstrip("0")) <= 3 for whole, rest in fractions)
+    return len(parts) == len(numbers) and bool(fractions) and not alike
+
+
+def _marked(table: pd.DataFrame, how: Reading) -> pd.DataFrame:
+    """Return a table of typed cells in which the texts that stand for a missing cell are."""
+    if how.na:
+        for name in table.columns:
+            if pd.api.types.is_string_dtype(table[name].dtype):
+                table[name] = table[name].mask(table[name].isin(set(how.missing(name)) - {""}))
+    return table
 
 
 def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
@@ -113,47 +200,83 @@ def _readable(file: str) -> Iterator[None]:
         ) from error
 
 
-def check_numbers(table: pd.DataFrame, declared: Mapping[str, Any], path: str) -> None:
-    """Raise if a column of no declared kind is numbers except for a few cells: mistakes."""
-    for name in table.columns:
-        cells = table[name]
-        if name in declared or not pd.api.types.is_string_dtype(cells.dtype):
+def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
+    """Raise if a column of which no levels are known is numbers except for some cells: mistakes.
+
+    So are a few texts among numbers, marks for missing cells, and numbers with commas.
+    """
+    marks = ("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", ".", "missing")
+    for name in [name for name in table.columns if name not in set(known)]:
+        cells = table[name].reset_index(drop=True).dropna()
+        if not pd.api.types.is_string_dtype(cells.dtype) or cells.empty:
             continue
-        known = cells.notna().to_numpy()
-        wrong = known & pd.to_numeric(cells, errors="coerce").isna().to_numpy()
-        if 0 < wrong.sum() < 0.5 * known.sum():
-            row = int(wrong.argmax())
-            raise SettingsError(
-                f"column {name!r} of {path!r} must hold numbers; got {cells.iloc[row]!r} in row "
-                f'{row}. Correct the cell, or declare it with --kind "{name}=categorical".'
-            )
+        texts = cells[pd.to_numeric(cells, errors="coerce").isna()].astype(str)
+        marked = texts.str.strip().str.lower().isin(marks)
+        commas = bool(texts.str.fullmatch(r"[+-]?\d{1,3}(,\d+)+(\.\d+)?").all())
+        few = len(texts) < 0.5 * len(cells) or (marked.all() and len(texts) < len(cells))
+        if not len(texts) or not (few or commas):
+            continue
+        row = texts.index[int(marked.argmax())]
+        told = f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in row {row}."
+        cure = "Write it with a point" if commas else "Correct the cell"
+        cure = f"If it means missing, pass --na {texts[row]!r}" if marked.any() else cure
+        raise SettingsError(f'{told} {cure}, or declare it with --kind "{name}=categorical".')
 
 
-def read_query(text: str, data: pd.DataFrame) -> dict[str, Any]:
-    """Return one row by column: a row number of `data`, JSON, a file with one row, or ``-``."""
-    text = sys.stdin.read() if text.strip() == "-" else text
-    wish = text.strip()
+def read_query(text: str, data: pd.DataFrame, how: Reading) -> tuple[dict[str, Any], Any]:
+    """Return one row by column, and its name if it has one.
+
+    It is given as a row number of `data` (or what names a row), JSON, a file with one row, or
+    ``-``: any of these, or the text of such a file.
+    """
+    given = sys.stdin.read() if text.strip() == "-" else text
+    wish = given.strip()
+    if wish.startswith(("{", "[")):
+        return how.row(_object(wish, "the query"))
+    if wish.lower().endswith(".json"):
+        return how.row(_object(read_text(wish, "the query file"), f"the query file {wish!r}"))
+    if wish.lower().endswith((".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")):
+        return _only_row(read_table(wish, "query", how), f"the query file {wish!r}", how)
+    if given is not text and "\n" in wish:
+        with _readable("the query"):
+            table = next(_lines(io.StringIO(wish), None, how))
+        return _only_row(how.named(table), "the query", how)
+    if how.id is not None:
+        return _row_named(wish, data, how.id)
     if re.fullmatch("-?[0-9]{1,18}", wish):
         if not 0 <= int(wish) < len(data):
             raise SettingsError(
                 f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(wish)}."
             )
-        return cells_of(data, int(wish))
-    if wish.startswith(("{", "[")):
-        return _object(wish, "the query")
-    if wish.lower().endswith(".json"):
-        return _object(read_text(wish, "the query file"), f"the query file {wish!r}")
-    if wish.lower().endswith((".csv", ".parquet", ".csv.gz")):
-        table = read_table(wish, "query")
-        if len(table) != 1:
-            raise SettingsError(
-                f"the query file {wish!r} must have one row; got {len(table)}. Use explain-many."
-            )
-        return cells_of(table, 0)
+        return cells_of(data, int(wish)), None
     raise SettingsError(
         f"the query must be a row number, a JSON object or a file; got {text!r}. "
         "For example --query 12."
     )
+
+
+def _only_row(table: pd.DataFrame, what: str, how: Reading) -> tuple[dict[str, Any], Any]:
+    """Return the only row of a table, and its name."""
+    if len(table) != 1:
+        raise SettingsError(f"{what} must have one row; got {len(table)}. Use explain-many.")
+    return cells_of(table, 0), table.index[0] if table.index.name == how.id is not None else None
+
+
+def _row_named(wish: str, data: pd.DataFrame, column: str) -> tuple[dict[str, Any], Any]:
+    """Return the row that the column of --id calls so, and its name."""
+    if data.index.name != column:
+        raise SettingsError(
+            f"--id must be a column of the data; got {column!r}.{suggest(column, data.columns)}"
+        )
+    names = data.index.map(str)
+    places = (names == wish).nonzero()[0].tolist()
+    if len(places) != 1:
+        got = f"{len(places)} rows with {wish!r}" if places else f"{wish!r}"
+        raise SettingsError(
+            f"the query must be what one row of the data has as {column!r}; got {got}."
+            f"{suggest(wish, names[:10_000]) if not places else ''}"
+        )
+    return cells_of(data, places[0]), data.index[places[0]]
 
 
 def cells_of(table: pd.DataFrame, row: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, is_a
+from bayescfx.checks import check, is_a, is_several
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import Predict
 from bayescfx.model.classifiers import as_classifier, probability
@@ -60,6 +60,10 @@ class Loaded:
         The classes of a classifier; empty for a regression.
     orders : dict of str to tuple
         Levels in the order that the model was told, by column.
+    levels : dict of str to tuple
+        Levels that its encoders were trained on, by column.
+    output : int, optional
+        Which of several outputs is meant.
     """
 
     model: object
@@ -69,6 +73,8 @@ class Loaded:
     array: bool = False
     labels: tuple[Any, ...] = ()
     orders: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    output: int | None = None
 
     @classmethod
     def of(cls, model: Any, known: Mapping[str, Any] | None = None) -> Loaded:
@@ -89,7 +95,7 @@ class Loaded:
             "width": width,
             "array": columns is None and width is not None and not booster,
             "labels": tuple(np.asarray(labels, dtype=object).tolist()),
-            "orders": dict(_orders(model)),
+            **_told(model),
         }
         return cls(model, **{**told, **(known or {})})
 
@@ -141,10 +147,15 @@ class Loaded:
             chosen = self.labels[-1] if label is None else by_text[label]
             sure = hasattr(model, "predict_proba")
             score = probability(model, chosen) if sure else partial(_decision, model, chosen)
-        if not self.array:
+        if self.output is not None and by_text:
+            raise ModelError("`output` must not be given for a classifier. Use `label`.")
+        if not self.array and self.output is None:
             return score
         asked = as_model(score)
-        return replace(asked, predict=partial(_without_names, asked.predict))
+        predict = partial(_without_names, asked.predict) if self.array else asked.predict
+        if self.output is not None:
+            predict = partial(_one_output, predict, self.output)
+        return replace(asked, predict=predict)
 
 
 def _names(model: object) -> tuple[str, ...] | None:
@@ -158,22 +169,50 @@ def _names(model: object) -> tuple[str, ...] | None:
     return None
 
 
-def _orders(model: Any, columns: Any = None) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield columns with the order that the user told an ordinal encoder inside a pipeline."""
-    for _, step in getattr(model, "steps", ()):
-        yield from _orders(step, columns)
-    for _, step, chosen in getattr(model, "transformers_", ()):
-        yield from _orders(step, chosen)
-    told = type(model).__name__ == "OrdinalEncoder" and not isinstance(model.categories, str)
+def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, Any]]:
+    """Yield the encoders of levels inside a pipeline, each with the names of its columns."""
+    inner = [getattr(model, name, None) for name in ("best_estimator_", "regressor_")]
+    for step in [*(step for _, step in getattr(model, "steps", ())), *inner]:
+        yield from () if step is None else _encoders(step, columns)
     names = getattr(model, "feature_names_in_", columns)
-    if told and names is not None:
-        for name, levels in zip(names, model.categories, strict=False):
-            yield str(name), tuple(np.asarray(levels, dtype=object).tolist())
+    for _, step, chosen in getattr(model, "transformers_", ()) if names is not None else ():
+        one = isinstance(chosen, str)
+        text = one or (len(chosen) and isinstance(chosen[0], str)) if is_several(chosen) else one
+        own = np.atleast_1d(chosen) if text else np.asarray(names, dtype=object)[chosen]
+        yield from _encoders(step, own)
+    if names is not None and hasattr(model, "categories_"):
+        yield model, [str(name) for name in names]
+
+
+def _told(model: object) -> dict[str, Any]:
+    """Return what a pipeline's encoders know of columns: levels, orders, which are categories."""
+    levels: dict[str, tuple[Any, ...]] = {}
+    orders: dict[str, tuple[Any, ...]] = {}
+    named: list[str] = []
+    for encoder, names in _encoders(model):
+        found = [tuple(np.asarray(c, dtype=object).tolist()) for c in encoder.categories_]
+        levels |= dict(zip(names, found, strict=False))
+        if type(encoder).__name__ != "OrdinalEncoder":
+            named += names
+        elif not isinstance(encoder.categories, str):  # the user's own order
+            orders |= dict(zip(names, found, strict=False))
+    return {"levels": levels, "orders": orders, "categorical": tuple(named)}
 
 
 def _without_names(predict: Predict, rows: Any) -> object:
     """Ask a model that was trained without column names, and warns if it gets them."""
     return predict(rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows)
+
+
+def _one_output(predict: Predict, k: int, rows: Any) -> object:
+    """Return one of the several outputs of a model, (n,)."""
+    raw = np.asarray(predict(rows))
+    many = raw.shape[1] if raw.ndim == 2 else 1
+    if many == 1:
+        raise ModelError(f"the model has one output; got `output` {k}. Leave it out.")
+    if k >= many:
+        raise ModelError(f"`output` must be one of 0 to {many - 1}; got {k}.")
+    return raw[:, k]
 
 
 def _decision(model: Any, label: object, rows: Any) -> object:

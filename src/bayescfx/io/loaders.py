@@ -56,7 +56,8 @@ def load_model(
     trust : Trust, optional
         What files may do when they are loaded; nothing that runs code, by default.
     output : str, optional
-        Which output of an ONNX model or an endpoint to take, if there are several.
+        Which output to take, if there are several: its name in an ONNX model or at an endpoint,
+        else its position, ``"0"`` for the first.
     headers, patience, batch : optional
         Of an :class:`Endpoint`.
 
@@ -90,8 +91,9 @@ def load_model(
         return Loaded(asked, asked.columns())
     path = Path(source)
     ending, there = path.suffix.lower(), path.is_file()
+    place = {"output": int(output)} if output is not None and output.isdigit() else {}
     if is_code(source):
-        return Loaded.of(import_name(source))
+        return Loaded.of(import_name(source), place | _no_name(output))
     if ending not in LOADERS or not there:
         what = f"the model file {source!r} is of no known kind"
         raise LoadError(
@@ -100,7 +102,8 @@ def load_model(
         )
     kind, load = LOADERS[ending]
     try:
-        return Loaded.of(*load(path, Trust() if trust is None else trust, output))
+        model, known = load(path, Trust() if trust is None else trust, None if place else output)
+        return Loaded.of(model, known | place | ({} if ending == ".onnx" else _no_name(output)))
     except BayesCFXError:
         raise
     except Exception as error:  # each library has errors of its own, without a common base
@@ -108,6 +111,13 @@ def load_model(
             f"the model file {source!r} can't be read as {kind}: {_first_line(error)} Save it "
             "again, or check that it is the right file."
         ) from error
+
+
+def _no_name(output: str | None) -> dict[str, Any]:
+    """Return nothing; raise if an output has a name where outputs have none."""
+    if output is None or output.isdigit():
+        return {}
+    raise LoadError(f"`output` must be a position, 0 for the first; got {output!r}.")
 
 
 def _onnx(path: Path, _: Trust, output: str | None) -> Found:
@@ -138,7 +148,9 @@ def _lightgbm(path: Path, _: Trust, __: str | None) -> Found:
     lightgbm = optional("lightgbm", "LightGBM's .txt files need")
     _check_lightgbm(path.read_bytes())
     booster = lightgbm.Booster(model_file=str(path))
-    return booster, {"categorical": tuple(lightgbm_categorical(booster))}
+    names, known = tuple(lightgbm_categorical(booster)), booster.pandas_categorical or ()
+    levels = dict(zip(names, map(tuple, known), strict=True)) if len(names) == len(known) else {}
+    return booster, {"categorical": names, "levels": levels}
 
 
 def _check_lightgbm(content: bytes) -> None:

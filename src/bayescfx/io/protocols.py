@@ -56,7 +56,9 @@ def numbers(raw: object, n: int, column: str | None) -> NDArray[np.float64]:
 def _pick(value: Any, column: str | None) -> Any:
     """Return the number of a row, which may be a list or an object of several."""
     if not isinstance(value, dict | list):
-        return value
+        if column is None:
+            return value
+        raise ModelError(f"answers with one number per row; got output {column!r}. Leave it out.")
     named = value if isinstance(value, dict) else {str(k): v for k, v in enumerate(value)}
     if column is None and len(named) == 1:
         return next(iter(named.values()))

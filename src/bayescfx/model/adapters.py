@@ -65,13 +65,13 @@ def lightgbm_model(booster: Any) -> Predict:
 
 def _ask_lightgbm(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
     known = booster.pandas_categorical
-    return booster.predict(with_categories(rows, categorical) if known else rows)
+    # Where it tells fewer columns of pandas' categories, the others are whole numbers of its own.
+    named = categorical if len(known or ()) == len(categorical) else ()
+    return booster.predict(with_categories(rows, named) if known else rows)
 
 
 def lightgbm_categorical(booster: Any) -> list[str]:
     """Return the columns that a LightGBM model was trained on as categories, as far as it tells."""
-    if not booster.pandas_categorical:
-        return []
     infos = booster.dump_model(num_iteration=1)["feature_infos"]
     return [name for name, info in infos.items() if info.get("values")]
 

@@ -67,14 +67,13 @@ class Model:
         if y.shape == (len(rows), 1):
             y = y[:, 0]
         if y.shape != (len(rows),):
-            advice = (
-                "For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
-                if y.ndim == 2 and len(y) == len(rows)
-                else "It gets all rows at once and returns one number for each."
-            )
+            several = y.ndim == 2 and len(y) == len(rows)
             raise ModelError(
-                f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},). "
-                f"{advice}"
+                f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},).",
+                parameter="output" if several else None,
+                advice="Pass a function of one output, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+                if several
+                else "It gets all rows at once and returns one number for each.",
             )
         for i, value in enumerate(y if y.dtype.kind not in "biuf" else ()):
             # Text is refused although NumPy would parse "1.0": it is a label, not an output.
