@@ -19,6 +19,16 @@ class ProgressBar:
         self.first = 0  # the number of a call's first question, if it is about a part of them
         self._questions, self._bar = questions, bar  # None shows nothing
         self._reached: set[int] = set()
+        self._heard: tuple[set[int], set[int]] = set(), set()  # in this round, and the one before
+
+    @property
+    def done(self) -> int:
+        """How many questions have ended, as far as is heard: they fall silent."""
+        if self._whole:
+            return len(self.spent)
+        now, before = self._heard
+        start = min(now, default=0) // 64 * 64  # so many take turns
+        return start + max(min(64, self._questions - start) - len(now | before), 0)
 
     def __call__(self, step: Step) -> None:
         """Show a step."""
@@ -26,13 +36,17 @@ class ProgressBar:
         self.spent[question] = step.n_evaluations
         if step.reached:
             self._reached.add(question)
+        now, before = self._heard
+        if question in now or question // 64 != min(now, default=question) // 64:
+            now, before = set(), now if question in now else set()
+        self._heard = now | {question}, before
         if self._bar is None:
             return
         if self._bar.total is None:
             self._bar.total = (1 if self._whole else step.budget) * self._questions
         state = f"best prediction {wording.number(step.output)}"
         if self._questions > 1:
-            state = f"{len(self._reached)} of {self._questions} reached"
+            state = f"{self.done} of {self._questions} queries done, {len(self._reached)} reached"
         elif step.reached:
             state += f", reached at cost {wording.number(step.cost, 3)}"
         self._bar.set_postfix_str(state, refresh=False)

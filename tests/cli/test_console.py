@@ -127,10 +127,28 @@ def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
 def test_progress_without_tqdm_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     terminal = Terminal()
-    with progress(Console(io.StringIO(), terminal), 2) as bar:
+    with progress(Console(io.StringIO(), terminal)) as bar:
         bar(step(0, 10))
-        bar(step(1, 10, reached=True))
-    assert terminal.getvalue().splitlines()[-1] == "  20 of at most 20 rows: 1 of 2 reached"
+    assert terminal.getvalue().splitlines() == ["  10 of at most 10 rows: best prediction 1.5"]
+
+
+def test_progress_of_many_queries_is_a_line_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(0, 100, 3))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with progress(Console(io.StringIO(), stream), 2) as bar:
+        for n in (2, 4, 6):
+            bar(step(0, n))
+            bar(step(1, n, reached=True))
+        bar(step(1, 8))
+        bar(step(1, 9))
+        bar(step(1, 10))
+    lines = stream.getvalue().splitlines()
+    assert 2 <= len(lines) <= 5
+    assert lines[0].endswith("rows: 0 of 2 queries done, 1 reached")
+    assert lines[-1].endswith("rows: 1 of 2 queries done, 1 reached")
 
 
 def test_quiet_shows_no_progress() -> None:

@@ -40,7 +40,16 @@ def test_a_search_that_ends_early_leaves_a_full_bar() -> None:
 def test_a_bar_for_many_questions_counts_all_of_them() -> None:
     text = shown(step(0, 5), step(1, 7, reached=True), step(0, 6), questions=3)
     assert "13/60" in text
-    assert "1 of 3 reached" in text
+    assert "1 of 3 queries done, 1 reached" in text  # the third was never heard of
+
+
+def test_a_query_that_falls_silent_is_done() -> None:
+    bar = ProgressBar(None, questions=100)
+    for question in (*range(64), *range(64), 3, 5, 3, 5):
+        bar(step(question))
+    assert bar.done == 62
+    bar(step(64))
+    assert bar.done == 64 + 35
 
 
 def test_explain_takes_the_bar_as_a_listener(capsys: pytest.CaptureFixture[str]) -> None:

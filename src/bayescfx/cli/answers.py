@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 
 import bayescfx
 from bayescfx.cli.asking import Asked
+from bayescfx.cli.console import describe
 from bayescfx.cli.tables import read_text
 from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
@@ -105,6 +107,28 @@ def many_as_plain(asked: Asked) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a cell or a number in JSON's own types; null if it is missing or not finite."""
     return plain_cell(value.item() if hasattr(value, "item") else value)
+
+
+def write_all(
+    found: Explanation | Asked, paths: Iterable[str], rescue: bool = True
+) -> dict[str, str]:
+    """Write an answer, or many, to every file that can be written; return why others can't.
+
+    If one can't, the complete answer goes to a file elsewhere, so that it is not lost.
+    """
+    lost: dict[str, str] = {}
+    for path in paths:
+        try:
+            write(found, path)
+        except Exception as error:  # each library that writes has errors of its own
+            lost[path] = describe(error)
+    if lost and rescue:
+        handle, spare = tempfile.mkstemp(".json", "bayescfx-")
+        os.close(handle)
+        write(found, spare)
+        told = f" The complete answer is in {spare}; `bayescfx report` makes files of it."
+        lost = {path: why + told for path, why in lost.items()}
+    return lost
 
 
 def write(found: Explanation | Asked, path: str) -> None:

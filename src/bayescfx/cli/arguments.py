@@ -170,8 +170,8 @@ COMMANDS: dict[str, Command] = {
     "explain": Command(
         "bayescfx.cli.commands:explain",
         "say what would have to change in one row",
-        "--query  text  ROW|JSON|FILE  row number in the data (0 is the first; with --id what names "
-        "it), a JSON object, a file with one row, or - for any of these on standard input",
+        "--query  text  ROW|JSON|FILE  row number of the data (0 is the first), name with --id, "
+        "a JSON object, a file with one row, or - for any of these on standard input",
         OPTIONS,
         ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)",
     ),

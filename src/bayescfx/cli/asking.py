@@ -17,12 +17,18 @@ import pandas as pd
 from bayescfx.cli.console import Console, about, progress
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
-from bayescfx.cli.tables import Reading, check_levels, check_numbers, read_table
+from bayescfx.cli.tables import (
+    Reading,
+    check_levels,
+    check_numbers,
+    mean_missing,
+    read_table,
+)
 from bayescfx.errors import SettingsError, SpaceWarning
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.features import Ordinal
-from bayescfx.io.endpoint import Patience
+from bayescfx.io.endpoint import Endpoint, Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
 from bayescfx.model.model import Model, as_model
@@ -43,7 +49,7 @@ class Subject:
     ignored: list[str]  # the others
     dropped: list[str]  # those that were to be ignored
     space: Space
-    reading: Reading = Reading()  # how the data were read, and queries are
+    reading: Reading  # how the data were read, and queries are
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a query, which may have columns that are ignored; raise if it can't be one."""
@@ -73,12 +79,47 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
         console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
-    told: dict[str, Any] = {n: "categorical" for n in loaded.categorical if n in columns}
-    for name, levels in loaded.orders.items():
-        if name in columns and set(data[name].dropna()) <= set(levels):
-            told[name] = Ordinal(levels)
+    told = _told(loaded, data[columns], console)
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
+    dates = [str(name) for name, f in space.features.items() if getattr(f, "form", "")[:2] == "%Y"]
+    if dates and not _takes(loaded, data[columns], settings):
+        timed = data[columns].assign(**{name: pd.to_datetime(data[name]) for name in dates})
+        if _takes(loaded, timed, settings):  # it was trained on points in time, not on text
+            data = timed
+            space = make_space(data, {**told, **settings.features}, settings.space)
     return Subject(loaded, data[columns], ignored, settings.drop, space, reading)
+
+
+def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any]:
+    """Return the kinds of columns that the model knows; say what it should know and does not."""
+    told: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
+    for name, levels in loaded.levels.items():
+        if name not in data or not pd.api.types.is_string_dtype(data[name].dtype):
+            continue
+        told[name] = "categorical"
+        texts = data[name].dropna().drop_duplicates()
+        lost = texts[mean_missing(texts) & ~texts.isin(levels)]
+        for text in lost[:1]:
+            console.say(
+                "warning",
+                f"column {name!r} has {text!r}, which the model was not trained on. If it means "
+                f"missing, pass --na {text!r}.",
+            )
+    for name, levels in loaded.orders.items():
+        if name in data and set(data[name].dropna()) <= set(levels):
+            told[name] = Ordinal(levels)
+    return told
+
+
+def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> bool:
+    """Return whether a model that runs here answers for a row such as these; others take text."""
+    if loaded.model is None or isinstance(loaded.model, Endpoint):
+        return True
+    try:
+        as_model(loaded.scoring(settings.label))(data.iloc[:1])
+    except Exception:  # whatever the model raises
+        return False
+    return True
 
 
 def _load(settings: Settings) -> Loaded:

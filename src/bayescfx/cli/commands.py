@@ -33,10 +33,10 @@ def explain(options: Namespace, console: Console) -> int:
     names = None if name is None else pd.Index([name], name=settings.id)
     asked = ask(subject, [subject.fit(cells)], target, settings, console, names=names)
     answer = asked.answers[0]
-    for path in options.out:
-        answers.write(answer, path)
-    console.answer(answers.as_text(answer), answers.as_plain(answer))
-    code = answers.exit_code([answer])
+    lost = answers.write_all(answer, options.out)
+    plain = answers.as_plain(answer)
+    console.answer(answers.as_text(answer), plain if name is None else {"id": name, **plain})
+    code = _written(lost, console) or answers.exit_code([answer])
     if asked.fault is None:
         return code
     told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
@@ -55,20 +55,20 @@ def explain_many(options: Namespace, console: Console) -> int:
     names = None if settings.id is None else table.index
 
     def keep(asked: Asked) -> None:
-        for path in options.out:
-            if not path.endswith(".html"):
-                answers.write(replace(asked, failures=refused), path)
+        quick = [path for path in options.out if not path.endswith(".html")]
+        answers.write_all(replace(asked, failures=refused), quick, rescue=False)
 
     asked = ask(subject, queries, target, settings, console, names=names, on_block=keep)
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
     why = "interrupted" if asked.fault is None else "the model failed"
     failures = refused | dict.fromkeys(lost, f"not answered: {why} before")
     asked = replace(asked, failures=failures)
-    for path in options.out:
-        answers.write(asked, path)
+    unwritten = answers.write_all(asked, options.out)
     console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))
-    where = f" They are in {', '.join(options.out)}." if options.out else ""
-    code = answers.exit_code(asked.answers.values()) or 2 * bool(failures)
+    written = [path for path in options.out if path not in unwritten]
+    where = f" They are in {', '.join(written)}." if written else ""
+    code = _written(unwritten, console) or answers.exit_code(asked.answers.values())
+    code = code or 2 * bool(failures)
     if asked.fault is not None:
         told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
         told += f" have answers, the last ones from what was known by then.{where}"
@@ -93,6 +93,13 @@ def _understood(
     settings = gather(options)
     settings.need("model", "data", what, "target")
     return settings, parse_target(settings.target), make_subject(settings, console)
+
+
+def _written(lost: dict[str, str], console: Console) -> int:
+    """Say what could not be written; return 2 if there is something."""
+    for path, why in lost.items():
+        console.say("error", f"{path!r} can't be written: {why}")
+    return 2 * bool(lost)
 
 
 def _failed(fault: BaseException, told: str, console: Console, code: int) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import pkgutil
 import re
 import sys
+import time
 import traceback
 import warnings
 from argparse import Namespace
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bayescfx.cli.arguments import COMMANDS, OPTIONS
-from bayescfx.errors import BayesCFXError, SettingsError, one_line
+from bayescfx.errors import BayesCFXError, SettingsError, one_line, optional
 from bayescfx.progress import ProgressBar
 
 
@@ -60,9 +62,23 @@ def _check_out(paths: list[str], kinds: list[str]) -> None:
     for path in paths:
         if Path(path).suffix.lower() not in kinds:
             raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
-        folder = Path(path).resolve().parent
-        if not folder.is_dir() or not os.access(folder, os.W_OK):
+        if not Path(path).resolve().parent.is_dir():
             raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
+        part = f"{path}.part"  # as it is called until it is whole
+        try:
+            if Path(path).is_dir():
+                raise IsADirectoryError(None, "it is a folder")
+            with open(part, "ab"):
+                pass
+            os.remove(part)
+        except OSError as error:
+            told = f"--out {path!r} can't be written: {error.strerror}."
+            raise SettingsError(f"{told} Choose another.") from error
+        needed = {".parquet": ("pyarrow", "parquet files need", "models")}
+        picture = ("matplotlib", "pictures and reports need", "plots")
+        needed |= dict.fromkeys((".html", ".png", ".svg", ".pdf"), picture)
+        if Path(path).suffix.lower() in needed:
+            optional(*needed[Path(path).suffix.lower()])
 
 
 #: What to do here about a parameter, where the library's advice is for Python.
@@ -180,10 +196,11 @@ def _own_stdout() -> Iterator[TextIO]:
 
 
 class Lines:
-    """A bar for those who don't watch: eight plain lines at most."""
+    """A bar for those who don't watch: eight plain lines, or one every `seconds`."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, seconds: float | None = None) -> None:
         self.total, self.n, self._stream, self._shown, self._state = None, 0, stream, 0, ""
+        self._seconds, self._last = seconds, time.monotonic()
 
     def set_postfix_str(self, state: str, **_: Any) -> None:
         """Hear how far the search is."""
@@ -192,8 +209,10 @@ class Lines:
     def update(self, rows: int) -> None:
         """Hear how many more rows were sent to the model."""
         self.n += rows
-        if self.total is not None and self.n - self._shown >= self.total / 8:
-            self._shown = self.n
+        late = self._seconds is not None and time.monotonic() - self._last >= self._seconds
+        much = self._seconds is None and self.n - self._shown >= (self.total or math.inf) / 8
+        if late or much:
+            self._shown, self._last = self.n, time.monotonic()
             self._stream.write(f"  {self.n} of at most {self.total} rows: {self._state}\n")
             self._stream.flush()
 
@@ -205,7 +224,7 @@ class Lines:
 
 def progress(console: Console, questions: int = 1) -> ProgressBar:
     """Return a listener that shows a bar if someone watches, else lines, or nothing if quiet."""
-    bar: Any = None if console.quiet else Lines(console.err)
+    bar: Any = None if console.quiet else Lines(console.err, 5.0 if questions > 1 else None)
     if not console.quiet and console.err.isatty():
         with contextlib.suppress(ImportError):
             tqdm = importlib.import_module("tqdm").tqdm

@@ -113,7 +113,13 @@ def _lines(source: Any, n: int | None, how: Reading) -> Iterator[pd.DataFrame]:
 def _written(source: Any, how: Reading) -> dict[str, Any]:
     """Return how a table of text is written, in pandas' words, judged by its first lines."""
     raw = pd.read_csv(
-        source, header=None, sep="\x01", nrows=200, quoting=csv.QUOTE_NONE, dtype=str, na_filter=False
+        source,
+        header=None,
+        sep="\x01",
+        nrows=200,
+        quoting=csv.QUOTE_NONE,
+        dtype=str,
+        na_filter=False,
     )
     if hasattr(source, "seek"):
         source.seek(0)
@@ -200,18 +206,23 @@ def _readable(file: str) -> Iterator[None]:
         ) from error
 
 
+def mean_missing(texts: pd.Series[Any]) -> pd.Series[bool]:
+    """Return which texts are often written for a missing cell."""
+    marks = ("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", ".", "missing")
+    return texts.astype(str).str.strip().str.lower().isin(marks)
+
+
 def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
     """Raise if a column of which no levels are known is numbers except for some cells: mistakes.
 
     So are a few texts among numbers, marks for missing cells, and numbers with commas.
     """
-    marks = ("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", ".", "missing")
     for name in [name for name in table.columns if name not in set(known)]:
         cells = table[name].reset_index(drop=True).dropna()
         if not pd.api.types.is_string_dtype(cells.dtype) or cells.empty:
             continue
         texts = cells[pd.to_numeric(cells, errors="coerce").isna()].astype(str)
-        marked = texts.str.strip().str.lower().isin(marks)
+        marked = mean_missing(texts)
         commas = bool(texts.str.fullmatch(r"[+-]?\d{1,3}(,\d+)+(\.\d+)?").all())
         few = len(texts) < 0.5 * len(cells) or (marked.all() and len(texts) < len(cells))
         if not len(texts) or not (few or commas):

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayescfx.checks import check, check_whole, is_number, shown
 from bayescfx.deadline import Deadline
-from bayescfx.errors import SettingsError, SpaceError, suggest
+from bayescfx.errors import SettingsError, SpaceError, optional, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
 from bayescfx.model.model import Model
@@ -75,6 +75,10 @@ class CallSettings:
         check(good, "on_fault", "'raise' or 'skip'", fault)
         check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
         check(isinstance(given.run, str | None), "run", "None or a name", given.run)
+        if self.progress:
+            optional("tqdm", "`progress` needs", "progress")
+        for library in ("joblib", "cloudpickle") if jobs not in (None, 1) else ():
+            optional(library, "`n_jobs` needs", "parallel")
         vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,7 +15,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import check, is_hashable, shown
-from bayescfx.errors import SpaceError
+from bayescfx.errors import QueryError, SpaceError
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
 
@@ -37,6 +39,8 @@ class Moment(Feature):
         One step.
     origin : timestamp or timedelta, optional
         Where codes count from; `low` unless the feature has grown since.
+    form : str, optional
+        How a column of text writes its points in time, as in :meth:`~datetime.datetime.strftime`.
 
     Examples
     --------
@@ -48,6 +52,7 @@ class Moment(Feature):
     high: Any
     unit: Unit = "D"
     origin: Any = field(default=None, repr=False)  # where codes count from; the first `low`
+    form: str = field(default="", repr=False)  # of text; of a time dtype there is none
 
     floating = True
     natural = "mM"
@@ -59,6 +64,7 @@ class Moment(Feature):
         for name in ("low", "high", "origin"):
             value = self.low if name == "origin" and self.origin is None else getattr(self, name)
             object.__setattr__(self, name, _time(name, value, duration))
+        check(isinstance(self.form, str), "form", "a format of strftime", self.form, SpaceError)
         if self.low > self.high:
             raise SpaceError(f"`low <= high` must hold for Moment; got {self.low} and {self.high}.")
 
@@ -101,10 +107,12 @@ class Moment(Feature):
         return np.asarray(np.rint((anchor + k) * self.microseconds) / self.microseconds)
 
     def covering(self, values: pd.Series[Any]) -> Moment:
+        values = self._read(values) if self.form else values
         return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
 
     def encode(self, cells: Cells) -> Array:
         missing = np.asarray(pd.isna(cells))
+        cells = self._read(cells).to_numpy() if self.form else cells
         kind = "timedelta64[us]" if self.duration else "datetime64[us]"
         counts = np.asarray(cells, dtype=kind).astype(np.int64)  # zoned ones hold UTC inside
         codes = (np.where(missing, 0, counts) - _microseconds(self.origin)) / self.microseconds
@@ -116,6 +124,9 @@ class Moment(Feature):
         counts = counts + _microseconds(self.origin)
         times: Any = counts.astype("timedelta64[us]" if self.duration else "datetime64[us]")
         times[missing] = "NaT"
+        if self.form:
+            written = pd.Series(times).dt.strftime(self.form).astype(dtype)
+            return written.to_numpy() if isinstance(dtype, np.dtype) else written.array
         if isinstance(dtype, np.dtype):
             return times.astype(dtype)
         zoned = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(getattr(dtype, "tz", None))
@@ -123,17 +134,40 @@ class Moment(Feature):
 
     @property
     def dtype(self) -> Dtype:
-        return pd.Series([self.low, self.high]).dtype
+        return pd.Series(["" if self.form else self.low, "" if self.form else self.high]).dtype
+
+    def _read(self, cells: Cells) -> pd.Series[Any]:
+        """Return the points in time that text stands for."""
+        texts = pd.Series(np.asarray(cells, dtype=object))
+        found = pd.to_datetime(texts, format=self.form, errors="coerce")
+        wrong = texts[found.isna() & texts.notna()]
+        if len(wrong):
+            like = self.low.strftime(self.form)
+            raise QueryError(
+                f"a point in time must be written like {like!r}; got {wrong.iloc[0]!r}."
+            )
+        return found
+
+    @classmethod
+    def suits(cls, cells: pd.Series[Any]) -> bool:
+        """A few dates are levels as well as others."""
+        dates = _is_text(cells) and form_of(cells) != ""
+        return super().suits(cells) or (dates and cells.nunique() > 20)
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
-        if cells.dtype.kind not in "mM":
+        if self.form and _is_text(cells):
+            self._read(cells)
+        elif self.form or cells.dtype.kind not in "mM":
             raise SpaceError(
-                f"column {name!r} must be of a time dtype to be Moment; got {cells.dtype}."
+                f"column {name!r} must be of a time dtype, or text such as '2016-01-31', to be "
+                f"Moment; got {cells.dtype}."
             )
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
         """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
+        form = form_of(cells) if _is_text(cells) else ""
+        cells = pd.to_datetime(cells, format=form) if form else cells
         known = cells.dropna()
         if known.empty or cells.dtype.kind not in "mM":  # `check` tells of other dtypes
             zero = pd.Timedelta(0) if cells.dtype.kind == "m" else pd.Timestamp(0)
@@ -146,7 +180,7 @@ class Moment(Feature):
         shared = whole.index(True) if any(whole) else 3
         span = (high - low) / pd.Timedelta(1, "us")
         few = [u for u in units[: shared + 1] if span / UNIT_MICROSECONDS[u] <= 10_000]
-        return cls(low, high, unit=few[-1] if few else "D")
+        return cls(low, high, unit=few[-1] if few else "D", form=form)
 
     def measure(self, name: Hashable, text: str) -> str:
         """Return the unit: times of different units can't be compared."""
@@ -177,6 +211,26 @@ class Moment(Feature):
         if self.duration or self.unit in ("min", "s", "ms"):
             return str(moment)
         return str(moment.strftime("%Y-%m-%d" if self.unit in ("W", "D") else "%Y-%m-%d %H:%M"))
+
+
+def _is_text(cells: pd.Series[Any]) -> bool:
+    return cells.dtype.kind == "O" and not isinstance(cells.dtype, pd.CategoricalDtype)
+
+
+def form_of(cells: pd.Series[Any]) -> str:
+    """Return how a column writes points in time, if all its texts are some, written one way."""
+    texts = cells.dropna()
+    first = str(texts.iloc[0]) if len(texts) else ""
+    days = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y") if re.match(r"\d+([-/.])\d\d\1\d", first) else ()
+    clocks = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
+    for form in (day + clock for day in days for clock in clocks):
+        with contextlib.suppress(ValueError, TypeError):
+            pd.to_datetime(first, format=form)
+            unique = pd.Series(texts.unique(), dtype=object)
+            found = pd.to_datetime(unique, format=form, errors="coerce")
+            if found.notna().all() and (found.dt.strftime(form).astype(object) == unique).all():
+                return form
+    return ""
 
 
 def times(*values: Any) -> list[str]:

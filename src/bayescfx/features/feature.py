@@ -108,6 +108,12 @@ class Feature(ABC):
     def dtype(self) -> Dtype:
         """The dtype of a column made for the feature."""
 
+    @classmethod
+    def suits(cls, cells: pd.Series[Any]) -> bool:
+        """Return whether a column is of this kind if nobody says what it is."""
+        letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
+        return letter in cls.natural
+
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         """Raise unless a column such as this can hold every value of the feature."""
         return
@@ -189,8 +195,7 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
     if isinstance(wish, Feature):
         feature = wish
     elif wish is None:
-        letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
-        found = [kind for kind in Feature.kinds.values() if letter in kind.natural]
+        found = [kind for kind in Feature.kinds.values() if kind.suits(cells)]
         kind = found[-1] if found else Feature.kinds["categorical"]
         feature = kind.of_column(name, cells).graded(cells)
     elif wish in list(Feature.kinds):

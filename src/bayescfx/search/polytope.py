@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.errors import InfeasibleError, MissingExtraError
+from bayescfx.errors import InfeasibleError, optional
 from bayescfx.space.region import Region
 from bayescfx.space.repair import repair
 
@@ -34,13 +34,7 @@ class Polytope:
         # the nearest point of the box is the nearest of any subset that it lies in
         if not len(self.A) or (self.A @ boxed <= self.b).all():
             return boxed
-        try:
-            from quadprog import solve_qp
-        except ImportError as error:
-            raise MissingExtraError(
-                "projection onto linear rules needs quadprog, which is not installed. "
-                "Run: pip install 'bayescfx[gradient]'"
-            ) from error
+        solve_qp = optional("quadprog", "projection onto linear rules needs", "gradient").solve_qp
         unit = np.eye(len(z))
         length = np.linalg.norm(self.A, axis=1)
         C = np.vstack([-self.A / length[:, None], unit, -unit])
