@@ -7,6 +7,7 @@ takes cells in its own dtype only: what it can't hold exactly is an error.
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices, Mask
-from bayescfx.errors import BayesCFXError, CellError, QueryError
+from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError
 from bayescfx.values import Plain, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -194,6 +195,34 @@ def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any
             return raw.reindex(index)
     masked = isinstance(raw, np.ma.MaskedArray)
     return np.ma.filled(raw.astype(object), np.nan) if masked else raw
+
+
+def as_pandas(given: Any) -> Any:
+    """Return a table of polars, Arrow and the like as a DataFrame; anything else as it is."""
+    if type(given).__name__ == "LazyFrame":
+        given = given.collect()
+    if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "to_pandas"):
+        return given
+    arrow = type(given).__module__.startswith("pyarrow")
+    try:
+        frame = given.to_pandas(date_as_object=False) if arrow else given.to_pandas()
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a {type(given).__name__} of {type(given).__module__.partition('.')[0]} needs "
+            f"{error.name}: pip install {error.name}."
+        ) from error
+    for name in frame.columns if isinstance(frame, pd.DataFrame) else ():
+        if pd.api.types.infer_dtype(frame[name]) == "decimal":
+            frame[name] = frame[name].astype(np.float64)
+    return frame
+
+
+def in_form_of(like: Any, rows: pd.DataFrame) -> Any:
+    """Return rows as a table of another library, with the types of an empty one of it."""
+    if hasattr(like, "from_pandas"):  # Arrow
+        return like.from_pandas(rows, schema=like.schema, preserve_index=False)
+    polars = sys.modules[type(like).__module__.partition(".")[0]]
+    return polars.from_pandas(rows).cast(dict(like.schema))
 
 
 def as_frame(rows: Rows) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Search
 from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
+from bayescfx.tables import as_pandas
 
 
 def explain(
@@ -203,6 +204,7 @@ optional
 
 def _rows(queries: Any) -> Any:
     """Return the queries as a table or a list, of which parts can be taken."""
+    queries = as_pandas(queries)
     if isinstance(queries, pd.DataFrame):
         return queries
     got = type(queries).__name__

@@ -21,6 +21,7 @@ from bayescfx.model.model import as_model
 from bayescfx.result.lines import lines
 from bayescfx.search.turns import Halt
 from bayescfx.space.space import Space
+from bayescfx.tables import as_pandas
 
 
 def explain_stream(
@@ -165,7 +166,8 @@ def _blocks(
         wishes = {first + i: (target, rng) for i, rng in enumerate(rngs)}
         return Block(first, rows, wishes, settings.deadline)
 
-    for given, frame in frames:
+    for given, table in frames:
+        frame = as_pandas(table)
         if not isinstance(frame, pd.DataFrame):
             raise QueryError(
                 f"`frames` must be DataFrames; got {type(frame).__name__}. For one table use "

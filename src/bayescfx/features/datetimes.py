@@ -150,8 +150,7 @@ class Moment(Feature):
 
     @classmethod
     def suits(cls, cells: pd.Series[Any]) -> bool:
-        """A few dates are levels as well as others."""
-        dates = _is_text(cells) and form_of(cells) != ""
+        dates = _is_text(cells) and form_of(cells) != ""  # a few are levels as others are
         return super().suits(cells) or (dates and cells.nunique() > 20)
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
+from bayescfx.tables import as_pandas
 
 
 def is_text(column: pd.Series[Any]) -> bool:
@@ -31,11 +32,14 @@ def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
 def as_fitted(estimator: Any, rows: Any) -> Any:
     """Return rows as an estimator was fitted: with its column names or without; it would warn."""
     names = list(getattr(estimator, "feature_names_in_", ()))
+    library = type(estimator).__module__.partition(".")[0]
+    if not names or library != "sklearn":  # others know pandas' categories best
+        rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
         made_up = all(re.fullmatch(r"Column_\d+", str(name)) for name in names)  # by LightGBM
         fits = len(names) == rows.shape[1] and not made_up
         return pd.DataFrame(rows, columns=names) if fits else rows
-    bare = not names and type(estimator).__module__.startswith("sklearn.")
+    bare = not names and library == "sklearn"
     numeric = bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes)
     return numeric_matrix(rows, "the model") if numeric else rows
 

@@ -25,7 +25,7 @@ from bayescfx.model.adapters import Predict, adapter_of
 from bayescfx.model.columns import as_fitted
 from bayescfx.model.fingerprint import fingerprint
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Rows, returned
+from bayescfx.tables import Rows, in_form_of, returned
 
 Link: TypeAlias = Literal["logit"]
 
@@ -41,6 +41,7 @@ class Model:
     names: tuple[Hashable, ...] | None = None  # of columns, for messages about rows of an array
     origin: object = None  # what the user passed
     content: str | None = None  # a digest of what it was read from, if known
+    like: Any = None  # an empty table of polars or Arrow, if it takes such tables
 
     def __call__(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; raise a ModelError if any is not finite."""
@@ -57,7 +58,8 @@ class Model:
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:
-            raw = self.predict(rows.copy())  # a copy, since a model may write to what it gets
+            # a copy, since a model may write to what it gets
+            raw = self.predict(rows.copy() if self.like is None else in_form_of(self.like, rows))
         except Exception as error:
             shown = ", ".join(self.describe(rows, i) for i in range(min(len(rows), 3)))
             which = "row" if len(rows) == 1 else f"{len(rows)} rows:"
@@ -119,14 +121,16 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
     `schema` gives names to the columns of an array in messages.
     """
     names = None if schema is None else tuple(schema.places)
+    like = None if schema is None or adapter_of(model) is not None else schema.like
     if isinstance(model, Model):
-        return model if names is None else replace(model, names=names)
+        return model if names is None else replace(model, names=names, like=like)
     if inspect.isclass(model):
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
     name, local = name_of(model), is_local(model)
-    return Model(predict_of(model), name=name, local=local, names=names, origin=model)
+    predict = predict_of(model)
+    return Model(predict, name=name, local=local, names=names, origin=model, like=like)
 
 
 def predict_of(model: object) -> Predict:

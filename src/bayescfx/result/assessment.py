@@ -21,7 +21,7 @@ from bayescfx.result import wording
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import Row, cells_of, row_of
+from bayescfx.tables import Row, as_pandas, cells_of, row_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +171,7 @@ def assess(
     """
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     names = [*space.schema.places]
+    rows = as_pandas(rows)
     if isinstance(rows, pd.DataFrame):
         rows = rows[[name for name in rows.columns if name in space.schema.places]]
         check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)

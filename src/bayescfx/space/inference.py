@@ -17,11 +17,12 @@ from bayescfx.checks import check, is_a, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature, infer
 from bayescfx.space.schema import Schema
-from bayescfx.tables import Column, cells_in
+from bayescfx.tables import Column, as_pandas, cells_in
 
 
 def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
     """Return the data as a DataFrame with distinct columns, and the dtype of a 2-D array."""
+    X = as_pandas(X)
     if isinstance(X, pd.DataFrame):
         frame, dtype = X, None
     else:

@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Rows, identical
+from bayescfx.tables import Cells, Column, Rows, as_pandas, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,7 @@ class Schema:
     columns: tuple[Column, ...]
     array: np.dtype[Any] | None  # the model takes 2-D arrays of this dtype instead of frames
     groups: Mapping[Hashable, tuple[Hashable, ...]]  # one-hot: feature to columns, its levels
+    like: Any = None  # an empty table of polars or Arrow: the model takes such tables
 
     names: tuple[Hashable, ...] = field(init=False, repr=False)  # of the features
     positions: dict[Hashable, int] = field(init=False, repr=False)  # of features in a row of codes
@@ -127,6 +128,7 @@ class Schema:
 
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
+        rows = as_pandas(rows)
         if isinstance(rows, pd.DataFrame):
             self._check_columns(rows.columns, what)
             return tuple([column.strict(rows[column.name], what) for column in self.columns])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,6 +75,7 @@ class Space:
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
+            A table of pandas, polars or Arrow; the model gets such rows, too.
         kinds : dict of column to kind, optional
             ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"`` or a feature,
             where the inferred kind is not what is meant; ``"real"`` has no step.
@@ -91,6 +92,8 @@ class Space:
         check(good, "kinds", "a dict of column to kind", kinds, SpaceError)
         kinds = dict(kinds or {})
         schema = inference.infer_schema(frame, dtype, kinds)
+        if dtype is None and frame is not X:
+            schema = replace(schema, like=X[:0])  # type: ignore[index]  # polars or Arrow
         given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
         return cls._made(
             schema=schema,
