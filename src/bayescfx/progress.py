@@ -28,7 +28,8 @@ class ProgressBar:
             return len(self.spent)
         now, before = self._heard
         start = min(now, default=0) // 64 * 64  # so many take turns
-        return start + max(min(64, self._questions - start) - len(now | before), 0)
+        silent = min(64, self._questions - start) - len(now | before)
+        return start + max(silent, 0) if before else start
 
     def __call__(self, step: Step) -> None:
         """Show a step."""

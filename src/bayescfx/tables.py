@@ -272,9 +272,12 @@ class Column:
             levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
             if len(levels):
                 shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
+            text = isinstance(bad, str) and self.kind in "iuf"
             raise QueryError(
                 f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
-                f"{self.name!r} of dtype {shown}. Correct the cell."
+                f"{self.name!r} of dtype {shown}.",
+                parameter="na" if text else what,
+                advice="Correct the cell.",
             )
         return found
 

@@ -49,7 +49,7 @@ def test_a_query_that_falls_silent_is_done() -> None:
         bar(step(question))
     assert bar.done == 62
     bar(step(64))
-    assert bar.done == 64 + 35
+    assert bar.done == 64
 
 
 def test_explain_takes_the_bar_as_a_listener(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,8 @@ def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
             "Relaxing this would bring it nearer, as the surrogate sees it: at most 1 change."
         )
     )
+    data = replace(answer, binding=("the data's own range of 'bmi' (up to 42)",))
+    assert "Only going beyond the data would bring it nearer" in repr(data)
 
 
 def test_further_answers_are_listed() -> None:

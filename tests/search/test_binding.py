@@ -33,8 +33,17 @@ def test_an_end_of_the_data_is_not_called_a_limit() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((50, 4)), columns=list("abcd"))
     high = frame["c"].max()
     found = words(Space.from_data(frame), 9.0, query=frame.iloc[0])
-    assert found[0] == f"the data's upper end of 'c' ({high:.6g})"
+    assert found[0] == f"the data's own range of 'c' (up to {high:.6g})"
     assert words(Space(UNIT), 9.0)[0] == "the upper end of 'c' (1)"
+
+
+def test_where_data_end_at_nothing_less_is_not_asked_for() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).random((50, 4)), columns=list("abcd"))
+    above = Space.from_data(frame - frame.min() + 0.1)
+    at_zero = Space.from_data(frame - frame.min())
+    query = {name: 0.5 for name in "abcd"}
+    assert any("(from 0.1)" in text for text in words(above, -9.0, query=query))
+    assert not any("(from 0)" in text for text in words(at_zero, -9.0, query=query))
 
 
 def test_the_most_binding_limits_come_first_and_three_at_most() -> None:

@@ -19,12 +19,13 @@ from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import make_space
 from bayescfx.cli.tables import (
     Reading,
+    as_number,
     check_levels,
     check_numbers,
     mean_missing,
     read_table,
 )
-from bayescfx.errors import SettingsError, SpaceWarning
+from bayescfx.errors import SettingsError, SpaceWarning, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain_many
 from bayescfx.features import Ordinal
@@ -60,6 +61,14 @@ class Subject:
             self.space.around(cells)
         return cells
 
+    def numbers(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return queries in which a text among numbers makes no text of the others."""
+        for name, feature in self.space.features.items():
+            text = name in table and pd.api.types.is_string_dtype(table[name].dtype)
+            if feature.numeric and text:
+                table[name] = table[name].astype(object).map(as_number)
+        return table
+
 
 def make_subject(settings: Settings, console: Console) -> Subject:
     """Return what a question is about; without a model, all columns of the data."""
@@ -67,6 +76,11 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     levels = {name: frozenset(known) for name, known in loaded.levels.items()}
     reading = Reading(tuple(map(str, settings.na)), settings.id, levels)
     data = reading.named(read_table(settings.data, how=reading))
+    if settings.id is not None and settings.queries is None and data.index.name != settings.id:
+        raise SettingsError(
+            f"--id must be a column of the data; got {settings.id!r}."
+            f"{suggest(settings.id, data.columns)}"
+        )
     unknown = [name for name in settings.drop if name not in data.columns]
     if unknown:
         raise SettingsError(
@@ -75,6 +89,10 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         )
     data = data.drop(columns=list(settings.drop))
     check_numbers(data, {*settings.features, *loaded.categorical, *levels}, settings.data)
+    for name, wish in settings.features.items():  # whole numbers that may be fractions
+        kind = wish.get("kind") if isinstance(wish, dict) else wish
+        if kind == "real" and name in data and data[name].dtype.kind in "iu":
+            data[name] = data[name].astype(np.float64)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:

@@ -50,7 +50,7 @@ def explain_many(options: Namespace, console: Console) -> int:
         many = len(next(chunks)) > 1000
     if many or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
-    table = read_table(settings.queries, "queries", subject.reading)
+    table = subject.numbers(read_table(settings.queries, "queries", subject.reading))
     queries, refused = _queries(subject, table, settings, console)
     names = None if settings.id is None else table.index
 

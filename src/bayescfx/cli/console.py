@@ -86,6 +86,11 @@ ADVICE = {
     "columns": "Leave out those it was not trained on, with --drop.",
     "evaluations": "Use another file for each model; if it has changed, add --forget.",
     "model": "For a classifier pass --label LABEL.",
+    "na": "Correct the cell, or say with --na which texts mean missing.",
+    "identifiers": "Name the rows by it with --id, or leave it out with --drop.",
+    "order": 'Give an order, from the lowest, with --kind "NAME=low < middle < high".',
+    "percent": "Ask for an amount instead, such as '+5'.",
+    "rule": "Write levels in quotes; join rules with `and`, `or` and `->`.",
     "output": "Choose one with --output: 0 is the first.",
     "on_fault": "Exclude that region with --require, or pass --on-fault skip.",
     "pickle": "If you trust who made it, pass --trust-pickle; better save it as .skops or .onnx.",
@@ -103,6 +108,7 @@ def describe(error: BaseException) -> str:
         names = {option.key: option.flag for group in OPTIONS.values() for option in group}
         # The time-out of a question is checked before; what is left is that of an endpoint.
         names |= {"k": "--max-changes", "timeout": "--http-timeout", "kinds": "--kind"}
+        names["n_jobs"] = "--jobs"
         names |= {"function": "--derive", "model": "the model", "query": "the query"}
         for name, words in names.items():
             text = text.replace(f"`{name}`", words)

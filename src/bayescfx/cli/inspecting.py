@@ -13,7 +13,9 @@ import numpy as np
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
+from bayescfx.features import Feature
 from bayescfx.io.loaders import is_code
+from bayescfx.io.protocols import cell
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 from bayescfx.space.space import Space
@@ -30,7 +32,7 @@ def inspect(options: Namespace, console: Console) -> int:
         Path(path).write_text(as_toml(space, settings), encoding="utf-8")
     content: dict[str, Any] = {
         "features": {
-            str(name): {**feature.to_plain(), "kind": feature.kind}
+            str(name): {"kind": feature.kind, **_facts(feature)}
             for name, feature in space.features.items()
         },
         "ignored": subject.ignored,
@@ -40,6 +42,13 @@ def inspect(options: Namespace, console: Console) -> int:
         content["outputs"] = np.quantile(outputs, (0, 0.5, 1)).tolist()
     console.answer(_text(subject, settings.label, outputs), content)
     return 0
+
+
+def _facts(feature: Feature) -> dict[str, Any]:
+    """Return what describes a feature, in JSON's own types."""
+    names = ["levels"] if feature.levelled else ["low", "high", "step", "unit"]
+    told = {name: getattr(feature, name) for name in names if hasattr(feature, name)}
+    return {n: list(map(cell, v)) if isinstance(v, tuple) else cell(v) for n, v in told.items()}
 
 
 def _outputs(subject: Subject, label: str | None) -> Any:
@@ -63,6 +72,11 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
     whole = [str(n) for n in floats if n in table.columns and (table[n].dropna() % 1 == 0).all()]
     if whole:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
+    names = [str(n) for n, f in space.features.items() if _names_rows(f, table, n)]
+    if names:
+        lines.append(
+            f"another text in every row, so perhaps for --id or --drop: {', '.join(names)}"
+        )
     if labels:
         lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
     if outputs is not None:
@@ -79,18 +93,24 @@ Say what may change with --fix, --only-up, --between …, or write all this to a
     )
 
 
+def _names_rows(feature: Feature, table: Any, name: Any) -> bool:
+    """Return whether a feature looks like the name of a row."""
+    return feature.categorical and name in table and 20 < len(feature.levels) == len(table)
+
+
 def as_toml(space: Space, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
-    for option in ("model", "data"):
+    for option in ("model", "data", "id"):
         value = getattr(settings, option)
         if option == "model" and value is not None and is_code(value):
             lines.append(f"# give on the command line, since it is code: --model {_value(value)}")
         elif value is not None:
             there = Path(value).exists()
             lines.append(f"{option} = {_value(str(Path(value).resolve()) if there else value)}")
-    if settings.drop:
-        lines.append(f"drop = {_value(list(settings.drop))}")
+    for option in ("drop", "na"):
+        if getattr(settings, option):
+            lines.append(f"{option} = {_value(list(getattr(settings, option)))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
             lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(feature.kind)}"]

@@ -112,7 +112,8 @@ def _queries(
             places = pd.RangeIndex(k * PART, k * PART + len(frame), name="query")
             levels = [places] if settings.id is None else [places, frame.index]
             frame.index = places if settings.id is None else pd.MultiIndex.from_arrays(levels)
-            yield k * PART, frame.drop(columns=[name for name in frame.columns if name in gone])
+            frame = frame.drop(columns=[name for name in frame.columns if name in gone])
+            yield k * PART, subject.numbers(frame)
 
 
 def _told(

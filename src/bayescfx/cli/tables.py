@@ -275,10 +275,6 @@ def _only_row(table: pd.DataFrame, what: str, how: Reading) -> tuple[dict[str, A
 
 def _row_named(wish: str, data: pd.DataFrame, column: str) -> tuple[dict[str, Any], Any]:
     """Return the row that the column of --id calls so, and its name."""
-    if data.index.name != column:
-        raise SettingsError(
-            f"--id must be a column of the data; got {column!r}.{suggest(column, data.columns)}"
-        )
     names = data.index.map(str)
     places = (names == wish).nonzero()[0].tolist()
     if len(places) != 1:
@@ -288,6 +284,14 @@ def _row_named(wish: str, data: pd.DataFrame, column: str) -> tuple[dict[str, An
             f"{suggest(wish, names[:10_000]) if not places else ''}"
         )
     return cells_of(data, places[0]), data.index[places[0]]
+
+
+def as_number(cell: Any) -> Any:
+    """Return the number that a text is, or else the cell itself."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return cell
 
 
 def cells_of(table: pd.DataFrame, row: int) -> dict[str, Any]:

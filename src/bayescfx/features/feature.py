@@ -180,9 +180,11 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
         feature.encode(cells_in(cells.iloc[:2]))
         feature.decode(np.array(feature.code_range), cells.dtype)
     except SpaceError as error:
-        if str(name) in str(error):
+        if repr(name) in str(error):
             raise
-        raise SpaceError(f"column {name!r} can't be used: {error}") from error
+        told = str(error).removesuffix(error.advice).strip()
+        known = {"parameter": error.parameter, "advice": error.advice}
+        raise SpaceError(f"column {name!r} can't be used: {told}", **known) from error
     except Exception as error:  # of pandas or pyarrow, which can't do everything with every dtype
         raise SpaceError(
             f"column {name!r} of dtype {cells.dtype} can't be used: {shown(str(error))}. Convert "
@@ -206,8 +208,7 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(
-            f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or a "
-            f"feature; got {wish!r}."
-            f"{suggest(wish, Feature.kinds)}"
+            f"`kinds` of {name!r} must be one of {listed}, or an order such as 'low < high'; got "
+            f"{wish!r}.{suggest(wish, Feature.kinds)}"
         )
     return feature

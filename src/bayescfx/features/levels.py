@@ -107,8 +107,10 @@ class _Levels(Feature):
         if not cls.categorical and any(isinstance(level, str) for level in levels):
             raise SpaceError(
                 f"column {name!r} must say the order of its levels, which are text: "
-                f"{', '.join(map(repr, sorted(map(str, levels))[:8]))}. Give it from the lowest, "
-                "such as 'low < middle < high', as an Ordinal or as ordered categories."
+                f"{', '.join(map(repr, sorted(map(str, levels))[:8]))}.",
+                parameter="order",
+                advice="Give it from the lowest, such as 'low < middle < high', as an Ordinal or "
+                "as ordered categories.",
             )
         with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
             levels = sorted(levels)
@@ -129,8 +131,9 @@ class _Levels(Feature):
         numbers = (bool, np.bool_, int, float, np.integer, np.floating)
         if not all(isinstance(v, numbers) and math.isfinite(v) for v in self.levels):
             raise SpaceError(
-                f"rule {text!r} needs numbers, but {name!r} has levels such as "
-                f"{self.levels[0]!r}. Write levels in quotes, or pass a function."
+                f"rule {text!r} needs numbers, but {name!r} has levels such as {self.levels[0]!r}.",
+                parameter="rule",
+                advice="Write levels in quotes, or pass a function.",
             )
         return ""
 

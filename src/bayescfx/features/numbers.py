@@ -36,8 +36,9 @@ class _Number(Feature):
             # beyond 2**53 neighbouring integers share one float64
             if self.whole and (value != int(value) or abs(value) > 2**53):
                 raise SpaceError(
-                    f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}. "
-                    "Use Real for fractions and Categorical for identifiers."
+                    f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}.",
+                    parameter="identifiers",
+                    advice="Use Real for fractions and Categorical for identifiers.",
                 )
             object.__setattr__(self, name, int(value) if self.whole else float(value))
         if low > high:

@@ -148,7 +148,8 @@ class Loaded:
             sure = hasattr(model, "predict_proba")
             score = probability(model, chosen) if sure else partial(_decision, model, chosen)
         if self.output is not None and by_text:
-            raise ModelError("`output` must not be given for a classifier. Use `label`.")
+            told = "`output` must not be given for a classifier. Use `label`."
+            raise ModelError(told, parameter="output")
         if not self.array and self.output is None:
             return score
         asked = as_model(score)
@@ -209,9 +210,11 @@ def _one_output(predict: Predict, k: int, rows: Any) -> object:
     raw = np.asarray(predict(rows))
     many = raw.shape[1] if raw.ndim == 2 else 1
     if many == 1:
-        raise ModelError(f"the model has one output; got `output` {k}. Leave it out.")
+        told = f"the model has one output; got `output` {k}. Leave it out."
+        raise ModelError(told, parameter="output")
     if k >= many:
-        raise ModelError(f"`output` must be one of 0 to {many - 1}; got {k}.")
+        told = f"`output` must be one of 0 to {many - 1}; got {k}."
+        raise ModelError(told, parameter="output")
     return raw[:, k]
 
 

@@ -117,7 +117,8 @@ def _no_name(output: str | None) -> dict[str, Any]:
     """Return nothing; raise if an output has a name where outputs have none."""
     if output is None or output.isdigit():
         return {}
-    raise LoadError(f"`output` must be a position, 0 for the first; got {output!r}.")
+    told = f"`output` must be a position, 0 for the first; got {output!r}."
+    raise LoadError(told, parameter="output")
 
 
 def _onnx(path: Path, _: Trust, output: str | None) -> Found:

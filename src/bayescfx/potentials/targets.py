@@ -237,7 +237,9 @@ class Shift(Target):
         if output == 0.0:
             raise TargetError(
                 f"{self.kind}(percent={self.percent:.6g}) needs f(query) different from 0; "
-                f"got 0.0. Use {self.kind}(by=...)."
+                f"got 0.0.",
+                parameter="percent",
+                advice=f"Use {self.kind}(by=...).",
             )
         return abs(output) * self.percent / 100.0
 

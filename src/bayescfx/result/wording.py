@@ -144,8 +144,10 @@ def verdict(answer: Explanation) -> str:
         seen = "No allowed row was scored."
     if answer.binding:
         which = "this" if len(answer.binding) == 1 else "any of these"
+        ours = not all(text.startswith("the data's own range") for text in answer.binding)
+        start = f"Relaxing {which}" if ours else "Only going beyond the data"
         listed = "; ".join(answer.binding)
-        seen += f" Relaxing {which} would bring it nearer, as the surrogate sees it: {listed}."
+        seen += f" {start} would bring it nearer, as the surrogate sees it: {listed}."
     if answer.jump is not None:
         below, above = map(number, answer.jump)
         seen += (

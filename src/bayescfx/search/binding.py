@@ -200,7 +200,9 @@ def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps
         return
     amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), axis.step)
     for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
-        if not (feature.levelled and limit == end):  # else there are no more levels
+        # Beyond the last level there are no more; where data end at 0, less is nothing real.
+        none = limit == 0 and side < 0 and feature.numeric and _of_data(region, j, side, limit)
+        if not ((feature.levelled or none) and limit == end):
             wider = _wider(axis, side, limit, amount)
             yield _beyond(region, _with_axis(region, j, wider), j, side, tops, limit, amount)
 
@@ -267,10 +269,18 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
     [value] = feature.say(end)
     if end != feature.code_range[side > 0]:
         return f"limit on {name!r} ({'at most' if side > 0 else 'at least'} {value})", True
+    if _of_data(region, j, side, end):
+        return (
+            f"the data's own range of {name!r} ({'up to' if side > 0 else 'from'} {value})",
+            False,
+        )
+    return f"the {'upper' if side > 0 else 'lower'} end of {name!r} ({value})", False
+
+
+def _of_data(region: Region, j: int, side: int, end: float) -> bool:
+    """Return whether the data of a feature end there."""
     data = region.data[:, j]
-    of_data = len(data) and end == (np.nanmax(data) if side > 0 else np.nanmin(data))
-    whose = "the data's" if of_data else "the"
-    return f"{whose} {'upper' if side > 0 else 'lower'} end of {name!r} ({value})", False
+    return len(data) > 0 and bool(end == (np.nanmax(data) if side > 0 else np.nanmin(data)))
 
 
 def _levels_words(region: Region, j: int) -> str:

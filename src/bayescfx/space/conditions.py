@@ -217,8 +217,9 @@ class _Reader:
             return Member(name, (code,), compare is operator.eq)
         if not feature.ordered:
             raise SpaceError(
-                f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none. "
-                "Compare with == or in [...], or make it an Ordinal."
+                f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none.",
+                parameter="order",
+                advice="Compare with == or in [...], or make it an Ordinal.",
             )
         places = np.arange(len(feature.levels), dtype=np.float64)
         return Member(name, tuple(places[compare(places, code)].tolist()))
@@ -231,7 +232,7 @@ class _Reader:
         found = [feature for feature in self.features if str(feature) == name]
         if len(found) == 1:
             return found[0]
-        told = f"may be {' or '.join(map(repr, found))}. Rename a column, or pass a function."
+        told = f"may be {' or '.join(map(repr, found))}. Rename a column."
         if not found:
             hint = suggest(name, self.features)
             told = f"is no feature.{hint} Write texts in quotes, and names that are not "

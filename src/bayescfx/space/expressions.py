@@ -130,7 +130,11 @@ def _number(value: Any, text: str) -> np.float64:
 
 def refused(must: str, text: str) -> SpaceError:
     """Return the error for a text that is no rule."""
-    return SpaceError(f"a rule {must}; got {shown(text)}. Pass a function for anything else.")
+    return SpaceError(
+        f"a rule {must}; got {shown(text)}.",
+        parameter="rule",
+        advice="Pass a function for anything else.",
+    )
 
 
 def _worked_out(

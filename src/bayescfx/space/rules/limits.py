@@ -205,8 +205,9 @@ def check_ordered(name: Hashable, feature: Feature, verb: str) -> None:
     if not feature.ordered:
         kind = type(feature).__name__ if feature.categorical else "cyclic"
         raise SpaceError(
-            f"`{verb}` needs an order, but {name!r} is {kind}. Use `between` or `move`, or "
-            "make it Ordinal."
+            f"`{verb}` needs an order, but {name!r} is {kind}.",
+            parameter="order",
+            advice="Use `between` or `move`, or make it Ordinal.",
         )
 
 
@@ -252,7 +253,11 @@ def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
     name = old.name
     if feature.categorical:
         kind = type(feature).__name__
-        raise SpaceError(f"`move` needs an order, but {name!r} is {kind}. Use `between`.")
+        raise SpaceError(
+            f"`move` needs an order, but {name!r} is {kind}.",
+            parameter="order",
+            advice="Use `between`.",
+        )
     return replace(old, move=_met(old.move, wish, partial(feature.shift, name=name), name, "move"))
 
 

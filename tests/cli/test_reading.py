@@ -1,0 +1,233 @@
+"""Tables as people have them: missing cells, separators, dates, names of rows."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescfx.cli.tables import Reading, check_numbers, read_chunks, read_table
+from bayescfx.errors import SettingsError
+from bayescfx.io.loaded import Loaded
+from tests.cli.shell import MANY, Shell
+from tests.people import people
+
+ASK = ("--target", "+9", "--budget", "12", "--quiet")
+
+
+def houses(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "key": [f"00{i}" for i in range(n)],
+            "area": rng.integers(40, 200, n),
+            "pool": rng.choice(["None", "small", "large"], n),
+            "sold": pd.date_range("2016-01-01", periods=n).strftime("%Y-%m-%d"),
+        }
+    )
+
+
+def one_hot(X: pd.DataFrame) -> Any:
+    """Return a pipeline whose encoder knows the levels of `pool`."""
+    compose: Any = importlib.import_module("sklearn.compose")
+    encoding: Any = importlib.import_module("sklearn.preprocessing")
+    linear: Any = importlib.import_module("sklearn.linear_model")
+    pipeline: Any = importlib.import_module("sklearn.pipeline")
+    coded = compose.make_column_transformer(
+        (encoding.OneHotEncoder(), ["pool"]), ("passthrough", ["area"])
+    )
+    y = X["area"] + 50.0 * (X["pool"] == "large") - 30.0 * (X["pool"] == "None")
+    return pipeline.make_pipeline(coded, linear.LinearRegression()).fit(X[["area", "pool"]], y)
+
+
+def test_only_an_empty_cell_is_missing_unless_na_says_more(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.csv")
+    Path(path).write_text("a,b\nNone,1\nNA,\n,3\nnull,4\n")
+    plain = read_table(path)
+    assert plain["a"].fillna("missing").tolist() == ["None", "NA", "missing", "null"]
+    assert plain["b"].tolist()[0] == 1.0
+    marked = read_table(path, how=Reading(na=("NA", "3")))
+    assert marked["a"].fillna("missing").tolist() == ["None", "missing", "missing", "null"]
+    assert marked["b"].isna().tolist() == [False, True, True, False]
+    known = read_table(path, how=Reading(na=("NA",), levels={"a": frozenset(["NA"])}))
+    assert known["a"].fillna("missing").tolist() == ["None", "NA", "missing", "null"]
+
+
+def test_na_is_for_parquet_and_json_too(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    path = str(tmp_path / "x.parquet")
+    pd.DataFrame({"a": ["NA", "x", ""], "b": [1, 2, 3]}).to_parquet(path)
+    table = read_table(path, how=Reading(na=("NA",)))
+    assert table["a"].fillna("missing").tolist() == ["missing", "x", ""]
+    assert Reading(na=("NA",)).row({"a": "NA", "b": None, "c": 1}) == (
+        {"a": None, "b": None, "c": 1},
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["1", "NA", "NA", "NA"], "got 'NA' in row 1. If it means missing, pass --na 'NA', or"),
+        (["1", "2", "3", "?"], "got '?' in row 3. If it means missing, pass --na '?', or"),
+        (["1,234", "5,678"], "got '1,234' in row 0. Write it with a point, or"),
+        (["1", "2", "3", "x"], "got 'x' in row 3. Correct the cell, or"),
+        (["a", "b", "NA", "1"], None),
+        (["NA", "None"], None),
+    ],
+)
+def test_marks_among_numbers_are_told(cells: list[str], told: str | None) -> None:
+    table = pd.DataFrame({"a": cells}, index=["same"] * len(cells))
+    check_numbers(table, ["a"], "x.csv")
+    if told is None:
+        check_numbers(table, [], "x.csv")
+        return
+    with pytest.raises(SettingsError) as caught:
+        check_numbers(table, [], "x.csv")
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "cells"),
+    [
+        ("a;b\n1,5;x\n2,25;y\n", ["a", "b"], [1.5, 2.25]),
+        ("a;b\n1.5;x,y\n2.25;y,z\n", ["a", "b"], [1.5, 2.25]),
+        ("a|b\n1.5|x\n2.25|y\n", ["a", "b"], [1.5, 2.25]),
+        ("a\tb\n1.5\tx;1\n2.25\ty;2\n", ["a", "b"], [1.5, 2.25]),
+        ('a,b\n1.5,"x;y"\n2.25,"y\n;z"\n', ["a", "b"], [1.5, 2.25]),
+        ("a;b (m, n)\n1.5;x\n2.25;y\n", ["a", "b (m, n)"], [1.5, 2.25]),
+        ("a\n1.5\n2.25\n", ["a"], [1.5, 2.25]),
+        ("a;b\n1,234;x\n5,678;y\n", ["a", "b"], ["1,234", "5,678"]),  # thousands, or not?
+        ("a;b;c\n1,5;x;1.5\n2,25;y;2.5\n", ["a", "b", "c"], ["1,5", "2,25"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+def test_a_table_is_read_as_it_is_written(
+    text: str, columns: list[str], cells: list[Any], ending: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / f"x.{ending}")
+    pandas_write = {"index": False, "header": False, "sep": "\x01", "quoting": 3}
+    pd.DataFrame(text.splitlines()).to_csv(path, **pandas_write)  # type: ignore[call-overload]
+    assert read_table(path).columns.tolist() == columns
+    assert read_table(path)["a"].tolist() == cells
+    parts = [part["a"].tolist() for part in read_chunks(path, 1)]
+    assert parts == [cells[:1], cells[1:]]
+
+
+def test_a_level_of_the_model_stays_one_whatever_it_is_called(shell: Shell) -> None:
+    joblib: Any = pytest.importorskip("joblib", reason="needs joblib")
+    X = houses()
+    model = one_hot(X)
+    joblib.dump(model, "pool.joblib")
+    X.to_csv("houses.csv", sep=";", index=False)
+    base = ("explain", "--model", "pool.joblib", "--trust-pickle", "--data", "houses.csv")
+    row = int((X["pool"] == "None").to_numpy().argmax())
+    for more in ((), ("--na", "None")):
+        ran = shell(*base, "--query", str(row), *ASK, "--json", *more)
+        assert ran.content["output"] == pytest.approx(model.predict(X.iloc[[row]])[0])
+
+
+def test_a_mark_that_the_model_does_not_know_is_told(shell: Shell) -> None:
+    joblib: Any = pytest.importorskip("joblib", reason="needs joblib")
+    X = houses()
+    joblib.dump(one_hot(X[X["pool"] != "None"]), "small.joblib")
+    X.to_csv("houses.csv", index=False)
+    base = ("inspect", "--model", "small.joblib", "--trust-pickle", "--data", "houses.csv")
+    ran = shell(*base, "--quiet")
+    assert "column 'pool' has 'None', which the model was not trained on." in ran.err
+    assert "pass --na 'None'" in ran.err
+
+
+def test_levels_of_encoders_are_found_wherever_they_are() -> None:
+    selection: Any = pytest.importorskip("sklearn.model_selection", reason="needs scikit-learn")
+    X = houses()
+    y = X["area"].astype(float)
+    search = selection.GridSearchCV(one_hot(X), {}, cv=2).fit(X[["area", "pool"]], y)
+    for model in (one_hot(X), search):
+        loaded = Loaded.of(model)
+        assert set(loaded.levels["pool"]) == {"None", "small", "large"}
+        assert loaded.categorical == ("pool",)
+
+
+def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell) -> None:
+    houses().to_csv("houses.csv", index=False)
+    Path("dated.py").write_text(
+        "import pandas as pd\n"
+        "def text(rows):\n    return rows['sold'].str[5:7].astype(float) * 10 + rows['area']\n"
+        "def times(rows):\n    return rows['sold'].dt.month * 10.0 + rows['area']\n"
+    )
+    answers = []
+    for name in ("text", "times"):
+        base = ("--model", f"dated:{name}", "--data", "houses.csv", "--id", "key")
+        found = shell("inspect", *base, "--json").content["features"]["sold"]
+        assert found["kind"] == "moment"
+        assert found["low"] == "2016-01-01T00:00:00"
+        fixed = ("--fix", "area,pool", "--query", "003", "--target", "+10")
+        ran = shell("explain", *base, *fixed, "--budget", "20", "--quiet", "--json")
+        assert ran.code == 0, ran
+        answers.append(ran.content["counterfactuals"][0]["row"]["sold"][:8])
+    assert answers == ["2016-02-", "2016-02-"]
+
+
+def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
+    houses().to_csv("houses.csv", index=False)
+    Path("area.py").write_text("def f(rows):\n    return rows['area'] * 1.0\n")
+    base = ("--model", "area:f", "--data", "houses.csv", "--id", "key")
+    ran = shell("explain", *base, "--query", "007", *ASK, "--json")
+    assert ran.content["id"] == "007"
+    assert "key" not in ran.content["counterfactuals"][0]["row"]
+    assert ran.content["output"] == houses()["area"][7]
+    told = shell.fails("explain", *base, "--query", "7", *ASK)
+    assert "the query must be what one row of the data has as 'key'; got '7'." in told
+    base = (*base[:-1], "kei")
+    told = shell.fails("explain", *base, "--query", "007", *ASK)
+    assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in told
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "1")])
+def test_names_travel_through_many_queries(shell: Shell, jobs: tuple[str, ...]) -> None:
+    pytest.importorskip("joblib", reason="needs joblib")
+    X, _ = people()
+    X.head(3).assign(who=["007", "x,1", "007"]).to_csv("named.csv", index=False)
+    out = "named-answers.csv"
+    words = ("--queries", "named.csv", "--id", "who", *ASK, "--out", out, *jobs)
+    ran = shell(*MANY, *words)
+    assert ran.code in (0, 3), ran
+    table = pd.read_csv(out, dtype=str)
+    assert table["query"].tolist() == ["0", "1", "2"]
+    assert table["who"].tolist() == ["007", "x,1", "007"]
+    told = shell.fails(*MANY, "--queries", "five.csv", "--id", "who", *ASK, "--out", out, *jobs)
+    assert "the queries file 'five.csv' must have the column 'who' of --id." in told
+
+
+def test_names_are_in_the_answers_for_scripts(shell: Shell) -> None:
+    X, _ = people()
+    X.head(2).assign(who=["a", "b"], age=[40, "?"]).to_csv("named.csv", index=False)
+    words = ("--queries", "named.csv", "--id", "who", *ASK)
+    content = shell(*MANY, *words, "--json", "--out", "named.json").content
+    assert [answer["id"] for answer in content["answers"]] == ["a"]
+    assert [lost["id"] for lost in content["failures"]] == ["b"]
+    assert json.loads(Path("named.json").read_text())["index"] == [["who"], ["a"]]
+    lines = shell(*MANY, *words).out.splitlines()
+    assert lines[0].split()[0] == "who"
+    assert [line.split()[0] for line in lines[1:3]] == ["a", "b"]
+
+
+def test_a_query_on_standard_input_may_be_a_table(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (shell.folder / "one.csv").read_text()
+    words = ("--target", "+25%", "--budget", "10", "--json")
+    reference = shell.explain("--query", "3", *words).out
+    for given in (text, text.replace(",", ";"), text.replace(",", "\t")):
+        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        assert shell.explain("--query", "-", *words).out == reference
+    monkeypatch.setattr("sys.stdin", io.StringIO(text + text.splitlines()[1]))
+    ran = shell.explain("--query", "-", *words)
+    assert "the query must have one row; got 2. Use explain-many." in ran.err
