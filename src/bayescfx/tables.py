@@ -7,6 +7,7 @@ takes cells in its own dtype only: what it can't hold exactly is an error.
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -211,9 +212,14 @@ def as_pandas(given: Any) -> Any:
             f"a {type(given).__name__} of {type(given).__module__.partition('.')[0]} needs "
             f"{error.name}: pip install {error.name}."
         ) from error
+    # What pandas changes where cells are missing, and decimals, which are numbers to us.
+    wanted = {"int": "Int64", "uint": "UInt64", "bool": "boolean", "decimal": "float64"}
     for name in frame.columns if isinstance(frame, pd.DataFrame) else ():
-        if pd.api.types.infer_dtype(frame[name]) == "decimal":
-            frame[name] = frame[name].astype(np.float64)
+        cells: Any = given[name]
+        known = re.match("[a-z]+", str(getattr(cells, "type", getattr(cells, "dtype", ""))).lower())
+        kind = wanted.get(known[0]) if known else None
+        if kind is not None and frame[name].dtype.kind in "fO":
+            frame[name] = frame[name].astype(kind)  # type: ignore[call-overload]
     return frame
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
+from bayescfx.errors import QueryError, SpaceError
+from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real, infer
 from bayescfx.features.datetimes import times
 
 
@@ -101,3 +101,44 @@ def test_points_in_time_are_written_as_finely_as_one_of_them_needs() -> None:
 def test_a_step_is_a_positive_number() -> None:
     with pytest.raises(SpaceError, match="`step` of Integer must be a positive number; got None"):
         Integer(0, 5, step=anything(None))
+
+
+@pytest.mark.parametrize(
+    ("form", "like"),
+    [
+        ("%Y-%m-%d", "2016-01-31"),
+        ("%Y-%m-%dT%H:%M:%S", "2016-01-31T00:00:00"),
+        ("%d.%m.%Y", "31.01.2016"),
+    ],
+)
+def test_text_that_writes_dates_is_a_moment_and_stays_text(form: str, like: str) -> None:
+    days = pd.date_range("2016-01-01", periods=40).strftime(form)
+    cells = pd.Series([*days, None])
+    feature = infer("day", cells)
+    assert isinstance(feature, Moment)
+    assert feature.code(pd.Timestamp("2016-01-31")) == 30.0
+    codes = feature.encode(cells.array)
+    assert codes[:40].tolist() == list(range(40))
+    back = pd.Series(feature.decode(codes, cells.dtype))
+    assert back[30] == like
+    assert back[:40].equals(cells[:40])
+    assert pd.isna(back[40])
+    assert feature.covering(pd.Series([like.replace("2016", "2018")])).high.year == 2018  # type: ignore[attr-defined]
+    assert Feature.from_plain(feature.to_plain()) == feature
+    with pytest.raises(QueryError, match="a point in time must be written like"):
+        feature.encode(pd.array(["soon", like], dtype=object))
+
+
+def test_few_dates_mixed_forms_and_other_texts_are_levels() -> None:
+    days = pd.Series(pd.date_range("2016-01-01", periods=40).strftime("%Y-%m-%d"))
+    for cells in (
+        days[:10],
+        days.where(days.index != 3, "2016-1-4"),
+        days.where(days.index != 3, "2016-02-31"),
+        days + " about",
+        days.astype("category"),
+    ):
+        assert infer("day", cells).kind == "categorical"
+    assert infer("day", days[:10], "moment").kind == "moment"
+    with pytest.raises(SpaceError, match="must be of a time dtype, or text such as"):
+        infer("day", days + " about", "moment")

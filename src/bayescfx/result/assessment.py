@@ -95,7 +95,8 @@ def what_if(
     free = space is None
     if space is None:
         row: Any = pd.DataFrame([query]) if isinstance(query, pd.Series | Mapping) else query
-        space = Space.from_data(np.atleast_2d(row) if np.ndim(row) == 1 else row)
+        table = isinstance(as_pandas(row), pd.DataFrame)
+        space = Space.from_data(row if table or np.ndim(row) != 1 else np.atleast_2d(row))
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = _around(space, query)
     X, schema = region.query[None].copy(), region.schema
