@@ -219,11 +219,11 @@ def as_pandas(given: Any) -> Any:
         known = re.match("[a-z]+", str(getattr(cells, "type", getattr(cells, "dtype", ""))).lower())
         kind = wanted.get(known[0]) if known else None
         if kind is not None and frame[name].dtype.kind in "fO":
-            frame[name] = frame[name].astype(kind)  # type: ignore[call-overload]
+            frame[name] = frame[name].astype(kind)
     return frame
 
 
-def in_form_of(like: Any, rows: pd.DataFrame) -> Any:
+def in_form_of(like: Any, rows: Rows) -> Any:
     """Return rows as a table of another library, with the types of an empty one of it."""
     if hasattr(like, "from_pandas"):  # Arrow
         return like.from_pandas(rows, schema=like.schema, preserve_index=False)

@@ -123,7 +123,7 @@ def test_text_that_writes_dates_is_a_moment_and_stays_text(form: str, like: str)
     assert back[30] == like
     assert back[:40].equals(cells[:40])
     assert pd.isna(back[40])
-    assert feature.covering(pd.Series([like.replace("2016", "2018")])).high.year == 2018  # type: ignore[attr-defined]
+    assert feature.covering(pd.Series([like.replace("2016", "2018")])).high.year == 2018
     assert Feature.from_plain(feature.to_plain()) == feature
     with pytest.raises(QueryError, match="a point in time must be written like"):
         feature.encode(pd.array(["soon", like], dtype=object))

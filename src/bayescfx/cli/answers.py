@@ -134,10 +134,7 @@ def write_all(
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
     kind = Path(path).suffix.lower()
-    one = found
-    if isinstance(found, Asked):
-        index = None if found.names is None else found.names[[*found.answers]]
-        one = Explanations([*found.answers.values()], index)
+    one = found.explanations if isinstance(found, Asked) else found
     table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
     if kind == ".json":
         _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
@@ -190,7 +187,7 @@ def many_as_table(asked: Asked) -> pd.DataFrame:
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if asked.names is not None and parts:
         name = free_name(str(asked.names.name), table.columns)
-        table.insert(1, name, asked.names.take(table.iloc[:, 0]))
+        table.insert(1, name, asked.names[table.iloc[:, 0].to_list()])
     return table
 
 

@@ -35,6 +35,7 @@ from bayescfx.io.loaders import load_model
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -165,6 +166,12 @@ class Asked:
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
     names: pd.Index[Any] | None = None  # of all queries, if a column names them
+
+    @property
+    def explanations(self) -> Explanations:
+        """The answers, with the names of their queries if they have some."""
+        index = None if self.names is None else self.names[[*self.answers]]
+        return Explanations([*self.answers.values()], index)
 
 
 def ask(

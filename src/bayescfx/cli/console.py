@@ -205,7 +205,8 @@ class Lines:
     """A bar for those who don't watch: eight plain lines, or one every `seconds`."""
 
     def __init__(self, stream: TextIO, seconds: float | None = None) -> None:
-        self.total, self.n, self._stream, self._shown, self._state = None, 0, stream, 0, ""
+        self.total: float | None = None
+        self.n, self._stream, self._shown, self._state = 0, stream, 0, ""
         self._seconds, self._last = seconds, time.monotonic()
 
     def set_postfix_str(self, state: str, **_: Any) -> None:

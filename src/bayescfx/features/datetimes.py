@@ -167,7 +167,7 @@ class Moment(Feature):
         """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
         form = form_of(cells) if _is_text(cells) else ""
         cells = pd.to_datetime(cells, format=form) if form else cells
-        known = cells.dropna()
+        known: pd.Series[Any] = cells.dropna()
         if known.empty or cells.dtype.kind not in "mM":  # `check` tells of other dtypes
             zero = pd.Timedelta(0) if cells.dtype.kind == "m" else pd.Timestamp(0)
             return cls(zero, zero)

@@ -183,8 +183,8 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
         if repr(name) in str(error):
             raise
         told = str(error).removesuffix(error.advice).strip()
-        known = {"parameter": error.parameter, "advice": error.advice}
-        raise SpaceError(f"column {name!r} can't be used: {told}", **known) from error
+        told = f"column {name!r} can't be used: {told}"
+        raise SpaceError(told, parameter=error.parameter, advice=error.advice) from error
     except Exception as error:  # of pandas or pyarrow, which can't do everything with every dtype
         raise SpaceError(
             f"column {name!r} of dtype {cells.dtype} can't be used: {shown(str(error))}. Convert "
