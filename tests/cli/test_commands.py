@@ -292,3 +292,17 @@ def test_reproduce_without_a_clone_says_where_the_experiments_are(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cfx, "__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
     assert "the paper's experiments are in the repository, not in" in shell.fails("reproduce")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--kind", "sex=ordinal"), 'with --kind "NAME=low < middle < high".'),
+        (("--only-up", "sex"), 'with --kind "NAME=low < middle < high".'),
+        (("--require", "sex <= 3"), "Write levels in quotes; join rules with"),
+        (("--output", "1"), "the model has one output; got --output 1. Leave it out."),
+        (("--kind", "sex=oridnal"), "or an order such as 'low < high'; got 'oridnal'. Did you"),
+    ],
+)
+def test_advice_is_in_terms_of_options(words: tuple[str, ...], told: str, shell: Shell) -> None:
+    assert told in shell.fails(*LINEAR, "--query", "3", "--target", "+5", "--quiet", *words)

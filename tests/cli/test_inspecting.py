@@ -82,3 +82,29 @@ def test_inspect_names_the_labels_of_a_classifier(shell: Shell) -> None:
     assert shell("inspect", *words, "--json").content["labels"] == ["a", "b", "c"]
     message = shell.fails("explain", *words, "--query", "3", "--target", "0.9", "--quiet")
     assert message == "error: the label must be one of a, b, c; got none. Name one with --label."
+
+
+def test_inspect_for_scripts_is_plain_json(shell: Shell) -> None:
+    days = pd.date_range("2016-01-01", periods=30).strftime("%Y-%m-%d")
+    table = pd.DataFrame({"who": [f"w{i}" for i in range(30)], "day": days, "x": range(30)})
+    table.assign(flag=True, job=["cook", "clerk"] * 15).to_csv("plain.csv", index=False)
+    ran = shell("inspect", "--data", "plain.csv", "--json")
+    assert '"$"' not in ran.out
+    features = ran.content["features"]
+    assert features["x"] == {"kind": "integer", "low": 0, "high": 29, "step": 1}
+    assert features["job"] == {"kind": "categorical", "levels": ["clerk", "cook"]}
+    assert features["flag"]["levels"] == [False, True]
+    day = {"low": "2016-01-01T00:00:00", "high": "2016-01-30T00:00:00", "unit": "D"}
+    assert features["day"] == {"kind": "moment", **day}
+    told = shell("inspect", "--data", "plain.csv").out
+    assert "another text in every row, so perhaps --id or --drop: who" in told
+
+
+def test_a_settings_file_keeps_what_says_how_to_read(shell: Shell) -> None:
+    table = pd.DataFrame({"who": [f"w{i}" for i in range(30)], "x": ["?", *range(29)]})
+    table.to_csv("marked.csv", index=False)
+    words = ("--data", "marked.csv", "--id", "who", "--na", "?")
+    assert shell("inspect", *words, "--out", "marked.toml").code == 0
+    content = shell("inspect", "--settings", "marked.toml", "--json").content
+    assert list(content["features"]) == ["x"]
+    assert content["features"]["x"]["kind"] == "real"

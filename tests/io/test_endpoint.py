@@ -332,6 +332,11 @@ def test_headers_are_sent(server: Scoring) -> None:
     assert server.seen_headers[0]["Authorization"] == "Bearer secret"
 
 
+def test_an_output_that_is_chosen_where_there_is_one_is_refused() -> None:
+    with pytest.raises(cfx.ModelError, match="answers with one number per row; got output '1'"):
+        numbers([1.0, 2.0], 2, "1")
+
+
 def test_a_missing_output_is_a_fault_of_that_row() -> None:
     assert np.isnan(numbers([1.0, None], 2, None)[1])
 

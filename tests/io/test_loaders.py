@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import bayescfx as cfx
-from bayescfx import LoadError, MissingExtraError, Trust, UntrustedError, load_model
+from bayescfx import LoadError, MissingExtraError, ModelError, Trust, UntrustedError, load_model
 from bayescfx.io.loaded import Loaded
 from bayescfx.io.loaders import LOADERS
 from bayescfx.model.model import as_model
@@ -373,3 +373,37 @@ def test_a_library_that_is_not_installed_is_an_error_that_says_how(
         MissingExtraError, match=r"\.cbm files need catboost, .*: pip install catboost"
     ):
         load_model(str(path))
+
+
+def test_integers_that_lightgbm_was_told_are_categories_are_such(tmp_path: Path) -> None:
+    X, y = people()
+    table = X[["age", "bmi"]].assign(zone=np.arange(len(X)) % 7)
+    told: dict[str, Any] = {"categorical_feature": ["zone"], "free_raw_data": False}
+    data = lightgbm.Dataset(table, y + 40.0 * (table["zone"] == 3), **told)
+    booster = lightgbm.train({"verbose": -1, "num_threads": 1}, data, 5)
+    booster.save_model(str(tmp_path / "m.txt"))
+    loaded = load_model(str(tmp_path / "m.txt"))
+    assert loaded.categorical == ("zone",)
+    np.testing.assert_allclose(outputs(loaded, table), booster.predict(table))
+
+
+def test_one_of_several_outputs_is_chosen_by_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "several_outputs.py").write_text(
+        "import numpy as np\n"
+        "def two(rows):\n    return np.stack([rows['age'], rows['bmi']], axis=1)\n"
+        "def one(rows):\n    return rows['age']\n"
+    )
+    X, _ = people()
+    loaded = load_model("several_outputs:two", output="1")
+    np.testing.assert_allclose(outputs(loaded, X), X["bmi"])
+    with pytest.raises(ModelError, match="`output` must be one of 0 to 1; got 2"):
+        outputs(load_model("several_outputs:two", output="2"), X)
+    with pytest.raises(ModelError, match="the model has one output; got `output` 1"):
+        outputs(load_model("several_outputs:one", output="1"), X)
+    with pytest.raises(LoadError, match="`output` must be a position, 0 for the first; got 'bmi'"):
+        load_model("several_outputs:two", output="bmi")
+    with pytest.raises(ModelError, match="For a classifier pass one column"):
+        outputs(load_model("several_outputs:two"), X)

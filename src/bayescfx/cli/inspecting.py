@@ -74,9 +74,7 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
         lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
     names = [str(n) for n, f in space.features.items() if _names_rows(f, table, n)]
     if names:
-        lines.append(
-            f"another text in every row, so perhaps for --id or --drop: {', '.join(names)}"
-        )
+        lines.append(f"another text in every row, so perhaps --id or --drop: {', '.join(names)}")
     if labels:
         lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
     if outputs is not None:
@@ -101,16 +99,16 @@ def _names_rows(feature: Feature, table: Any, name: Any) -> bool:
 def as_toml(space: Space, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
-    for option in ("model", "data", "id"):
+    for option in ("model", "data"):
         value = getattr(settings, option)
         if option == "model" and value is not None and is_code(value):
             lines.append(f"# give on the command line, since it is code: --model {_value(value)}")
         elif value is not None:
             there = Path(value).exists()
             lines.append(f"{option} = {_value(str(Path(value).resolve()) if there else value)}")
-    for option in ("drop", "na"):
+    for option in ("id", "drop", "na"):
         if getattr(settings, option):
-            lines.append(f"{option} = {_value(list(getattr(settings, option)))}")
+            lines.append(f"{option} = {_value(getattr(settings, option))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
             lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(feature.kind)}"]
