@@ -231,3 +231,20 @@ def test_a_query_on_standard_input_may_be_a_table(
     monkeypatch.setattr("sys.stdin", io.StringIO(text + text.splitlines()[1]))
     ran = shell.explain("--query", "-", *words)
     assert "the query must have one row; got 2. Use explain-many." in ran.err
+
+
+def test_a_model_that_was_trained_with_names_of_rows_and_ignores_them(shell: Shell) -> None:
+    joblib: Any = pytest.importorskip("joblib", reason="needs joblib")
+    compose: Any = importlib.import_module("sklearn.compose")
+    linear: Any = importlib.import_module("sklearn.linear_model")
+    pipeline: Any = importlib.import_module("sklearn.pipeline")
+    X = houses().assign(number=np.arange(60.0))
+    X.to_csv("houses.csv", index=False)
+    chosen = compose.make_column_transformer(("passthrough", ["area", "number"]))
+    model = pipeline.make_pipeline(chosen, linear.LinearRegression())
+    joblib.dump(model.fit(X, X["area"] + 3 * X["number"]), "whole.joblib")
+    base = ("explain", "--model", "whole.joblib", "--trust-pickle", "--data", "houses.csv")
+    ran = shell(*base, "--id", "key", "--query", "007", *ASK, "--json")
+    assert ran.content["output"] == pytest.approx(X["area"][7] + 21)
+    told = shell.fails(*base, "--id", "number", "--query", "7.0", *ASK)
+    assert "its outputs depend on 'number'. Leave --id out." in told

@@ -94,6 +94,8 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         kind = wish.get("kind") if isinstance(wish, dict) else wish
         if kind == "real" and name in data and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
+    if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
+        loaded = _without_names(loaded, data, settings)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
@@ -128,6 +130,21 @@ def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any
         if name in data and set(data[name].dropna()) <= set(levels):
             told[name] = Ordinal(levels)
     return told
+
+
+def _without_names(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> Loaded:
+    """Return a model that was trained with the names of rows, without them: it must not care."""
+    bare = loaded.without(settings.id, data.index[0])
+    some = data.iloc[np.linspace(0, len(data) - 1, min(5, len(data))).astype(int)]
+    rows = some.reset_index()
+    with_names = as_model(loaded.scoring(settings.label))(rows[loaded.select([*rows.columns])])
+    without = as_model(bare.scoring(settings.label))(some[bare.select([*some.columns])])
+    if not np.array_equal(with_names, without):
+        raise SettingsError(
+            f"--id must not be what the model predicts from; its outputs depend on "
+            f"{settings.id!r}. Leave --id out."
+        )
+    return bare
 
 
 def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> bool:

@@ -64,6 +64,8 @@ class Loaded:
         Levels that its encoders were trained on, by column.
     output : int, optional
         Which of several outputs is meant.
+    always : tuple of (columns, name, cell), optional
+        A column that it takes beside others and gets with the same cell in every row.
     """
 
     model: object
@@ -75,6 +77,7 @@ class Loaded:
     orders: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     output: int | None = None
+    always: tuple[list[str], str, Any] | None = None
 
     @classmethod
     def of(cls, model: Any, known: Mapping[str, Any] | None = None) -> Loaded:
@@ -124,6 +127,12 @@ class Loaded:
             )
         return found
 
+    def without(self, name: str, cell: Any) -> Loaded:
+        """Return the model without a column that it takes: it gets the same cell in every row."""
+        columns = list(self.columns or ())
+        kept = tuple(column for column in columns if column != name)
+        return replace(self, columns=kept, always=(columns, name, cell))
+
     def scoring(self, label: str | None = None) -> object:
         """Return what to explain: the model, or a classifier's probability of one label.
 
@@ -150,10 +159,12 @@ class Loaded:
         if self.output is not None and by_text:
             told = "`output` must not be given for a classifier. Use `label`."
             raise ModelError(told, parameter="output")
-        if not self.array and self.output is None:
+        if not self.array and self.output is None and self.always is None:
             return score
         asked = as_model(score)
         predict = partial(_without_names, asked.predict) if self.array else asked.predict
+        if self.always is not None:
+            predict = partial(_with_column, predict, *self.always)
         if self.output is not None:
             predict = partial(_one_output, predict, self.output)
         return replace(asked, predict=predict)
@@ -203,6 +214,13 @@ def _told(model: object) -> dict[str, Any]:
 def _without_names(predict: Predict, rows: Any) -> object:
     """Ask a model that was trained without column names, and warns if it gets them."""
     return predict(rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows)
+
+
+def _with_column(
+    predict: Predict, columns: list[str], name: str, cell: Any, rows: pd.DataFrame
+) -> object:
+    """Ask a model that takes one column more, in its order."""
+    return predict(rows.assign(**{name: cell})[columns])
 
 
 def _one_output(predict: Predict, k: int, rows: Any) -> object:

@@ -73,7 +73,8 @@ class Model:
             raise ModelError(
                 f"`model` returned shape {y.shape} for {len(rows)} rows; expected ({len(rows)},).",
                 parameter="output" if several else None,
-                advice="For a classifier pass one column, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+                advice="For a classifier pass one column, e.g. "
+                "lambda X: clf.predict_proba(X)[:, 1]."
                 if several
                 else "It gets all rows at once and returns one number for each.",
             )
