@@ -47,7 +47,7 @@ def explain(
         Takes rows like those the space was made from, returns one number per row. For a
         classifier pass ``probability(clf, label)``.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
-        The row asked about.
+        The row asked about; a table may be one of pandas, polars or Arrow.
     space : Space
         What may change.
     target : Target, float or potential
@@ -146,7 +146,7 @@ def explain_many(
     model : callable or object with ``predict``
         As in :func:`explain`.
     queries : DataFrame, array of shape (queries, columns), or sequence of rows
-        The rows asked about.
+        The rows asked about; a table may be one of pandas, polars or Arrow.
     space : Space
         What may change.
     target : target, or sequence of targets

@@ -70,7 +70,8 @@ class Space:
         """Return the space of the data: names, kinds, ranges, levels, dtypes, steps and scales.
 
         Numbers that all lie on a decimal grid, such as 0.1, move on it: the answers have as many
-        decimals as the data. ``print(space)`` shows the steps, `steps` changes them.
+        decimals as the data. ``print(space)`` shows the steps, `steps` changes them. Text is
+        categorical, unless it writes more than 20 dates, all one way: they are points in time.
 
         Parameters
         ----------
