@@ -77,6 +77,7 @@ def test_na_is_for_parquet_and_json_too(tmp_path: Path) -> None:
         (["1", "NA", "NA", "NA"], "got 'NA' in row 1. If it means missing, pass --na 'NA', or"),
         (["1", "2", "3", "?"], "got '?' in row 3. If it means missing, pass --na '?', or"),
         (["1,234", "5,678"], "got '1,234' in row 0. Write it with a point, or"),
+        (["12,00", "1.300,00"], "got '12,00' in row 0. Write it with a point, or"),
         (["1", "2", "3", "x"], "got 'x' in row 3. Correct the cell, or"),
         (["a", "b", "NA", "1"], None),
         (["NA", "None"], None),
@@ -103,6 +104,8 @@ def test_marks_among_numbers_are_told(cells: list[str], told: str | None) -> Non
         ('a,b\n1.5,"x;y"\n2.25,"y\n;z"\n', ["a", "b"], [1.5, 2.25]),
         ("a;b (m, n)\n1.5;x\n2.25;y\n", ["a", "b (m, n)"], [1.5, 2.25]),
         ("a\n1.5\n2.25\n", ["a"], [1.5, 2.25]),
+        ("a;b;\n1,5;x;\n2,25;y;\n", ["a", "b"], [1.5, 2.25]),
+        ("a;a;b\n15e-1;;x\n2,25;1;y\n", ["a", "a.1", "b"], [1.5, 2.25]),
         ("a;b\n1,234;x\n5,678;y\n", ["a", "b"], ["1,234", "5,678"]),  # thousands, or not?
         ("a;b;c\n1,5;x;1.5\n2,25;y;2.5\n", ["a", "b", "c"], ["1,5", "2,25"]),
     ],

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,6 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
         dtype=str,
         na_filter=False,
     )
-    if hasattr(source, "seek"):
-        source.seek(0)
     lines = raw.iloc[:, 0].tolist()
 
     def fields(mark: str) -> list[list[str]]:
@@ -133,12 +132,19 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
         return min(widths) == max(widths) > 1, widths[0]
 
     mark = max(",;\t|", key=fits)
-    head, *body = fields(mark)
+    _rewind(source)
+    head = pd.read_csv(source, sep=mark, nrows=0, index_col=False).columns.map(str)
+    _rewind(source)
+    given, *body = fields(mark)
     columns = [[cell for cell in column if cell] for column in zip(*body, strict=False)]
     comma = mark != "," and any(map(_decimal_commas, columns))
     points = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for column in columns for cell in column)
+    # A line may end in what stands between cells: that is no column.
+    every = enumerate(zip_longest(given[: len(head)], columns[: len(head)]))
+    kept = [k for k, (title, cells) in every if title or cells]
     return {
         "sep": mark,
+        "usecols": kept if len(kept) < len(head) else None,
         "decimal": "," if comma and not points else ".",
         "keep_default_na": False,
         "na_values": {name: how.missing(name) for name in head},
@@ -146,9 +152,15 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
     }
 
 
+def _rewind(source: Any) -> None:
+    """Let a text be read from its beginning; a file is opened anew."""
+    if hasattr(source, "seek"):
+        source.seek(0)
+
+
 def _decimal_commas(cells: Iterable[str]) -> bool:
     """Return whether cells are numbers with a decimal comma, and not surely with thousands."""
-    numbers = [re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?", cell) for cell in cells]
+    numbers = [re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?(?:[eE][+-]?\d+)?", cell) for cell in cells]
     parts = [match.groups() for match in numbers if match]
     fractions = [(whole, rest) for whole, rest in parts if rest is not None]
     alike = all(len(rest) == 3 and 0 < len(whole.lstrip("0")) <= 3 for whole, rest in fractions)
@@ -223,7 +235,7 @@ def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
             continue
         texts = cells[pd.to_numeric(cells, errors="coerce").isna()].astype(str)
         marked = mean_missing(texts)
-        commas = bool(texts.str.fullmatch(r"[+-]?\d{1,3}(,\d+)+(\.\d+)?").all())
+        commas = bool(texts.str.fullmatch(r"[+-]?\d[\d.]*,\d[\d.,]*").all())
         few = len(texts) < 0.5 * len(cells) or (marked.all() and len(texts) < len(cells))
         if not len(texts) or not (few or commas):
             continue
