@@ -33,7 +33,7 @@ def parsers() -> dict[str, Callable[[str], object]]:
     def queries(text: str) -> object:
         if text.strip() == "-" or "." in text:  # the standard input, and files
             return None
-        cells = tables.read_query(text, data)
+        cells, _ = tables.read_query(text, data, tables.Reading())
         tables.check_levels(cells, space.features)
         return space.around(cells)
 

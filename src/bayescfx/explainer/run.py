@@ -85,12 +85,12 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
         part = slice(first, first + BLOCK)
         mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
         regions = None
-        follows = getattr(settings.search, "continuous", False)  # rules, by projection
-        if follows or not unremarkable(settings.space, mine):
+        if not unremarkable(settings.space, mine):
             regions, told = regions_around(settings.space, mine, first, refuse)
             said += told
-        if follows and any(len(region.A) for region in (regions or {}).values()):
-            optional("quadprog", "projection onto linear rules needs", "gradient")
+            linear = any(len(region.A) for region in regions.values())
+            if linear and getattr(settings.search, "continuous", False):
+                optional("quadprog", "projection onto linear rules needs", "gradient")
         blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
     if said:
         tell(said, settings.many)

@@ -73,13 +73,15 @@ def load_model(
     """
     from pathlib import Path
 
-    from bayescfx.checks import shown
+    from bayescfx.checks import check, shown
     from bayescfx.io.endpoint import Endpoint, Patience
     from bayescfx.io.loaded import Loaded, Trust
 
     given: object = source
     if not isinstance(given, str) or "\x00" in given:
         raise LoadError(f"`source` must be a path, an address or a name; got {shown(given)}.")
+    given = output
+    check(isinstance(given, str | None), "output", "a name or a position", output, LoadError)
     if source.startswith(("http://", "https://")):
         asked = Endpoint(
             source,
@@ -91,7 +93,7 @@ def load_model(
         return Loaded(asked, asked.columns())
     path = Path(source)
     ending, there = path.suffix.lower(), path.is_file()
-    place = {"output": int(output)} if output is not None and output.isdigit() else {}
+    place = {"output": int(output)} if output is not None and output.isdecimal() else {}
     if is_code(source):
         return Loaded.of(import_name(source), place | _no_name(output))
     if ending not in LOADERS or not there:
@@ -115,7 +117,7 @@ def load_model(
 
 def _no_name(output: str | None) -> dict[str, Any]:
     """Return nothing; raise if an output has a name where outputs have none."""
-    if output is None or output.isdigit():
+    if output is None or output.isdecimal():
         return {}
     told = f"`output` must be a position, 0 for the first; got {output!r}."
     raise LoadError(told, parameter="output")
