@@ -385,9 +385,15 @@ def test_our_potentials_are_targets() -> None:
     assert answer.best.output == pytest.approx(1.2, abs=0.04)
 
 
-def test_a_target_that_is_met_already_is_an_error_for_one_query() -> None:
-    with pytest.raises(cfx.TargetError, match=r"at_least\(0.1\) asks for no change: f\(query\) is"):
-        cfx.explain(plane, ZERO, cube(), cfx.at_least(0.1))
+def test_a_query_that_has_what_is_wanted_says_so_alone_and_among_many() -> None:
+    one = cfx.explain(plane, ZERO, cube(), cfx.at_least(0.1))
+    (same,) = many = cfx.explain_many(plane, [ZERO], cube(), cfx.at_least(0.1))
+    for answer in (one, same):
+        assert (answer.status, answer.stopped) == ("reached", "already met")
+        assert (answer.best.changes, answer.n_evaluations) == ({}, 1)
+        assert "Answer: already as wanted: prediction 0.5, wanted at least 0.1" in repr(answer)
+    assert repr(one) == repr(same)
+    assert many.summary()["changes"].tolist() == ["already as wanted"]
 
 
 # ── answers that travel ──

@@ -30,9 +30,9 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
     assert answer.probability_reachable < 0.05
     assert any("'a'" in name for name in answer.binding)
     text = repr(answer)
-    assert "Probably out of reach, judged by the surrogate of the model, not proven." in text
+    assert "Probably out of reach, judged from the rows that the model scored, not proven." in text
     assert "The target is given a probability of 1 %" in text
-    assert "would bring it nearer, as the surrogate sees it: limit on 'a' (at most 0.4)." in text
+    assert "would bring it nearer, judged from the rows scored: limit on 'a' (at most 0.4)." in text
 
 
 def test_a_finite_region_without_the_target_is_exhausted() -> None:

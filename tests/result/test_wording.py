@@ -43,9 +43,9 @@ def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
         binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
     )
     assert repr(answer).splitlines()[2] == (
-        "Probably out of reach, judged by the surrogate of the model, not proven. The target is "
-        "given a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
-        "Relaxing any of these would bring it nearer, as the surrogate sees it: "
+        "Probably out of reach, judged from the rows that the model scored, not proven. The target "
+        "is given a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
+        "Relaxing any of these would bring it nearer, judged from the rows scored: "
         "limit on 'bmi' (at least 18); rule 's3 <= s1'."
     )
     one = replace(answer, binding=("at most 1 change",))
@@ -53,7 +53,7 @@ def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
         repr(one)
         .splitlines()[2]
         .endswith(
-            "Relaxing this would bring it nearer, as the surrogate sees it: at most 1 change."
+            "Relaxing this would bring it nearer, judged from the rows scored: at most 1 change."
         )
     )
     data = replace(answer, binding=("the data's own range of 'bmi' (up to 42)",))

@@ -30,7 +30,7 @@ OnFault: TypeAlias = Literal["raise", "skip"]
 Ending: TypeAlias = Literal[
     "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
 ]
-Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault"]
+Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault", "already met"]
 
 
 class Stop(Exception):

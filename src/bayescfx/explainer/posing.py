@@ -134,15 +134,14 @@ def _question(
     rng: np.random.Generator,
     deadline: Deadline,
 ) -> tuple[Target, Question | None]:
-    """Return the wish as a target, and the question; None if it is met, among many queries."""
+    """Return the wish as a target, and the question; None if it is met."""
     target = wish if isinstance(wish, Target) else _target(wish, output, account, rng)
     try:
         return target, Question(
             account, output, target, rng, deadline, settings.n, settings.tolerance
         )
     except TargetError:
-        met = contains(target.acceptance(output, settings.tolerance), [output])[0]
-        if not (settings.many and met):
+        if not contains(target.acceptance(output, settings.tolerance), [output])[0]:
             raise
         return target, None
 

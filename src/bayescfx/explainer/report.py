@@ -44,7 +44,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
     verdict, data = None, settings.space.usual
     if question is None:  # the query has what is wanted already: it is its own answer
         allowed = bool(region.contains(region.query[None])[0])
-        status, ending = "reached" if allowed else "best_guess", "nothing nearer expected"
+        status, ending = "reached" if allowed else "best_guess", "already met"
         own = None if data is None else float(data.share(region.query[None])[0])
         query, layout = query_row(region)
         still = Counterfactual(query, output, 1.0, {}, 0.0, allowed, own)

@@ -97,6 +97,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         ],
         "binding": list(answer.binding),
         "jump": to_plain(answer.jump),
+        "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
     }
@@ -129,7 +130,8 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         ),
         "reachable": tuple(from_plain(content["reachable"])),
         "binding": tuple(content["binding"]),
-        "jump": from_plain(content.get("jump")),  # not in files of version 0.1
+        "jump": from_plain(content.get("jump")),  # nor this
+        "about": _read_about(content.get("about", {})),  # nor this
         "trace": np.array(from_plain(content["trace"]), dtype=np.float64),
         "space": Space.from_dict(content["space"]),
         "evaluations": evaluations,
@@ -157,6 +159,12 @@ def read_evaluations(plain: Any) -> Evaluations:
     evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
     evaluations.claim(layout.names, plain["model"])
     return evaluations
+
+
+def _read_about(plain: Any) -> dict[str, str]:
+    good = isinstance(plain, dict) and all(isinstance(text, str) for text in plain.values())
+    check(good, "about", "texts by name", plain, ArchiveError)
+    return dict(plain)
 
 
 def _write_target(target: Target | Told) -> Plain:

@@ -98,7 +98,7 @@ def what_if(
         table = isinstance(as_pandas(row), pd.DataFrame)
         space = Space.from_data(row if table or np.ndim(row) != 1 else np.atleast_2d(row))
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
-    region = _around(space, query)
+    region = around(space, query)
     X, schema = region.query[None].copy(), region.schema
     for given, value in changes.items():
         name = space.name(given)
@@ -177,7 +177,7 @@ def assess(
         rows = rows[[name for name in rows.columns if name in space.schema.places]]
         check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)
     wider = space.including(rows)
-    region = _around(space, query, schema=wider.schema)
+    region = around(space, query, schema=wider.schema)
     X, f = region.encode(rows), as_model(model, region.schema)
     outputs = f(region.rows(np.vstack([region.query, X])))
     accepted = _accepted(target, float(outputs[0]), tolerance)
@@ -188,13 +188,13 @@ def assess(
     found: dict[str, Any] = {"output": output}
     if accepted is not None:
         found |= {"hit": hit, "miss": [wording.gap(y, accepted) for y in output.tolist()]}
-    found["distance"] = _around(free, query).distance(X)
+    found["distance"] = around(free, query).distance(X)
     found["n_changes"] = list(map(len, changes))
     found["changes"] = [wording.moves(each) for each in changes]
     found["broken"] = ["; ".join(each) for each in broken(region, X)]
     if len(space.background):
         each = (row_of(region.rows(X), i) for i in range(len(X)))
-        nearest = [_around(free, row).distance(space.background) for row in each]
+        nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
     if usual is not None:
         found["usual"] = usual.share(X)
@@ -244,7 +244,7 @@ def _needless(f: Model, region: Region, X: Array, hit: Mask, accepted: Intervals
     return [", ".join(each) for each in said]
 
 
-def _around(space: Space, query: object, schema: Schema | None = None) -> Region:
+def around(space: Space, query: object, schema: Schema | None = None) -> Region:
     """Return the region around a row, without the warnings of a search."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaceWarning)

@@ -5,16 +5,15 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
-from bayescfx.errors import ArchiveError, SettingsError, SpaceError, SpaceWarning
+from bayescfx.errors import ArchiveError, SettingsError, SpaceError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.model.model import as_model
@@ -22,6 +21,7 @@ from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import Shift
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.archive import Told
+from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.verification import violations
 from bayescfx.space.space import Space
@@ -54,8 +54,8 @@ class Explanation:
         Distinct, best first; at least one.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"`` or
-        ``"unreachable"``.
+        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"``,
+        ``"unreachable"`` or ``"already met"`` (the query has what is wanted).
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     trace : ndarray of shape (n_evaluations,)
@@ -73,7 +73,7 @@ class Explanation:
     probability_reachable : float, optional
         The surrogate's probability that the target can be reached within the limits.
     binding : tuple of str
-        Limits and rules that keep the target away, as the surrogate sees it.
+        Limits and rules that keep the target away, as far as the rows scored tell.
     method : str
         The search that was used.
     seed : int, optional
@@ -81,6 +81,9 @@ class Explanation:
     jump : tuple of float, optional
         The nearest outputs seen below and above what is wanted, where nothing was reached between
         them.
+    about : dict of str to str
+        What a reader of reports should know, as ``{"model": "rates.onnx", "row": "4711"}``;
+        ``title``, ``output`` and ``unit`` are those of the report.
     """
 
     query: Row
@@ -103,6 +106,7 @@ class Explanation:
     method: str = "bayes-cfx"
     seed: int | None = None
     jump: tuple[float, float] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.counterfactuals:
@@ -153,6 +157,12 @@ class Explanation:
             frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
 
+    def to_markdown(self) -> str:
+        """Return the answer as sentences and a table in Markdown, all text escaped."""
+        head, lines = self._table()
+        text = [markup.plain(line) for line in self._lines()]
+        return "\n\n".join([*text[:2], markup.markdown(head, lines), *text[2:]]) + "\n"
+
     def to_json(self) -> str:
         """Return the whole answer as a JSON text; of rules that are functions, the names."""
         evaluations = archive.write_evaluations(self.evaluations)
@@ -201,10 +211,7 @@ class Explanation:
                 "`space` must be given, because these rules are functions, which JSON does not "
                 f"hold: {', '.join(space.unrestored)}. Pass the space that was used."
             )
-        with warnings.catch_warnings():
-            # What there is to say about this query was said when the question was asked.
-            warnings.simplefilter("ignore", SpaceWarning)
-            region = space.around(self.layout.table([list(self.query)]))
+        region = around(space, self.layout.table([list(self.query)]))
         accepted = self.accepted
         if not isinstance(self.target, Told):
             accepted = self.target.acceptance(self.output, self.tolerance)
@@ -238,8 +245,11 @@ class Explanation:
         return wording.verdict(self)
 
     def _repr_html_(self) -> str:
+        text = [markup.paragraph(line) for line in self._lines()]
+        return markup.page(*text[:2], markup.table(*self._table()), *text[-2:])
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return what changes, now and in each counterfactual: head and lines."""
         answers, lines = self.counterfactuals, wording.changed(self)
         lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
-        head = ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))]
-        text = [markup.paragraph(line) for line in self._lines()]
-        return markup.page(*text[:2], markup.table(head, lines), *text[-2:])
+        return ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))], lines

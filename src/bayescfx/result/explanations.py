@@ -11,6 +11,7 @@ from bayescfx.checks import check, reading
 from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.importance import importance
 from bayescfx.tables import free_name
 from bayescfx.values import Plain, from_plain, to_plain
 
@@ -54,7 +55,10 @@ class Explanations(Sequence[Explanation]):
         return self._answers[i]
 
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
-        """Return the frames of all answers, with the query's label in a first column."""
+        """Return the frames of all answers, with the query's label in a first column.
+
+        It is called as the index is, or ``query``.
+        """
         if not len(self):
             return pd.DataFrame()
         frames = [answer.to_frame(changes_only=changes_only) for answer in self]
@@ -67,7 +71,8 @@ class Explanations(Sequence[Explanation]):
             cells = whole.drop(columns=meta).astype(object)
             whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
         labels = self.index.to_flat_index().repeat(lengths)
-        whole.insert(0, free_name("query", whole.columns), labels)
+        name = "query" if self.index.name is None else str(self.index.name)
+        whole.insert(0, free_name(name, whole.columns), labels)
         return whole
 
     def summary(self) -> pd.DataFrame:
@@ -81,12 +86,41 @@ class Explanations(Sequence[Explanation]):
                 "potential": [a.best.potential for a in self],
                 "cost": [a.best.cost for a in self],
                 "n_changes": [a.best.n_changes for a in self],
-                "changes": [wording.moves(a.best.changes) for a in self],
+                "changes": [wording.best_moves(a) for a in self],
                 "n_evaluations": [a.n_evaluations for a in self],
                 "stopped": [a.stopped for a in self],
             },
             index=self.index,
         )
+
+    def importance(self) -> pd.DataFrame:
+        """Return how often and how far each feature moves in the best answers.
+
+        Answers that change nothing are left out.
+
+        Returns
+        -------
+        DataFrame
+            One line per feature, the most frequent first: ``feature``; ``share``, of the answers
+            that move it, and ``times``, how many these are; ``up`` and ``down``, which shares of
+            them raise and lower it; ``mean`` and ``median``, how far, in its own units (dates: in
+            their unit, ordered levels: in steps); ``mean_scaled`` and ``median_scaled``, the same
+            in its unit of change; ``transitions``, of levels without order, in words.
+
+        Examples
+        --------
+        >>> import numpy as np, bayescfx as cfx
+        >>> X = np.random.default_rng(0).normal(size=(50, 2)).round(1)
+        >>> space = cfx.Space.from_data(X)
+        >>> many = cfx.explain_many(lambda X: 3 * X[:, 0], X[:4], space, 6.0, budget=30, rng=0)
+        >>> many.importance()[["feature", "share", "up", "median"]].round(2).to_dict("list")
+        {'feature': ['x0', 'x1'], 'share': [1.0, 0.0], 'up': [1.0, nan], 'median': [1.45, nan]}
+        """
+        return importance(self)
+
+    def to_markdown(self) -> str:
+        """Return one line per query as a table in Markdown, all text escaped."""
+        return f"{self._count()}\n\n{markup.markdown(*self._table(), last_left=True)}\n"
 
     def to_json(self) -> str:
         """Return all answers as one JSON text, with evaluations that they share written once."""
@@ -117,14 +151,19 @@ class Explanations(Sequence[Explanation]):
         lines = [f"{self._count()}, {wording.count(rows, 'row')} of the model used"]
         for i, a in zip(self.index[:most], self._answers, strict=False):
             missed = "" if a.reached else f" ({a.status.replace('_', ' ')})"
-            lines.append(f"  {i}. {wording.sentence(a)}{missed}")
+            lines.append(f"  {wording.label(i)}. {wording.sentence(a)}{missed}")
         return "\n".join(lines + [f"  … and {len(self) - most} more"] * (len(self) > most))
 
     def _count(self) -> str:
         return f"{wording.count(len(self), 'answer')}, {sum(a.reached for a in self)} reached"
 
     def _repr_html_(self) -> str:
-        columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
-        head = ["query", "status", "output", "wanted", "best output", "rows", "changes"]
-        table = markup.table(head, wording.lines(self.summary()[columns]), last_left=True)
+        table = markup.table(*self._table(), last_left=True)
         return markup.page(markup.paragraph(self._count()), table)
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return one line per query for reading: head and lines."""
+        columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
+        name = "query" if self.index.name is None else str(self.index.name)
+        head = [name, "status", "output", "wanted", "best output", "rows", "changes"]
+        return head, wording.lines(self.summary()[columns])

@@ -24,17 +24,21 @@ def lines(
     `index` has the labels of all queries, `answers` and `refused` go by their positions.
     """
     columns, places = space.schema.columns, list[int]()
+    own = _movable(space)  # columns with a second one for the query's own cells
     told: list[list[Any]] = []
     for i in sorted([*answers, *refused]):
         if i in refused:
-            told.append(["error", None, *[None] * len(columns), *[None] * 9, refused[i]])
+            told.append(["error", None, *[None] * (len(columns) + len(own) + 9), refused[i]])
             places.append(i)
             continue
         a = answers[i]
+        query = cells_of(a.layout.table([list(a.query)]))[0]
+        before = [query[c] for c in own]
         for found, row in zip(a.counterfactuals, cells_of(a.rows), strict=True):
             known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
-            moved = (found.usual, wording.moves(found.changes), a.n_evaluations, a.stopped)
-            told.append([a.status, a.output, *row, *known, *moved, None])
+            words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
+            moved = (found.usual, words, a.n_evaluations, a.stopped)
+            told.append([a.status, a.output, *row, *before, *known, *moved, None])
             places.append(i)
     names = [column.name for column in columns]
     # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
@@ -49,7 +53,9 @@ def lines(
     }
     head = {free_name(name, names): kinds[name] for name in ("status", "query_output")}
     tail = {free_name(name, names): kind for name, kind in after.items()}
-    every = [*head.items(), *((n, kinds[n]) for n in names), *tail.items()]
+    taken = [*names, *head, *tail]
+    before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
+    every = [*head.items(), *((n, kinds[n]) for n in names), *before, *tail.items()]
     cells = list(zip(*told, strict=True)) or [()] * len(every)
     table = {
         c: pd.Series([_cell(v, kind) for v in column], dtype=kind)
@@ -58,6 +64,17 @@ def lines(
     frame = pd.DataFrame(table)
     frame.columns = pd.Index([name for name, _ in every])
     return frame.set_axis(index.take(places), axis=0)
+
+
+def _movable(space: Space) -> list[int]:
+    """Return the places of the columns that are not fixed."""
+    schema = space.schema
+    still = {
+        schema.positions[name]
+        for name, feature in space.features.items()
+        if any(rule.told(name, feature) == "fixed" for rule in space.rules)
+    }
+    return [c for c, j in enumerate(schema.feature_at) if j not in still]
 
 
 def _dtype(dtype: Any) -> Any:

@@ -1,7 +1,8 @@
-"""An answer as HTML that needs nothing else: no script, no files, all text escaped."""
+"""An answer as HTML or Markdown that needs nothing else, all text escaped."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -32,3 +33,17 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: boo
 def page(*parts: str) -> str:
     """Return the parts as one block with its own style."""
     return f'<div class="bayescfx"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+
+def plain(text: str) -> str:
+    """Return a text of which Markdown takes nothing for its own."""
+    return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", " ".join(text.split()))
+
+
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
+    """Return a table in Markdown: names on the left, the rest right but perhaps the last column."""
+    sides = [":--", *["--:"] * (len(head) - 1)]
+    if last_left:
+        sides[-1] = ":--"
+    rows = [map(plain, head), sides, *(map(plain, line) for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -27,6 +27,7 @@ ENDINGS = {
     "fault": "the model failed",
     "converged": "the search has converged",
     "exhausted": "every allowed point has been tried",
+    "already met": "the row has what is wanted already",
     "unreachable": "the target seems out of reach",
 }
 
@@ -99,6 +100,11 @@ def moves(changes: Changes, most: int = 12) -> str:
     return ", ".join(shown[:most]) + rest if shown else "no change"
 
 
+def best_moves(answer: Explanation) -> str:
+    """Return the changes of the best answer; of a row that has what is wanted, that."""
+    return "already as wanted" if answer.stopped == "already met" else moves(answer.best.changes)
+
+
 def wish(wanted: Intervals) -> str:
     """Return the wanted outputs."""
     return " or ".join(_interval(low, high) for low, high in wanted) or "nothing"
@@ -118,10 +124,9 @@ def _interval(low: float, high: float) -> str:
 
 def sentence(answer: Explanation) -> str:
     """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, wanted 171``."""
-    best, wanted = answer.best, wish(answer.wanted)
-    if not best.changes:
-        return f"no change: prediction {number(answer.output)}, wanted {wanted}"
-    return f"{moves(best.changes)}: prediction {move(answer.output, best.output)}, wanted {wanted}"
+    best, told = answer.best, best_moves(answer)
+    outputs = move(answer.output, best.output) if best.changes else number(answer.output)
+    return f"{told}: prediction {outputs}, wanted {wish(answer.wanted)}"
 
 
 def percent(share: float) -> str:
@@ -134,7 +139,7 @@ def percent(share: float) -> str:
 
 
 def verdict(answer: Explanation) -> str:
-    """Return how the search ended, with what is sure told apart from what the surrogate says."""
+    """Return how the search ended, with what is sure told apart from what is estimated."""
     ending = ENDINGS.get(answer.stopped, answer.stopped)
     if answer.reached:
         return f"Reached; the search ended because {ending}."
@@ -147,7 +152,7 @@ def verdict(answer: Explanation) -> str:
         ours = not all(text.startswith("the data's own range") for text in answer.binding)
         start = f"Relaxing {which}" if ours else "Only going beyond the data"
         listed = "; ".join(answer.binding)
-        seen += f" {start} would bring it nearer, as the surrogate sees it: {listed}."
+        seen += f" {start} would bring it nearer, judged from the rows scored: {listed}."
     if answer.jump is not None:
         below, above = map(number, answer.jump)
         seen += (
@@ -157,7 +162,7 @@ def verdict(answer: Explanation) -> str:
     if answer.stopped == "exhausted":
         return f"Out of reach: {ending}. {seen}"
     if answer.status == "unreachable":
-        start = "Probably out of reach, judged by the surrogate of the model, not proven."
+        start = "Probably out of reach, judged from the rows that the model scored, not proven."
     else:
         miss = number(gap(answer.best.output, answer.accepted))
         start = f"Not reached, this is the best guess (off by {miss}): {ending}."
@@ -178,6 +183,11 @@ def count(n: int, noun: str) -> str:
 
 
 def lines(summary: pd.DataFrame) -> list[list[str]]:
-    """Return the cells of a summary for reading, each line after its position."""
+    """Return the cells of a summary for reading, each line after its label."""
     cells = summary.replace("best_guess", "best guess").to_numpy(object)
-    return [[str(i), *map(cell, row)] for i, row in enumerate(cells)]
+    return [[label(i), *map(cell, row)] for i, row in zip(summary.index, cells, strict=True)]
+
+
+def label(of: Any) -> str:
+    """Return the label of a query for reading."""
+    return ", ".join(map(cell, of)) if isinstance(of, tuple) else cell(of, 15)

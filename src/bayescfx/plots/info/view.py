@@ -16,6 +16,7 @@ from bayescfx.evaluations.evaluator import fitting_codes
 from bayescfx.features import Feature
 from bayescfx.potentials import Logit, contains
 from bayescfx.result import wording
+from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.nearby import relevant
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
@@ -91,10 +92,7 @@ class View:
     @classmethod
     def of(cls, answer: Explanation) -> View:
         """Return the view of an answer; its evaluations may be of any age and from elsewhere."""
-        with warnings.catch_warnings():
-            # What there is to say about this query was said when the question was asked.
-            warnings.simplefilter("ignore", BayesCFXWarning)
-            region = answer.space.around(answer.layout.table([list(answer.query)]))
+        region = around(answer.space, answer.layout.table([list(answer.query)]))
         return cls(answer, region, *_evaluated(answer, region))
 
     @cached_property
