@@ -17,15 +17,16 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from bayescfx.plots.draw import drawn
-from bayescfx.plots.info.changes import change_info, movement_info
+from bayescfx.plots.info.changes import alternatives_info, change_info, movement_info
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
-from bayescfx.plots.page import report
 from bayescfx.plots.style import Axes, Figure, write
+from bayescfx.plots.writing import report
 from bayescfx.result.explanation import Explanation
 
 __all__ = [
+    "alternatives",
     "change_chart",
     "convergence",
     "movements",
@@ -46,6 +47,15 @@ def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0)
     whole change. Thick lines are what was allowed, thin ones the feature's range.
     """
     return drawn(change_info(View.of(answer), which), ax)
+
+
+def alternatives(answer: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw all counterfactuals of an answer as lines across the scales of what they change.
+
+    A parallel plot: a scale per feature, the most effective first, and the prediction last, with
+    the target marked. The dashed line is the query.
+    """
+    return drawn(alternatives_info(View.of(answer)), ax)
 
 
 def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:

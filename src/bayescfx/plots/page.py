@@ -3,222 +3,304 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import io
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
+from bayescfx.checks import check
 from bayescfx.plots.draw import drawn
-from bayescfx.plots.info.changes import change_info, movement_info
+from bayescfx.plots.info.changes import (
+    Change,
+    ChangeInfo,
+    Prediction,
+    alternatives_info,
+    change_info,
+)
 from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 from bayescfx.version import VERSION
 
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
-  color: #222; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .3rem; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; padding-top: .8rem;
-  border-top: 1px solid #dadde0; }
-p { margin: .4rem 0; max-width: 46rem; }
-.lead { font-size: 1.15rem; }
-.note, figcaption, footer { color: #595959; font-size: .875rem; }
-.badge { display: inline-block; padding: .1rem .6rem; border-radius: 1rem; font-size: .85rem;
-  font-weight: 600; border: 1.5px solid; vertical-align: .2em; margin-left: .5rem; }
-.reached { color: #00664b; } .best_guess { color: #9c4400; } .unreachable { color: #9c4400; }
-figure { margin: .8rem 0; break-inside: avoid; }
-figure img { max-width: 100%; height: auto; display: block; }
-.pair { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
-.pair figure { flex: 1 1 20rem; max-width: 30rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .5rem 0; font-size: .93rem;
-  font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid #dadde0;
-  vertical-align: top; }
-th[scope=row], th:first-child { text-align: left; font-weight: 600; }
-td { overflow-wrap: anywhere; }
-.many td { white-space: nowrap; }
-.many th:nth-child(2), .many td:nth-child(2), .many th:nth-child(6), .many td:nth-child(6) {
-  text-align: left; }
-.many td:nth-child(6) { white-space: normal; min-width: 14rem; }
-tr { break-inside: avoid; }
-pre { background: #f5f6f7; padding: .7rem 1rem; overflow-x: auto; font-size: .82rem;
-  line-height: 1.4; border-radius: 4px; }
-@media print {
-  body { margin: 0; max-width: none; font-size: 10.5pt; }
-  h2 { break-after: avoid; }
-  .whole { break-inside: avoid; }
-  table { font-size: 9pt; }
-  th, td { padding-top: .1rem; padding-bottom: .1rem; }
-  pre { white-space: pre-wrap; }
-}
-"""
+
+@dataclass(frozen=True)
+class About:
+    """What a report says of the question beside its answer."""
+
+    title: str = "What would have to change?"
+    output: str = "prediction"  # what the model's output is called
+    unit: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, answer: Explanation | None, **given: Any) -> About:
+        """Return what an answer says of itself, with what is given instead."""
+        further = given.pop("about") or {}
+        texts = isinstance(further, Mapping) and all(isinstance(v, str) for v in further.values())
+        check(texts, "about", "a dict of texts by name", further)
+        for name, value in given.items():
+            check(value is None or isinstance(value, str), name, "a text", value)
+        facts = {**({} if answer is None else answer.about), **further}
+        named = {name: facts.pop(name) for name in ("title", "output", "unit") if name in facts}
+        named |= {name: value for name, value in given.items() if value is not None}
+        return cls(**named, facts={**facts, "date": facts.get("date", dt.date.today().isoformat())})
+
+    def number(self, text: str) -> str:
+        """Return an output with its unit."""
+        return f"{text} {self.unit}".rstrip()
 
 
-def report(answer: Explanation | Explanations, path: str | os.PathLike[str]) -> None:
-    """Write an answer, or several, as one HTML file that needs nothing else; an old one goes."""
-    Path(path).write_text(page(answer), encoding="utf-8")
-
-
-def page(answer: Explanation | Explanations) -> str:
-    """Return the report as HTML."""
-    body = _one(answer) if isinstance(answer, Explanation) else _many(answer)
+def page(about: About, body: Iterable[str], *, script: bool = False) -> str:
+    """Return a page of HTML with a head, what `body` has, and a foot."""
+    code = f"<script>{_file('report.js')}</script>\n" if script else ""
+    facts = "".join(
+        f"<div><dt>{escape(str(name))}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in about.facts.items()
+        if text
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>What would have to change?</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + '\n<footer><p class="note">This explains the model, not the world: whether the changes '
-        "would have these consequences in reality is not known. Made by bayescfx "
-        f"{escape(VERSION)}.</p></footer>\n</body>\n</html>\n"
+        f"<title>{escape(about.title)}</title>\n<style>\n{_file('report.css')}</style>\n</head>\n"
+        + "<body>\n"
+        + "\n".join(body).replace("<!--facts-->", f'<dl class="facts">{facts}</dl>', 1)
+        + "\n<footer><p>This explains the model, not the world: whether the changes would have "
+        "these consequences in reality is not known. Made by bayescfx "
+        f"{escape(VERSION)}.</p></footer>\n{code}</body>\n</html>\n"
     )
 
 
-def _figure(info: object, alt: str, caption: str = "") -> str:
-    """Return a picture as an element of the page; `alt` says it to those who can't see it."""
-    drawing: Any = drawn(info, detached=True).figure
-    text = io.BytesIO()
-    write(drawing, text, format="svg", metadata={"Date": None})
-    source = base64.b64encode(text.getvalue()).decode("ascii")
-    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return (
-        f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
-        f'src="data:image/svg+xml;base64,{source}">{below}</figure>'
-    )
+def _file(name: str) -> str:
+    return files("bayescfx.plots").joinpath(name).read_text(encoding="utf-8")
 
 
-def _one(answer: Explanation) -> Iterable[str]:
+def one(answer: Explanation, about: About) -> Iterable[str]:
+    """Yield the parts of a report on one answer."""
     view = View.of(answer)
-    yield f"<h1>What would have to change?{_badge(answer)}</h1>"
-    yield from _lead(answer)
-    yield "<h2>What changes</h2>"
-    several = len(answer.counterfactuals) > 1
-    charts = [
-        _figure(
-            change_info(view, k), wording.moves(c.changes), f"Answer {k + 1}" if several else ""
+    infos = [change_info(view, k, most=10**6) for k in range(len(answer.counterfactuals))]
+    yield f"<h1>{escape(about.title)} {badge(answer)}</h1><!--facts-->"
+    yield from _lead(answer, infos[0].prediction, about)
+    if answer.best.changes or len(infos) > 1:
+        yield "<h2>What changes</h2>"
+    for k, (info, found) in enumerate(zip(infos, answer.counterfactuals, strict=True)):
+        if len(infos) > 1:
+            missed = "" if found.valid else " (misses the target)"
+            yield f"<h3>Answer {k + 1}{missed}</h3>"
+        if found.changes:
+            yield changes(info, about)
+    if any(change.effect is not None for info in infos for change in info.changes):
+        yield note(
+            "The effect is what a change contributes, estimated from the rows that the model "
+            f"scored. Effects add up to the change of the {about.output}. On the scales, the thick "
+            "part is what was allowed."
         )
-        for k, c in enumerate(answer.counterfactuals)
-    ]
-    yield _pair(charts)
-    yield _p(
-        "Each line is a feature on its own scale; the thick part is what was allowed. Effects are "
-        "what each change contributes to the prediction, estimated from the rows that the model "
-        "scored; they sum up to the whole change.",
-        "note",
-    )
-    yield _rows(answer)
-    yield from _responses(view)
-    course = _figure(convergence_info(answer), "Best potential after each row")
-    worth = _figure(potential_info(answer), "Potential over the prediction")
-    yield _whole("How the search went", [course, worth])
-    yield "<h2>What was allowed</h2>"
-    yield f"<pre>{escape(str(answer.space))}</pre>"
-    yield "<h2>How it was found</h2>"
-    yield _facts(answer)
+    yield _rest(answer)
+    yield from _responses(view, about)
+    yield from _method(view, about)
 
 
-def _badge(answer: Explanation) -> str:
-    words = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
-    return f'<span class="badge {answer.status}">{words[answer.status]}</span>'
+def badge(answer: Explanation) -> str:
+    """Return how an answer ended as a mark."""
+    word = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
+    kind = "already" if answer.reached and not answer.best.changes else answer.status
+    text = "already as wanted" if kind == "already" else word[answer.status]
+    return f'<span class="badge {kind}">{text}</span>'
 
 
-def _lead(answer: Explanation) -> Iterable[str]:
-    best = answer.best
-    wish = wording.wish(answer.wanted)
-    yield _p(f"The model says {wording.number(answer.output)}; wanted is {wish}.", "lead")
-    moved = wording.moves(best.changes)
-    yield _p(f"{moved}: the model then says {wording.number(best.output)}.", "lead")
+def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]:
+    now, then = (about.number(text) for text in found.texts)
+    wish = about.number(wording.wish(answer.wanted))
+    yield _p(f"The {about.output} is {now}; wanted is {wish}.", "lead")
+    if answer.best.changes:
+        n = wording.count(answer.best.n_changes, "change")
+        yield _p(f"With {n} it is {then}: {wording.moves(answer.best.changes)}.", "lead")
     yield _p(answer.verdict)
 
 
-def _responses(view: View) -> Iterable[str]:
-    """Draw the surrogate along the most effective changes, and over two of them."""
-    if not can_respond(view):
-        return
-    names = [view.region.names[j] for j, _ in view.by_effect(0)[:3]]
-    infos = [response_info(view, name) for name in names or [None]]
-    parts = [_figure(info, f"Response of the prediction to {info.name}") for info in infos]
-    if len(view.region.free) > 1:
-        surface = surface_info(view)
-        alt = f"Map of the prediction over {' and '.join(surface.names)}"
-        parts.append(_figure(surface, alt))
-    yield _whole("How the prediction responds", parts)
-    yield _p(
-        "Estimated from the rows that the model scored (dots), all other features as in the query "
-        "or as in the answer. Bands are two standard deviations to either side. In the map, lines "
-        "enclose the target, and the cross is where a longer search would look next.",
-        "note",
+def changes(info: ChangeInfo, about: About) -> str:
+    """Return what one answer changes as a table with scales and effects."""
+    told = any(change.effect is not None for change in info.changes)
+    effect = '<th scope="col">effect</th>' if told else ""
+    lines = "".join(_change(change, told) for change in info.changes)
+    found = info.prediction
+    total = f"<td>{escape(found.change)}</td>" if told else ""
+    name = escape(about.number(about.output) if not about.unit else f"{about.output}, {about.unit}")
+    cells = "".join(f"<td>{escape(text)}</td>" for text in found.texts)
+    return (
+        '<div class="wide"><table class="changes"><thead><tr><th></th><th scope="col">now</th>'
+        f'<th scope="col">then</th><th class="scale"></th>{effect}</tr></thead>'
+        f'<tbody>{lines}</tbody><tfoot><tr><th scope="row">{name}</th>{cells}'
+        f'<td class="scale">{_prediction(found)}</td>{total}</tr></tfoot></table></div>'
     )
 
 
-def _rows(answer: Explanation) -> str:
-    """Return query and counterfactuals, whole rows, changed cells marked."""
-    found = answer.counterfactuals
+def _change(change: Change, told: bool) -> str:
+    effect = "follows" if change.derived else change.effect_text
+    cells = "".join(f"<td>{escape(text)}</td>" for text in (change.before, change.after))
+    low, high = change.allowed
+    drawing = ['<path class="axis" d="M8 8H144"/>']
+    if change.ordered and high > low:
+        drawing.append(f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>')
+    drawing += [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
+    drawing.append(_arrow(change.start, change.end, wraps=change.wraps))
+    kind = ' class="follows"' if change.derived else ""
+    last = f"<td>{escape(effect)}</td>" if told else ""
+    return (
+        f'<tr{kind}><th scope="row">{named(change.name)}</th>{cells}'
+        f'<td class="scale">{_svg(drawing)}</td>{last}</tr>'
+    )
+
+
+def _prediction(found: Prediction) -> str:
+    bands = [
+        f'<rect class="band" x="{_x(low)}" y="1" width="{max(136 * (high - low), 2):.1f}" '
+        'height="14"/>'
+        for low, high in found.accepted
+    ]
+    parts = [*bands, '<path class="axis" d="M8 8H144"/>', _arrow(found.start, found.end)]
+    return _svg(parts, "hit" if found.reached else "missed")
+
+
+def _arrow(start: float, end: float, *, wraps: bool = False) -> str:
+    way = f"M{_x(start)} 8H{_x(end)}"
+    if wraps:  # over the end of the circle and in at the other side
+        ends = (2, 150) if start < end else (150, 2)
+        way = f"M{_x(start)} 8H{ends[0]}M{ends[1]} 8H{_x(end)}"
+    return (
+        f'<path class="go" d="{way}"/><circle class="from" cx="{_x(start)}" cy="8" r="3.6"/>'
+        f'<circle class="to" cx="{_x(end)}" cy="8" r="4.2"/>'
+    )
+
+
+def _svg(parts: Iterable[str], kind: str = "") -> str:
+    """Return a scale; the cells beside it say the same in words."""
+    of = f' class="{kind}"' if kind else ""
+    return f'<svg{of} width="152" height="16" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def _x(place: float) -> str:
+    return f"{8 + 136 * min(max(place, 0.0), 1.0):.1f}"
+
+
+def _rest(answer: Explanation) -> str:
+    """Return what stays as it is, folded."""
     query = cells_of(answer.layout.table([list(answer.query)]))[0]
     others = cells_of(answer.rows)
-    titles = ["answer"] if len(found) == 1 else [f"answer {k + 1}" for k in range(len(found))]
-    lines = [
-        [str(name), wording.cell(query[j]), *(_cell(query[j], row[j]) for row in others)]
+    kept = [
+        [str(name), wording.cell(query[j])]
         for j, name in enumerate(answer.layout.names)
+        if all(same_cell(query[j], row[j]) for row in others)
     ]
-    lines.append(wording.changed(answer)[-1])
-    lines.append(["valid", "", *("yes" if c.valid else "no" for c in found)])
-    lines.append(["cost", "", *(wording.number(c.cost) for c in found)])
-    return f'<div class="wide">{markup.table(["", "query", *titles], lines)}</div>'
+    if not kept:
+        return ""
+    title = f"{wording.count(len(kept), 'column')} {'stay' if len(kept) > 1 else 'stays'} the same"
+    return folded(title, f'<div class="wide">{markup.table(["", "value"], kept)}</div>')
 
 
-def _cell(before: Any, after: Any) -> str:
-    return "·" if same_cell(before, after) else wording.both(before, after)[1]
+def _responses(view: View, about: About) -> Iterable[str]:
+    """Draw the prediction along the most effective changes."""
+    names = [view.region.names[j] for j, _ in view.by_effect(0)[:3]]
+    if not names or not can_respond(view):
+        return
+    infos = [response_info(view, name) for name in names]
+    title = f"How the {about.output} responds"
+    alt = [f"The {about.output} over {info.name}" for info in infos]
+    pictures = [_figure(info, text, about) for info, text in zip(infos, alt, strict=True)]
+    yield f'<section class="whole"><h2>{escape(title)}</h2>{_pair(pictures)}</section>'
+    yield note(
+        "Estimated from the rows that the model scored (dots), all other features as they are now "
+        "or as in the answer. The true value is expected inside the band."
+    )
+
+
+def _method(view: View, about: About) -> Iterable[str]:
+    """Yield how the answer was found, with the mathematics, folded."""
+    answer = view.answer
+    parts = [_facts(answer), "<h3>What was allowed</h3>"]
+    parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
+    pictures = [
+        _figure(convergence_info(answer), "Best potential after each row", about),
+        _figure(potential_info(answer), "Potential over the output", about),
+    ]
+    if can_respond(view) and len(view.region.free) > 1:
+        surface = surface_info(view)
+        names = " and ".join(surface.names)
+        pictures.append(_figure(surface, f"Map of the surrogate over {names}", about))
+    if len(answer.counterfactuals) > 1:
+        pictures.append(_figure(alternatives_info(view), "The answers side by side", about))
+    parts += [_pair(pictures)]
+    parts.append(
+        note(
+            "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
+            "that the model scored, a surrogate (a Gaussian process) stands in for it; bands are "
+            "two of its standard deviations to either side. Effects are Shapley values: averages "
+            "over the orders in which the changes can be made. In the map, lines enclose the "
+            "target, and the cross is where a longer search would look next."
+        )
+    )
+    yield folded("How it was found, and the mathematics", "".join(parts))
 
 
 def _facts(answer: Explanation) -> str:
     low, high = answer.reachable
+    best = answer.best
     facts = {
-        "rows of the model used": str(answer.n_evaluations),
+        "rows that the model scored": str(answer.n_evaluations),
         "rows known of the model": str(len(answer.evaluations)),
         "outputs seen": f"{wording.number(low)} to {wording.number(high)}",
         "accepted": wording.wish(answer.accepted),
+        "distance of the answer": wording.number(best.cost),
         "method": answer.method,
         "seed": "none" if answer.seed is None else str(answer.seed),
         "ended because": wording.ENDINGS.get(answer.stopped, answer.stopped),
     }
+    if best.usual is not None:
+        facts["more usual than"] = f"{100 * best.usual:.0f} % of the data"
     return markup.table(["", ""], list(facts.items()))
 
 
-def _many(answers: Explanations, most: int = 20) -> Iterable[str]:
-    """Report on many answers, each of the first `most` in a section of its own."""
-    reached = sum(answer.reached for answer in answers)
-    yield f"<h1>{escape(wording.count(len(answers), 'answer'))}, {reached} reached</h1>"
-    if len(answers):
-        columns = ["status", "output", "wanted", "best_output", "changes"]
-        lines = wording.lines(answers.summary()[[*columns, "n_evaluations"]])
-        yield f'<div class="wide many">{markup.table(["query", *columns, "rows"], lines)}</div>'
-        yield _figure(movement_info(answers), "Which features move how often and how far")
-    for i, answer in enumerate(answers[:most]):
-        yield f"<h2>Query {i}{_badge(answer)}</h2>"
-        yield from _lead(answer)
-        yield _figure(change_info(View.of(answer)), wording.moves(answer.best.changes))
-    if len(answers) > most:
-        yield _p(f"… and {len(answers) - most} more in the table above.", "note")
+def _figure(info: object, alt: str, about: About) -> str:
+    """Return a picture as an element of the page; `alt` says it to those who can't see it."""
+    drawing: Any = drawn(info, detached=True).figure
+    for axes in drawing.axes:  # the output by its name
+        for axis in (axes.xaxis, axes.yaxis):
+            label = axis.get_label()
+            if label.get_text().startswith("prediction"):
+                label.set_text(f"{about.output}{f', {about.unit}' * bool(about.unit)}")
+    text = io.BytesIO()
+    write(drawing, text, format="svg", metadata={"Date": None})
+    source = base64.b64encode(text.getvalue()).decode("ascii")
+    return (
+        f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
+        f'src="data:image/svg+xml;base64,{source}"></figure>'
+    )
+
+
+def named(name: str) -> str:
+    """Return a feature's name, which may be broken at its underscores."""
+    return escape(name).replace("_", "_<wbr>")
+
+
+def folded(title: str, content: str) -> str:
+    """Return a part of the page that opens on demand."""
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+
+
+def note(text: str) -> str:
+    """Return a remark in small type."""
+    return _p(text, "note")
 
 
 def _pair(parts: Iterable[str]) -> str:
     return f'<div class="pair">{"".join(parts)}</div>'
-
-
-def _whole(title: str, parts: Iterable[str]) -> str:
-    """Return a section that is printed on one page."""
-    return f'<section class="whole"><h2>{escape(title)}</h2>{_pair(parts)}</section>'
 
 
 def _p(text: str, kind: str = "") -> str:

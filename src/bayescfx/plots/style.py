@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from bayescfx.errors import optional
@@ -71,6 +72,11 @@ def new_axes(height: float, *, detached: bool = False) -> Axes:
 def clip(text: str, most: int) -> str:
     """Return a text of at most `most` letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Return a name in lines of at most so many letters, broken at blanks and underscores."""
+    return [line.replace("_ ", "_") for line in wrap(text.replace("_", "_ "), width)] or [""]
 
 
 def band(accepted: Intervals, ax: Axes, *, vertical: bool) -> None:

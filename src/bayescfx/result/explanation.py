@@ -159,9 +159,8 @@ class Explanation:
 
     def to_markdown(self) -> str:
         """Return the answer as sentences and a table in Markdown, all text escaped."""
-        head, lines = self._table()
         text = [markup.plain(line) for line in self._lines()]
-        return "\n\n".join([*text[:2], markup.markdown(head, lines), *text[2:]]) + "\n"
+        return "\n\n".join([*text[:2], markup.markdown(*self._table()), *text[-2:]]) + "\n"
 
     def to_json(self) -> str:
         """Return the whole answer as a JSON text; of rules that are functions, the names."""

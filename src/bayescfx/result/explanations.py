@@ -120,7 +120,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_markdown(self) -> str:
         """Return one line per query as a table in Markdown, all text escaped."""
-        return f"{self._count()}\n\n{markup.markdown(*self._table(), last_left=True)}\n"
+        return f"{self.counted()}\n\n{markup.markdown(*self._table(), last_left=True)}\n"
 
     def to_json(self) -> str:
         """Return all answers as one JSON text, with evaluations that they share written once."""
@@ -148,18 +148,19 @@ class Explanations(Sequence[Explanation]):
     def __repr__(self) -> str:
         most = 10
         rows = sum(a.n_evaluations for a in self)
-        lines = [f"{self._count()}, {wording.count(rows, 'row')} of the model used"]
+        lines = [f"{self.counted()}, {wording.count(rows, 'row')} of the model used"]
         for i, a in zip(self.index[:most], self._answers, strict=False):
             missed = "" if a.reached else f" ({a.status.replace('_', ' ')})"
             lines.append(f"  {wording.label(i)}. {wording.sentence(a)}{missed}")
         return "\n".join(lines + [f"  … and {len(self) - most} more"] * (len(self) > most))
 
-    def _count(self) -> str:
+    def counted(self) -> str:
+        """Return how many answers there are, and how many reach the target, in words."""
         return f"{wording.count(len(self), 'answer')}, {sum(a.reached for a in self)} reached"
 
     def _repr_html_(self) -> str:
         table = markup.table(*self._table(), last_left=True)
-        return markup.page(markup.paragraph(self._count()), table)
+        return markup.page(markup.paragraph(self.counted()), table)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return one line per query for reading: head and lines."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bayescfx.plots.draw.changes import draw_changes, draw_movements
+from bayescfx.plots.draw.changes import (
+    draw_alternatives,
+    draw_changes,
+    draw_movements,
+    movements_height,
+)
 from bayescfx.plots.draw.outcomes import draw_convergence, draw_potential
 from bayescfx.plots.draw.responses import draw_response, draw_surface
-from bayescfx.plots.info.changes import ChangeInfo, MovementInfo
+from bayescfx.plots.info.changes import AlternativesInfo, ChangeInfo, MovementInfo
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
 from bayescfx.plots.info.responses import ResponseInfo, SurfaceInfo
 from bayescfx.plots.style import Axes, new_axes, styled
@@ -19,7 +24,8 @@ DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]]
         draw_changes,
         lambda info: 0.34 + 0.43 * (len(info.changes) + bool(info.hidden) * 0.6 + 1),
     ),
-    MovementInfo: (draw_movements, lambda info: 0.75 + 0.32 * max(1, len(info.movements))),
+    MovementInfo: (draw_movements, movements_height),
+    AlternativesInfo: (draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
     ConvergenceInfo: (draw_convergence, lambda info: 2.2),
     PotentialInfo: (draw_potential, lambda info: 2.2),
     ResponseInfo: (draw_response, lambda info: 2.3),

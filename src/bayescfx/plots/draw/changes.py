@@ -6,8 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.plots.info.changes import Change, ChangeInfo, MovementInfo, Prediction
-from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, TARGET, Axes, clip
+from bayescfx.plots.info.changes import (
+    AlternativesInfo,
+    Change,
+    ChangeInfo,
+    MovementInfo,
+    Prediction,
+)
+from bayescfx.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    PAPER,
+    PURPLE,
+    TARGET,
+    Axes,
+    broken,
+    clip,
+    legend,
+)
 from bayescfx.result import wording
 
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
@@ -26,6 +46,7 @@ def draw_changes(info: ChangeInfo, ax: Axes) -> None:
     if info.hidden:
         text = f"… and {wording.count(info.hidden, 'more change')}"
         ax.text(_LEFT, n - 0.1, text, va="center", color=GREY, fontsize=7)
+        ax.text(_RIGHT, n - 0.1, info.hidden_text, ha="right", va="center", color=INK)
     ax.plot([_LEFT, _RIGHT], [last - 0.5] * 2, color=PALE, linewidth=0.8)
     _output(info.prediction, last, ax)
 
@@ -83,7 +104,7 @@ def _arrow(
 
 
 def _output(info: Prediction, y: float, ax: Axes) -> None:
-    _names("prediction", wording.number(info.before), wording.number(info.after), y, ax)
+    _names("prediction", *info.texts, y, ax)
     ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
     for low, high in info.accepted:
         middle, half = 0.5 * (low + high), max(0.5 * (high - low), 0.006)
@@ -98,32 +119,92 @@ def _output(info: Prediction, y: float, ax: Axes) -> None:
     ax.text(_RIGHT, y, info.change, ha="right", va="center", color=INK)
 
 
+def movement_lines(info: MovementInfo) -> list[tuple[list[str], list[str]]]:
+    """Return of each feature its name and share, and its changes of levels, line by line."""
+    found = []
+    for move in info.movements:
+        name = broken(move.name, 22)
+        name[-1] += f"  {100 * move.times / max(1, info.answers):.0f} %"
+        told = [line for text, n in move.transitions[:6] for line in broken(f"{n}×  {text}", 36)]
+        told += [f"… and {len(move.transitions) - 6} more"] * (len(move.transitions) > 6)
+        found.append((name, told))
+    return found
+
+
+def movements_height(info: MovementInfo) -> float:
+    """Return how high the picture is, in inches."""
+    lines = movement_lines(info)
+    return 0.85 + 0.19 * sum(_depth(*both) for both in lines or [([], [])])
+
+
+def _depth(name: list[str], told: list[str]) -> float:
+    """Return the height of a feature's part, in lines."""
+    return max(len(name), 0.66 * len(told), 1.0) + 0.8
+
+
 def draw_movements(info: MovementInfo, ax: Axes) -> None:
-    """Draw a line per feature: a dot for each answer that moves it, a bar at their median."""
+    """Draw a part per feature: a dot for each answer that moves it, a bar at their median."""
     rng = np.random.default_rng(0)
-    ax.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     moves = np.concatenate([[0.0], *(move.moves for move in info.movements)])
     low, high = float(moves.min()), float(moves.max())
     pad = 0.08 * ((high - low) or 1.0)
-    if any(move.usual for move in info.movements):  # room for words
-        high = max(high, 0.6 * abs(low), pad)
     low, high = low - pad, high + pad
-    for i, move in enumerate(info.movements):
-        ax.axhline(i, color=PALE, linewidth=0.6, zorder=0)
-        if move.median is None:
-            ax.text(0.015 * (high - low), i - 0.06, clip(move.usual, 30), fontsize=6.5, va="bottom")
-            continue
-        colours = np.where(move.moves > 0, ORANGE, BLUE)
-        jitter = i + rng.uniform(-0.16, 0.16, len(move.moves))
-        ax.scatter(move.moves, jitter, c=colours.tolist(), s=9, alpha=0.55, linewidths=0, zorder=2)
-        ax.plot([move.median] * 2, [i - 0.3, i + 0.3], color=INK, linewidth=1.6, zorder=3)
-    labels = [f"{clip(m.name, 16)}  {100 * m.times / info.answers:.0f} %" for m in info.movements]
-    ax.set_yticks(range(len(labels)), labels)
+    y, places, labels = 0.0, [], []
+    for move, (name, told) in zip(info.movements, movement_lines(info), strict=True):
+        depth = _depth(name, told)
+        middle = y + depth / 2
+        ax.axhline(y, color=PALE, linewidth=0.6, zorder=0)
+        if told:  # levels have no place on the scale
+            small: dict[str, Any] = {"fontsize": 6.5, "linespacing": 1.15}
+            across = ax.get_yaxis_transform()  # shares of the width, data along the height
+            ax.text(0.02, middle, "\n".join(told), va="center", transform=across, **small)
+        if len(move.moves):
+            ax.plot([0, 0], [y, y + depth], color=GREY, linewidth=0.8, zorder=1)
+            colours = np.where(move.moves > 0, ORANGE, BLUE)
+            jitter = middle + rng.uniform(-0.4, 0.4, len(move.moves))
+            dots: dict[str, Any] = {"s": 9, "alpha": 0.55, "linewidths": 0, "zorder": 2}
+            ax.scatter(move.moves, jitter, c=colours.tolist(), **dots)
+            median = [float(np.median(move.moves))] * 2
+            ax.plot(median, [middle - 0.7, middle + 0.7], color=INK, linewidth=1.6, zorder=3)
+        places.append(middle)
+        labels.append("\n".join(name))
+        y += depth
+    ax.set_yticks(places, labels)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.set_ylim(len(labels) - 0.5, -0.6)
+    ax.set_ylim(max(y, 1.0), 0)
     ax.set_xlim(low, high)
-    ax.set_xlabel("change, in the feature's units of change")
-    text = f"moved in so many of {wording.count(info.answers, 'answer')} ({info.reached} reached)"
-    more = f"; {info.hidden} more features" if info.hidden else ""
-    ax.set_title(text + more, fontsize=7, color=GREY)
+    ax.set_xlabel("move, in units of change")
+    text = f"moved in so many of {wording.count(info.answers, 'answer')}"
+    more = f"\n{info.hidden} more features move, too" if info.hidden else ""
+    ax.set_title(text + more, fontsize=7, color=GREY, loc="right")
+
+
+def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
+    """Draw a scale per feature, and each answer as a line across all of them."""
+    ax.set_axis_off()
+    n = len(info.names)
+    ax.set_xlim(_LEFT, 1.12)
+    ax.set_ylim(n - 0.4, -0.55)
+    for low, high in info.accepted:
+        ax.fill_between([low, max(high, low + 0.012)], n - 1.26, n - 0.74, color=TARGET, lw=0)
+    box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
+    small: dict[str, Any] = {"va": "top", "color": GREY, "fontsize": 6, "bbox": box, "zorder": 2.5}
+    for y, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
+        label = "\n".join(broken(name, 16)[:2])
+        ax.text(_LEFT, y, label, va="center", fontweight="bold", linespacing=1.0)
+        ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
+        for place, text, side in zip((0, 1), ends, ("left", "right"), strict=True):
+            ax.text(place, y + 0.16, clip(text, 12), ha=side, **small)
+        for place, text in marks.items():
+            side = "left" if place < 0.15 else "right" if place > 0.85 else "center"
+            ax.text(place, y + 0.16, clip(text, 20), ha=side, **small)
+    down = range(n)
+    grey: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (3, 2)), "zorder": 2}
+    ax.plot(info.query, down, marker="o", mfc=PAPER, mec=GREY, ms=4.5, label="query", **grey)
+    colours = (BLUE, ORANGE, GREEN, PURPLE, INK)
+    for k, (places, valid) in enumerate(zip(info.answers, info.valid, strict=True)):
+        line: dict[str, Any] = {"color": colours[k % len(colours)], "linewidth": 1.4, "zorder": 3}
+        name = f"{k + 1}" if valid else f"{k + 1} (missed)"
+        ax.plot(places, down, marker="o", ms=4.5, label=name, alpha=0.85, **line)
+    legend(ax)

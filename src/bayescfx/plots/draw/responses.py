@@ -27,7 +27,7 @@ from bayescfx.plots.style import (
 
 def draw_response(info: ResponseInfo, ax: Axes) -> None:
     """Draw the surrogate along one feature, around query and answer."""
-    curves = [(info.query, BLUE, "surrogate")]
+    curves = [(info.query, BLUE, "estimate")]
     if info.answer is not None:
         curves = [(info.query, BLUE, "from the query"), (info.answer, ORANGE, "from the answer")]
     for k, (curve, colour, label) in enumerate(curves):

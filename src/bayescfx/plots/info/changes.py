@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from bayescfx.arrays import Array
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals
+from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.importance import moves
 
 
 class Change(NamedTuple):
@@ -43,6 +46,7 @@ class Prediction(NamedTuple):
     end: float
     accepted: Intervals
     reached: bool
+    texts: tuple[str, str]  # before and after; with effects as printed, they add up
     change: str
 
 
@@ -51,6 +55,7 @@ class ChangeInfo(NamedTuple):
 
     changes: tuple[Change, ...]
     hidden: int  # how many more
+    hidden_text: str  # their effect
     prediction: Prediction
 
 
@@ -60,8 +65,7 @@ class Movement(NamedTuple):
     name: str
     times: int
     moves: Array  # signed, in the feature's units of change; none for levels without order
-    median: float | None
-    usual: str  # the most frequent change of levels without order, in words
+    transitions: tuple[tuple[str, int], ...]  # of levels without order, the most frequent first
 
 
 class MovementInfo(NamedTuple):
@@ -69,23 +73,58 @@ class MovementInfo(NamedTuple):
 
     movements: tuple[Movement, ...]
     hidden: int
-    answers: int
+    answers: int  # that change anything
     reached: int
+
+
+class AlternativesInfo(NamedTuple):
+    """Several answers side by side: places 0 to 1 on the scales of what they change."""
+
+    names: tuple[str, ...]  # of the features, then the prediction
+    ends: tuple[tuple[str, str], ...]  # of the scales; empty for levels without order
+    marks: tuple[dict[float, str], ...]  # levels without order: those taken, by place
+    query: tuple[float, ...]
+    answers: tuple[tuple[float, ...], ...]
+    valid: tuple[bool, ...]
+    accepted: Intervals  # on the last scale
 
 
 def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
     """Return what a change chart shows of one of the counterfactuals, at most so many changes."""
     found = [*view.by_effect(which), *((int(j), None) for j in view.followed(which))]
-    whole = view.answer.counterfactuals[which].output - view.answer.output
+    before, after = view.answer.output, view.answer.counterfactuals[which].output
+    effects = [effect for _, effect in found if effect is not None]
     # as many decimals as show the largest effect with three digits
-    largest = max(abs(value) for value in (whole, *(e for _, e in found if e is not None)))
+    largest = max(abs(value) for value in (after - before, *effects))
     decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
-    changes = tuple(_change(view, which, *one, decimals) for one in found[:most])
-    prediction = _prediction(view, which, _signed(whole, decimals))
-    return ChangeInfo(changes, max(0, len(found) - most), prediction)
+    ends = [round(Decimal(y).scaleb(decimals)) for y in (before, after)]
+    units = rounded_to(ends[1] - ends[0], [effect * 10.0**decimals for effect in effects])
+    texts = [_signed(n, decimals) for n in units] + [""] * (len(found) - len(units))
+    pairs = list(zip(found, texts, strict=True))[:most]
+    changes = tuple(_change(view, which, *one, text) for one, text in pairs)
+    fixed = (f"{Decimal(ends[0]).scaleb(-decimals):f}", f"{Decimal(ends[1]).scaleb(-decimals):f}")
+    fixed = fixed if decimals <= 6 else wording.both(before, after)
+    prediction = _prediction(view, which, fixed, _signed(ends[1] - ends[0], decimals))
+    rest = _signed(sum(units[most:]), decimals) if units[most:] else ""
+    return ChangeInfo(changes, max(0, len(found) - most), rest, prediction)
 
 
-def _change(view: View, which: int, j: int, effect: float | None, decimals: int) -> Change:
+def rounded_to(whole: int, parts: Sequence[float]) -> list[int]:
+    """Return parts as whole numbers that sum up to `whole`: each rounded down, or up where due.
+
+    >>> rounded_to(10, [3.4, 3.4, 3.2])
+    [4, 3, 3]
+    """
+    down = [math.floor(part) for part in parts]
+    missing = whole - sum(down) if down else 0
+    order = sorted(range(len(down)), key=lambda i: down[i] - parts[i])  # largest remainder first
+    for k in range(abs(missing)):
+        i = order[k % len(order)] if missing > 0 else order[-1 - k % len(order)]
+        down[i] += 1 if missing > 0 else -1
+    return down
+
+
+def _change(view: View, which: int, j: int, effect: float | None, text: str) -> Change:
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
     scale = Scale.of(region, j, after)
@@ -103,12 +142,12 @@ def _change(view: View, which: int, j: int, effect: float | None, decimals: int)
         levels=tuple(scale.place(code) for code in scale.levels),
         wraps=bool(period and abs(after - before) > period / 2),
         effect=effect,
-        effect_text="" if effect is None else _signed(effect, decimals),
+        effect_text=text,
         derived=j not in view.moved(which),
     )
 
 
-def _prediction(view: View, which: int, change: str) -> Prediction:
+def _prediction(view: View, which: int, texts: tuple[str, str], change: str) -> Prediction:
     answer, counterfactual = view.answer, view.answer.counterfactuals[which]
     before, after = answer.output, counterfactual.output
     low, high = output_range(answer, 0.06, after)
@@ -118,44 +157,69 @@ def _prediction(view: View, which: int, change: str) -> Prediction:
 
     accepted = tuple((place(first), place(last)) for first, last in answer.accepted)
     reached = counterfactual.valid
-    return Prediction(before, after, place(before), place(after), accepted, reached, change)
+    places = place(before), place(after)
+    return Prediction(before, after, *places, accepted, reached, texts, change)
 
 
-def _signed(value: float, decimals: int) -> str:
-    """Return a number with its sign; nothing has none."""
-    text = f"{abs(value):.{decimals}f}" if decimals <= 6 else f"{abs(value):.2e}"
-    sign = "" if float(text) == 0.0 else "−" if value < 0 else "+"
-    return sign + text
+def _signed(units: int, decimals: int) -> str:
+    """Return so many units of the last decimal with their sign; nothing has none."""
+    value = Decimal(abs(units)).scaleb(-decimals)
+    text = f"{value:f}" if decimals <= 6 else f"{value:.2e}"
+    return ("" if units == 0 else "−" if units < 0 else "+") + text
 
 
-def movement_info(answers: Sequence[Explanation], most: int = 15) -> MovementInfo:
+def movement_info(answers: Sequence[Explanation], most: int = 30) -> MovementInfo:
     """Return how often and how far features move in the best answers, at most so many features."""
-    moves: dict[str, list[float]] = defaultdict(list)
+    steps: dict[str, list[float]] = defaultdict(list)
     words: dict[str, Counter[str]] = defaultdict(Counter)
     counts: Counter[str] = Counter()
+    changing = 0
     for answer in answers:
-        view = View.of(answer)
-        region, after = view.region, view.answers[0]
-        for j in view.moved(0).tolist():
-            name, scale = str(region.names[j]), Scale.of(region, j, float(after[j]))
+        changing += bool(answer.best.changes)
+        for move in moves(answer):
+            name = str(move.feature)
             counts[name] += 1
-            if scale.ordered:
-                step, period = float(after[j] - region.query[j]), region.period[j]
-                if period:  # the short way round
-                    step = (step + period / 2) % period - period / 2
-                moves[name].append(step / float(region.scale[j]))
+            if math.isnan(move.step):
+                words[name][move.words] += 1
             else:
-                words[name][" → ".join(scale.move(float(region.query[j]), float(after[j])))] += 1
-    names = sorted(counts, key=lambda name: -counts[name])
+                steps[name].append(move.scaled)
     found = tuple(
-        Movement(
-            name=name,
-            times=counts[name],
-            moves=np.array(moves[name]),
-            median=float(np.median(moves[name])) if moves[name] else None,
-            usual=words[name].most_common(1)[0][0] if words[name] else "",
-        )
-        for name in names[:most]
+        Movement(name, n, np.array(steps[name]), tuple(words[name].most_common()))
+        for name, n in counts.most_common(most)
     )
     reached = sum(answer.reached for answer in answers)
-    return MovementInfo(found, max(0, len(names) - most), len(answers), reached)
+    return MovementInfo(found, max(0, len(counts) - most), changing, reached)
+
+
+def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
+    """Return all counterfactuals side by side, on at most so many features that they change."""
+    region, n = view.region, len(view.answers)
+    moved = dict.fromkeys(j for k in range(n) for j, _ in view.by_effect(k))
+    chosen = list(moved)[:most]
+    scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in chosen]
+    low, high = output_range(view.answer, 0.06, *(c.output for c in view.answer.counterfactuals))
+
+    def places(row: Array, output: float) -> tuple[float, ...]:
+        at = [scale.place(float(row[j])) for j, scale in zip(chosen, scales, strict=True)]
+        return *at, min(max((output - low) / (high - low), 0.0), 1.0)
+
+    ends, marks = [], []
+    for j, scale in zip(chosen, scales, strict=True):
+        codes = [float(region.query[j]), *view.answers[:, j].tolist()]
+        both = (scale.label(scale.low), scale.label(scale.high))
+        ends.append(both if scale.ordered else ("", ""))
+        marks.append({} if scale.ordered else {scale.place(c): scale.label(c) for c in codes})
+    outputs = [c.output for c in view.answer.counterfactuals]
+    accepted = tuple(
+        (min(max((a - low) / (high - low), 0.0), 1.0), min(max((b - low) / (high - low), 0.0), 1.0))
+        for a, b in view.answer.accepted
+    )
+    return AlternativesInfo(
+        names=(*(str(region.names[j]) for j in chosen), "prediction"),
+        ends=(*ends, (wording.number(low), wording.number(high))),
+        marks=(*marks, {}),
+        query=places(region.query, view.answer.output),
+        answers=tuple(places(row, y) for row, y in zip(view.answers, outputs, strict=True)),
+        valid=tuple(c.valid for c in view.answer.counterfactuals),
+        accepted=accepted,
+    )

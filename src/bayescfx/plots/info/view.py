@@ -92,8 +92,14 @@ class View:
     @classmethod
     def of(cls, answer: Explanation) -> View:
         """Return the view of an answer; its evaluations may be of any age and from elsewhere."""
+        bare = cls.bare(answer)
+        return cls(answer, bare.region, *_evaluated(answer, bare.region))
+
+    @classmethod
+    def bare(cls, answer: Explanation) -> View:
+        """Return the view of an answer without what was evaluated: quick, and without effects."""
         region = around(answer.space, answer.layout.table([list(answer.query)]))
-        return cls(answer, region, *_evaluated(answer, region))
+        return cls(answer, region, np.empty((0, len(region.query))), np.empty(0))
 
     @cached_property
     def answers(self) -> Array:
