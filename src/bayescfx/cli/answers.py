@@ -15,10 +15,14 @@ import bayescfx
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import describe
 from bayescfx.cli.tables import read_text
+from bayescfx.errors import optional
 from bayescfx.io.protocols import cell as plain_cell
 from bayescfx.result import wording
+from bayescfx.result.assessment import WhatIf
+from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.result.lines import lines
 from bayescfx.tables import free_name
 
 
@@ -32,8 +36,8 @@ def as_text(answer: Explanation) -> str:
     """Return the answer as a table and sentences: one line per feature, one column per answer."""
     n = len(answer.counterfactuals)
     heads = [f"answer {k + 1}" for k in range(n)] if n > 1 else ["then"]
-    lines = [["", "now", *heads], *wording.changed(answer)]
-    table = "\n".join(f"  {line}" for line in _aligned(lines, "<" + ">" * len(lines[0])))
+    told = [["", "now", *heads], *wording.changed(answer)]
+    table = "\n".join(f"  {line}" for line in _aligned(told, "<" + ">" * len(told[0])))
     return f"{table}\n\n{answer}"
 
 
@@ -49,17 +53,17 @@ def _aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
 def many_as_text(asked: Asked) -> str:
     """Return one line per query: how it ended and what the best answer is."""
     names = range(len(asked.answers) + len(asked.failures)) if asked.names is None else asked.names
-    lines = [[str(getattr(names, "name", "query")), "status", "now", "then", "changes"]]
+    told = [[str(getattr(names, "name", "query")), "status", "now", "then", "changes"]]
     for i, answer in asked.answers.items():
         status, best = answer.status.replace("_", " "), answer.best
         outputs = wording.number(answer.output), wording.number(best.output)
-        lines.append([str(names[i]), status, *outputs, wording.moves(best.changes)])
-    lines += [[str(names[i]), "error", "", "", reason] for i, reason in asked.failures.items()]
+        told.append([str(names[i]), status, *outputs, wording.best_moves(answer)])
+    told += [[str(names[i]), "error", "", "", reason] for i, reason in asked.failures.items()]
     reached = sum(answer.reached for answer in asked.answers.values())
     rows = sum(answer.n_evaluations for answer in asked.answers.values())
     count = len(asked.answers) + len(asked.failures)
     total = f"{reached} of {count} reached; {rows} rows of the model used."
-    return "\n".join([*_aligned(lines, ">>>><"), "", total])
+    return "\n".join([*_aligned(told, ">>>><"), "", total])
 
 
 def as_plain(answer: Explanation) -> dict[str, Any]:
@@ -78,11 +82,7 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
                 "valid": found.valid,
                 "potential": _plain(found.potential),
                 "cost": _plain(found.cost),
-                "changes": {
-                    str(name): {"from": _plain(old), "to": _plain(new)}
-                    for name, (old, new) in found.changes.items()
-                },
-                "row": {str(n): _plain(v) for n, v in zip(names, list(found.row), strict=True)},
+                **_changes(found, names),
             }
             for found in answer.counterfactuals
         ],
@@ -91,6 +91,28 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
         "n_evaluations": answer.n_evaluations,
         "seed": answer.seed,
         "text": str(answer),
+    }
+
+
+def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
+    """Return what was changed, and the row, in JSON's own types."""
+    return {
+        "changes": {
+            str(name): {"from": _plain(old), "to": _plain(new)}
+            for name, (old, new) in found.changes.items()
+        },
+        "row": {str(n): _plain(v) for n, v in zip(names, list(found.row), strict=True)},
+    }
+
+
+def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
+    """Return a row changed by hand in JSON's own types."""
+    return {
+        "query_output": _plain(found.query_output),
+        "output": _plain(found.output),
+        "miss": _plain(found.miss),
+        "broken": list(found.broken),
+        **_changes(found, names),
     }
 
 
@@ -134,16 +156,20 @@ def write_all(
 def write(found: Explanation | Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
     kind = Path(path).suffix.lower()
-    one = found.explanations if isinstance(found, Asked) else found
-    table = many_as_table(found) if isinstance(found, Asked) else found.to_frame()
-    if kind == ".json":
-        _replaced(path, lambda part: Path(part).write_text(one.to_json(), encoding="utf-8"))
+    answer = found.explanations if isinstance(found, Asked) else found
+    if kind in (".json", ".md"):
+        text = answer.to_json() if kind == ".json" else answer.to_markdown()
+        _replaced(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
     elif kind in (".csv", ".parquet"):
-        write_table(table, path)
-    elif kind == ".html" or isinstance(one, Explanations):
-        bayescfx.plots.report(one, path)
+        write_table(as_table(found), path)
+    elif kind == ".xlsx":
+        _replaced(path, lambda part: _write_sheets(found, answer, part))
+    elif kind == ".html" or (kind == ".pdf" and isinstance(answer, Explanations)):
+        bayescfx.plots.report(answer, path)
+    elif isinstance(answer, Explanations):
+        bayescfx.plots.save(bayescfx.plots.movements(answer), path)
     else:
-        bayescfx.plots.save(bayescfx.plots.change_chart(one), path)
+        bayescfx.plots.save(bayescfx.plots.change_chart(answer), path)
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
@@ -152,6 +178,21 @@ def write_table(table: pd.DataFrame, path: str) -> None:
         _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
     else:
         _replaced(path, table.to_parquet)
+
+
+def _write_sheets(found: Explanation | Asked, answer: Explanation | Explanations, path: str) -> None:
+    """Write answers as a workbook; of many also how often and how far features move."""
+    optional("openpyxl", ".xlsx files need", "excel")
+    sheets = {"answers": as_table(found)}
+    if isinstance(answer, Explanations):
+        sheets["features"] = answer.importance()
+    with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as book:
+        for name, table in sheets.items():
+            for c, kind in enumerate(table.dtypes):
+                if isinstance(kind, pd.DatetimeTZDtype):  # workbooks know no time zones
+                    table.isetitem(c, table.iloc[:, c].astype(str).array)
+            told = _for_spreadsheets(table)
+            told.to_excel(book, sheet_name=name, index=False, freeze_panes=(1, 0))
 
 
 def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
@@ -165,6 +206,8 @@ def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
 
 def as_text_cell(value: Any) -> Any:
     """Return a cell; a text that would be a formula begins with ``'``."""
+    if isinstance(value, str):
+        value = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", value)  # which workbooks can't hold
     formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     if not formula or (
         value[0] in "+-" and re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", value, re.I)
@@ -173,22 +216,26 @@ def as_text_cell(value: Any) -> Any:
     return f"'{value}"
 
 
-def many_as_table(asked: Asked) -> pd.DataFrame:
-    """Return one line per answer: query, status, f(query), the row and what is known about it."""
-    parts = []
-    for i, answer in asked.answers.items():
-        frame = answer.to_frame()
-        meta = {"query": i, "status": answer.status, "query_output": answer.output}
-        for k, (name, value) in enumerate(meta.items()):
-            frame.insert(k, free_name(name, frame.columns), value)
-        parts.append(frame)
-    lost = [{"query": i, "status": "error", "error": text} for i, text in asked.failures.items()]
-    parts += [pd.DataFrame(lost)] if lost else []
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    if asked.names is not None and parts:
-        name = free_name(str(asked.names.name), table.columns)
-        table.insert(1, name, asked.names[table.iloc[:, 0].to_list()])
-    return table
+def as_table(found: Explanation | Asked) -> pd.DataFrame:
+    """Return one line per answer: which query, how it ended, the row, what it was, what changes."""
+    if isinstance(found, Explanation):
+        own = pd.Index([found.about.get("row", 0)], name="query")
+        return _indexed(lines(found.space, own, {0: found}, {}))
+    if not found.answers:
+        lost = [{"query": i, "status": "error", "error": why} for i, why in found.failures.items()]
+        return pd.DataFrame(lost)
+    n = max([*found.answers, *found.failures]) + 1
+    index: pd.Index[Any] = pd.RangeIndex(n, name="query")
+    if found.names is not None:
+        index = pd.MultiIndex.from_arrays([index, found.names[:n]])
+    space = next(iter(found.answers.values())).space
+    return _indexed(lines(space, index, found.answers, found.failures))
+
+
+def _indexed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its index as first columns."""
+    named = [free_name(str(name), table.columns) for name in table.index.names]
+    return table.rename_axis(named).reset_index()
 
 
 def read_answer(path: str) -> Explanation | Explanations:

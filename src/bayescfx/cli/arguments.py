@@ -130,6 +130,12 @@ repeatable
         --out    files   FILE  {out}
         --json   switch  -     JSON on stdout, for scripts
     """),
+    "reports": _options("""
+        --title        text   -           what stands above it
+        --output-name  text   -           what the model's output is called (default: prediction)
+        --unit         text   -           of the output
+        --about        table  NAME=VALUE  what else a reader should know; repeatable
+    """),
     "messages": _options("""
         --quiet  switch  -     no notes and no progress
         --debug  switch  -     a traceback with each error
@@ -173,7 +179,19 @@ COMMANDS: dict[str, Command] = {
         "--query  text  ROW|JSON|FILE  row number of the data (0 is the first), name with --id, "
         "a JSON object, a file with one row, or - for any of these on standard input",
         OPTIONS,
-        ".json (complete), .csv, .html (report), .png, .svg or .pdf (picture)",
+        ".json (complete), .csv, .parquet, .xlsx, .md, .html (report), .png, .svg or .pdf (picture)",
+    ),
+    "predict": Command(
+        "bayescfx.cli.commands:predict",
+        "change a row by hand: its output, how far from the target, what it breaks",
+        """
+        --query           text    ROW|JSON|FILE  as in explain
+        --set             files   NAME=VALUE     what is to be different; repeatable
+        --target          text    T              as in explain
+        --tolerance=0.05  number  -              share of the change that may be missed
+        --json            switch  -              JSON on stdout, for scripts
+        """,
+        ("model and data", "", "what may change", "messages"),
     ),
     "explain-many": Command(
         "bayescfx.cli.commands:explain_many",
@@ -183,7 +201,8 @@ COMMANDS: dict[str, Command] = {
         --jobs     whole  N     worker processes; -1 for every core
         """,
         OPTIONS,
-        ".csv, .parquet (one table), .json (complete) or .html (report)",
+        ".csv, .parquet, .xlsx (one table), .json (complete), .md, .html or .pdf (report), .png or .svg "
+        "(what moves)",
     ),
     "inspect": Command(
         "bayescfx.cli.inspecting:inspect",
@@ -196,8 +215,9 @@ COMMANDS: dict[str, Command] = {
         "bayescfx.cli.commands:report",
         "write an answer as a page that works offline and prints well",
         "answer  text  answer.json  what explain --out wrote",
-        ("", "output", "messages"),
-        ".html (report), .csv, .png, .svg or .pdf (picture)",
+        ("", "output", "reports", "messages"),
+        ".html (report), .csv, .parquet, .xlsx, .md, .json, .png, .svg or .pdf (picture; of many a "
+        "report)",
     ),
     "store": Command(
         "bayescfx.cli.storing:store",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import hashlib
+import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -242,7 +244,10 @@ def ask(
                 # The best so far; what counts is what the model has answered.
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
-            new = {i: replace(a, seed=settings.seed) for i, a in zip(block, found, strict=False)}
+            new = {
+                i: replace(a, seed=settings.seed, about=_facts(settings, i, names))
+                for i, a in zip(block, found, strict=False)
+            }
             asked = replace(asked, answers={**asked.answers, **new}, fault=fault)
             on_block(asked)
             if fault is not None or any(a.stopped == "interrupted" for a in found):
@@ -250,6 +255,20 @@ def ask(
         if run is not None and settings.run is None:
             _release(store, run, asked)
     return asked
+
+
+def _facts(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
+    """Return what a reader of a report should know of query `i`; no password of an address."""
+    model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
+    row = str(i) if settings.query is None else settings.query
+    if names is not None:
+        row = str(names[i])
+    facts = {"row": "" if row.strip().startswith(("{", "[", "-")) else row}
+    facts |= {"model": Path(model).name if Path(model).is_file() else model}
+    facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
+    named = {"title": settings.title, "output": settings.output_name, "unit": settings.unit}
+    given = {name: text for name, text in named.items() if text is not None}
+    return {name: text for name, text in facts.items() if text} | given | settings.about
 
 
 def scoring(subject: Subject, settings: Settings, console: Console) -> Model:
@@ -302,6 +321,7 @@ def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
 
 def command_key(settings: Settings, *more: object) -> str:
     """Return what a command is known by, so that the same one can go on where it was cut short."""
-    known = {k: v for k, v in vars(settings).items() if k not in ("timeout", "jobs", "forget")}
+    unasked = ("timeout", "jobs", "forget", "title", "output_name", "unit", "about")
+    known = {k: v for k, v in vars(settings).items() if k not in unasked}
     text = repr((VERSION, sorted(known.items(), key=str), more))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -15,14 +15,16 @@ import pandas as pd
 
 import bayescfx
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Asked, Subject, ask, make_subject
-from bayescfx.cli.console import Console, describe
-from bayescfx.cli.settings import Settings, gather
+from bayescfx.cli.asking import Asked, Subject, ask, make_subject, scoring
+from bayescfx.cli.console import Console, about, describe
+from bayescfx.cli.settings import Settings, assignment, gather
+from bayescfx.cli.spaces import value_of
 from bayescfx.cli.streaming import stream
 from bayescfx.cli.tables import cells_of, read_chunks, read_query, read_table
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
+from bayescfx.result.assessment import what_if
 from bayescfx.result.explanations import Explanations
 
 
@@ -43,6 +45,24 @@ def explain(options: Namespace, console: Console) -> int:
     return _failed(asked.fault, f"{told} what was known by then.", console, code)
 
 
+def predict(options: Namespace, console: Console) -> int:
+    """Score a row changed by hand."""
+    settings = gather(options)
+    settings.need("model", "data", "query")
+    target = None if settings.target is None else parse_target(settings.target)
+    subject = make_subject(settings, console)
+    cells, _ = read_query(settings.query, subject.data, subject.reading)
+    space, changes = subject.space, dict(assignment("--set", text) for text in options.set)
+    with about("set"):
+        features = {name: space.features[space.name(name)] for name in changes}
+    wish = {name: value_of(features[name], text) for name, text in changes.items()}
+    query, model = subject.fit(cells), scoring(subject, settings, console)
+    with about("set"):
+        found = what_if(model, query, wish, space, target, tolerance=settings.tolerance)
+    console.answer(str(found), answers.what_if_as_plain(found, space.schema.places))
+    return 3 if found.miss else 0
+
+
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
     settings, target, subject = _understood(options, "queries", console)
@@ -55,7 +75,7 @@ def explain_many(options: Namespace, console: Console) -> int:
     names = None if settings.id is None else table.index
 
     def keep(asked: Asked) -> None:
-        quick = [path for path in options.out if not path.endswith(".html")]
+        quick = [path for path in options.out if path.endswith((".json", ".csv", ".parquet"))]
         answers.write_all(replace(asked, failures=refused), quick, rescue=False)
 
     asked = ask(subject, queries, target, settings, console, names=names, on_block=keep)
@@ -143,10 +163,19 @@ def _queries(
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
+    named = {"title": options.title, "output": options.output_name, "unit": options.unit}
+    told = {name: text for name, text in named.items() if text is not None}
+    told |= dict(assignment("--about", text) for text in options.about or ())
     found = answers.read_answer(options.answer)
-    answer = Asked(dict(enumerate(found))) if isinstance(found, Explanations) else found
+    several = isinstance(found, Explanations)
+    each = [replace(a, about={**a.about, **told}) for a in (found if several else [found])]
+    names = found.index if several else None
+    if names is not None and names.equals(pd.RangeIndex(len(names))) and names.name is None:
+        names = None
+    elif names is not None and None in names.names:
+        names = names.to_flat_index().rename("id")
     for path in paths:
-        answers.write(answer, path)
+        answers.write(Asked(dict(enumerate(each)), names=names) if several else each[0], path)
     console.answer("\n".join(paths), paths)
     return 0
 

@@ -75,6 +75,7 @@ def _check_out(paths: list[str], kinds: list[str]) -> None:
             told = f"--out {path!r} can't be written: {error.strerror}."
             raise SettingsError(f"{told} Choose another.") from error
         needed = {".parquet": ("pyarrow", "parquet files need", "models")}
+        needed[".xlsx"] = ("openpyxl", ".xlsx files need", "excel")
         picture = ("matplotlib", "pictures and reports need", "plots")
         needed |= dict.fromkeys((".html", ".png", ".svg", ".pdf"), picture)
         if Path(path).suffix.lower() in needed:
@@ -108,7 +109,7 @@ def describe(error: BaseException) -> str:
         names = {option.key: option.flag for group in OPTIONS.values() for option in group}
         # The time-out of a question is checked before; what is left is that of an endpoint.
         names |= {"k": "--max-changes", "timeout": "--http-timeout", "kinds": "--kind"}
-        names["n_jobs"] = "--jobs"
+        names |= {"n_jobs": "--jobs", "changes": "--set"}
         names |= {"function": "--derive", "model": "the model", "query": "the query"}
         for name, words in names.items():
             text = text.replace(f"`{name}`", words)

@@ -37,6 +37,7 @@ def _known() -> tuple[dict[str, Option], dict[str, Option]]:
     """Return what may be set, by its names: options, and verbs of the space."""
     own = [*COMMANDS["explain"].own, *COMMANDS["explain-many"].own]
     _, *options = [*OPTIONS["model and data"], *own, *OPTIONS["question and search"]]
+    options += OPTIONS["reports"]
     verbs = {option.key: option for option in OPTIONS["what may change"]}
     only_in_files = {verb: Option(f"{verb}  table  -  -") for verb in VERBS}
     return {option.key: option for option in options}, {**only_in_files, **verbs}
@@ -63,14 +64,14 @@ def _said(
         if value is None:
             continue
         if option.kind == "table":
-            value = {**(old or {}), **dict(_assignment(option.flag, text) for text in value)}
+            value = {**(old or {}), **dict(assignment(option.flag, text) for text in value)}
         elif option.kind in ("names", "texts", "lists"):
             value = [*(old or ()), *value]
         found[key] = value
     return found
 
 
-def _assignment(flag: str, text: str) -> tuple[str, str]:
+def assignment(flag: str, text: str) -> tuple[str, str]:
     """Return name and value of ``name=value``."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (equals and name and value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import reduce
@@ -124,14 +123,28 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     return _ends(name, wish) if isinstance(wish, str) else wish
 
 
+def value_of(feature: Feature, text: str) -> Any:
+    """Return a value of a feature from text: a level however it is spelt, a number, or the text."""
+    if feature.levelled:
+        spelt = {str(level).casefold(): level for level in feature.levels}
+        exact = {str(level): level for level in feature.levels}
+        return exact.get(text, spelt.get(text.casefold(), text))
+    return _number(text)
+
+
+def _number(text: str) -> Any:
+    """Return a number, whole where it is written so, or the text if it is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() and "." not in text else value
+
+
 def _ends(name: str, text: str) -> tuple[Any, Any]:
     """Return the two ends of ``low:high``, numbers where they can be; one left out is open."""
     parts = [part.strip() for part in text.split(".." if ".." in text else ":")]
     if len(parts) != 2 or not any(parts):
         raise SettingsError(f"limits of {name!r} must be like low:high; got {text!r}.")
-    ends: list[Any] = [part or None for part in parts]
-    for i, part in enumerate(parts):
-        with contextlib.suppress(ValueError):
-            value = float(part)
-            ends[i] = int(value) if value.is_integer() and "." not in part else value
-    return ends[0], ends[1]
+    low, high = (_number(part) if part else None for part in parts)
+    return low, high

@@ -50,8 +50,9 @@ class WhatIf:
     miss: float | None = None
 
     def __repr__(self) -> str:
-        before, after = wording.both(self.query_output, self.output)
-        lines = [f"{wording.moves(self.changes)}: prediction {before} → {after}"]
+        before, after = self.query_output, self.output
+        outputs = wording.number(before) if before == after else wording.move(before, after)
+        lines = [f"{wording.moves(self.changes)}: prediction {outputs}"]
         if self.miss is not None:
             away = f"{wording.number(self.miss)} away from the target"
             lines.append(away if self.miss else "The target is reached.")
