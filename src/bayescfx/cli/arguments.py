@@ -76,8 +76,8 @@ def _options(table: str) -> tuple[Option, ...]:
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "model and data": _options("""
         --settings          text    FILE       options and space from a .toml file
-        --model             text    M          a file ({formats}), http://…, or \
-package.module:function
+        --model             text    M          a file ({formats}), http://…, \
+models:/… of MLflow, or package.module:function
         --data              path    FILE       .csv, .tsv or .parquet like the training data
         --na                lines   TEXT       a text that means a missing cell, as an empty one \
 does; repeatable

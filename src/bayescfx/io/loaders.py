@@ -51,8 +51,8 @@ def load_model(
     ----------
     source : str
         A path that ends in ``.onnx``, ``.txt`` (LightGBM), ``.json`` or ``.ubj`` (XGBoost),
-        ``.cbm`` (CatBoost), ``.skops``, ``.joblib`` or ``.pkl``; ``http://…``; or
-        ``package.module:function``.
+        ``.cbm`` (CatBoost), ``.skops``, ``.joblib`` or ``.pkl``; ``http://…``; ``models:/name/1``,
+        ``runs:/id/model`` or ``mlflow:folder`` (MLflow); or ``package.module:function``.
     trust : Trust, optional
         What files may do when they are loaded; nothing that runs code, by default.
     output : str, optional
@@ -94,13 +94,16 @@ def load_model(
     path = Path(source)
     ending, there = path.suffix.lower(), path.is_file()
     place = {"output": int(output)} if output is not None and output.isdecimal() else {}
+    if _is_registered(source):
+        return Loaded.of(*_mlflow(source, Trust() if trust is None else trust))
     if is_code(source):
         return Loaded.of(import_name(source), place | _no_name(output))
     if ending not in LOADERS or not there:
         what = f"the model file {source!r} is of no known kind"
         raise LoadError(
             f"{what if there else f'there is no model file {source!r}'}. Give a file that ends in "
-            f"{', '.join(LOADERS)}, an address http://…, or package.module:function."
+            f"{', '.join(LOADERS)}, an address http://…, models:/… of MLflow, or "
+            "package.module:function."
         )
     kind, load = LOADERS[ending]
     try:
@@ -216,6 +219,31 @@ def _pickle(path: Path, trust: Trust, _: str | None) -> Found:
         return joblib.load(path), {}
 
 
+def _is_registered(source: str) -> bool:
+    return source.startswith(("mlflow:", "models:/", "runs:/"))
+
+
+def _mlflow(source: str, trust: Trust) -> Found:
+    """Return the model itself where its library is known, else what MLflow makes of it."""
+    if not trust.pickle:
+        raise LoadError(
+            f"the model {source!r} is loaded by MLflow, which can run any code.",
+            parameter="pickle",
+            advice="If you trust who made it, pass trust=Trust(pickle=True).",
+        )
+    pyfunc = optional("mlflow.pyfunc", "models of MLflow need", "mlflow")
+    try:
+        model = pyfunc.load_model(source.removeprefix("mlflow:"))
+    except Exception as error:  # each store and library has errors of its own
+        raise LoadError(f"MLflow can't load the model {source!r}: {_first_line(error)}") from error
+    library = model.metadata.flavors["python_function"].get("loader_module")
+    if library in ("mlflow.sklearn", "mlflow.lightgbm", "mlflow.xgboost", "mlflow.catboost"):
+        return model.get_raw_model(), {}
+    schema = model.metadata.get_input_schema()
+    named = schema is not None and schema.has_input_names()
+    return model, {"columns": tuple(schema.input_names())} if named else {}
+
+
 #: By how a file's name ends: what it is called in messages, and how it is loaded.
 LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
     ".onnx": ("an ONNX model", _onnx),
@@ -232,6 +260,7 @@ LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
 def is_code(source: str) -> bool:
     """Return whether a model is named as ``package.module:function``."""
     named = ":" in source and not source.startswith(("http://", "https://"))
+    named = named and not _is_registered(source)
     return (
         named and os.path.splitext(source)[1].lower() not in LOADERS and not os.path.exists(source)
     )
