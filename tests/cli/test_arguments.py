@@ -43,7 +43,10 @@ from tests.cli.shell import Shell
         (("-n", "0"), "error: -n must be a whole number of at least 1; got 0."),
         (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),
         (("--label", "x"), "the label 'x' must be one of a classifier's; this model is none."),
-        (("--out", "a.xyz"), "--out must end in .json, .csv, .html, .png, .svg, .pdf; got 'a.xyz'"),
+        (
+            ("--out", "a.xyz"),
+            "--out must end in .json, .csv, .parquet, .xlsx, .md, .html, .png, .svg, .pdf; got 'a.",
+        ),
         (("--out", "no/a.csv"), "--out 'no/a.csv' can't be written: no such folder."),
         (("--header", "x"), "--header must be like 'Name: value'; got 'x'."),
         (("--derive", "bmi=math:pi"), "--derive must be a function of rows; got 3.14"),

@@ -107,5 +107,7 @@ def many() -> cfx.Explanations:
 
 def with_row(answer: cfx.Explanation, row: Any) -> cfx.Explanation:
     """Return the answer with another row as its counterfactual."""
-    best = replace(answer.best, row=row)
+    cells = zip(answer.layout.names, list(answer.query), list(row), strict=True)
+    changes = {name: (before, after) for name, before, after in cells if before != after}
+    best = replace(answer.best, row=row, changes=changes)
     return replace(answer, counterfactuals=(best,))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.plots.info.changes import change_info, movement_info
+from bayescfx import plots
+from bayescfx.plots.info.changes import alternatives_info, change_info, movement_info
 from bayescfx.plots.info.view import Scale, View
 from tests.plots.conftest import SLOPES, with_row
 
@@ -167,8 +170,44 @@ def test_movements_are_signed_in_units_of_change_and_short_on_a_circle(
     row["bmi"] = row["weight"] / row["height"] ** 2
     found = {m.name: m for m in movement_info([with_row(mixed, row)] * 2).movements}
     unit = dict(zip(mixed.space.schema.names, mixed.space.scale, strict=True))
-    assert found["weekday"].median == pytest.approx(-2 / unit["weekday"])
+    assert np.median(found["weekday"].moves) == pytest.approx(-2 / unit["weekday"])
     assert found["weight"].moves == pytest.approx([-5 / unit["weight"]] * 2)
-    assert found["job"].median is None
-    assert found["job"].usual == "cook → clerk"
+    assert len(found["job"].moves) == 0
+    assert found["job"].transitions == (("cook → clerk", 2),)
     assert found["job"].times == 2
+
+
+def test_long_names_are_written_in_full_and_nothing_leaves_the_picture(
+    many: cfx.Explanations, tmp_path: Path
+) -> None:
+    names = {name: f"{name}_of_the_customer_at_the_end_of_the_month" for name in "abc"}
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({names["a"]: rng.uniform(size=40), names["b"]: rng.choice(list("xyz"), 40)})
+    f = lambda X: X[names["a"]] + 2.0 * (X[names["b"]] == "x")  # noqa: E731  # a bare callable
+    answers = cfx.explain_many(
+        f, X.head(9), cfx.Space.from_data(X), cfx.increase(by=1.5), rng=0, budget=60
+    )
+    ax = plots.movements(answers)
+    plots.save(ax, tmp_path / "a.png")
+    labels = [label.get_text().replace("\n", "") for label in ax.get_yticklabels()]
+    assert all(label.partition("  ")[0] in names.values() for label in labels)
+    figure: Any = ax.figure
+    box, whole = ax.get_tightbbox(), figure.bbox
+    assert box is not None
+    assert (box.x0 >= whole.x0 - 1, box.x1 <= whole.x1 + 1) == (True, True)
+
+
+def test_alternatives_stand_on_the_scales_of_what_they_change() -> None:
+    X = np.random.default_rng(0).uniform(size=(60, 3))
+    space = cfx.Space.from_data(X).fix("x2")
+    answer = cfx.explain(lambda X: X.sum(axis=1), X[0], space, cfx.increase(by=0.3), n=3, rng=0)
+    view = View.of(answer)
+    info = alternatives_info(view)
+    assert info.names[-1] == "prediction"
+    assert {*info.names[:-1]} == {name for c in answer.counterfactuals for name in c.changes}
+    assert len(info.answers) == len(answer.counterfactuals) > 1
+    for places, found in zip(info.answers, answer.counterfactuals, strict=True):
+        for name, at, start in zip(info.names, places, info.query, strict=False):
+            assert (at != start) == (name in found.changes or name == "prediction")
+    ((low, high),) = info.accepted
+    assert all(low <= places[-1] <= high for places in info.answers)

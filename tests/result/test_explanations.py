@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx.errors import ArchiveError
+from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.result.lines import lines
 from tests.result.answers import FRAME, ask, model, plain_answer
 
 
@@ -71,3 +77,85 @@ def test_many_answers_in_words() -> None:
     assert repr(Explanations([])) == "0 answers, 0 reached, 0 rows of the model used"
     assert "<td>reached</td>" in Explanations([plain_answer()])._repr_html_()
     assert len(Explanations([]).to_frame()) == 0
+
+
+def people(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    cells = {"job": rng.choice(["cook", "clerk", "none"], n), "pay": rng.integers(0, 50, n)}
+    return pd.DataFrame(
+        {**cells, "day": rng.integers(0, 7, n)}, index=pd.Index(range(100, 100 + n), name="who")
+    )
+
+
+def score(rows: pd.DataFrame) -> Any:
+    return rows["pay"] + 30.0 * (rows["job"] == "cook")
+
+
+def test_importance_counts_moves_by_hand() -> None:
+    X = people()
+    space = cfx.Space.from_data(X, kinds={"day": cfx.Integer(0, 6, cyclic=True)})
+    answers = cfx.explain_many(score, X.head(20), space, cfx.at_least(45), budget=60, rng=0)
+    table = answers.importance().set_index("feature")
+    moved = [a for a in answers if a.best.changes]
+    assert 0 < len(moved) < 20
+    assert {*table.index} == {*X.columns}
+    assert table["times"].is_monotonic_decreasing
+    for name, line in table.iterrows():
+        pairs = [a.best.changes[name] for a in moved if name in a.best.changes]
+        assert line["times"] == len(pairs)
+        assert line["share"] == len(pairs) / len(moved)
+        if name == "pay":
+            steps = np.array([after - before for before, after in pairs])
+            unit = space.scale[space.schema.positions["pay"]]
+            assert line["up"] == (steps > 0).mean()
+            assert line["down"] == (steps < 0).mean()
+            assert (line["mean"], line["median"]) == (abs(steps).mean(), np.median(abs(steps)))
+            assert line["median_scaled"] == pytest.approx(np.median(abs(steps)) / unit)
+        if name == "job":
+            counts = Counter(" → ".join(pair) for pair in pairs)
+            assert line["transitions"] == ", ".join(f"{t} ({n})" for t, n in counts.most_common())
+            assert np.isnan(line["median"])
+    assert Explanations([]).importance().empty
+
+
+def test_the_index_travels_through_tables_json_and_words() -> None:
+    X = people()
+    space = cfx.Space.from_data(X).fix("day")
+    many = cfx.explain_many(score, X.iloc[2:5], space, cfx.at_least(60), budget=30, rng=0)
+    again = Explanations.from_json(many.to_json())
+    for answers in (many, again, many[:3]):
+        assert answers.to_frame()["who"].tolist() == [102, 103, 104]
+        assert answers.summary().index.name == "who"
+        assert "| who | status |" in answers.to_markdown()
+        assert "| 103 | " in answers.to_markdown()
+        assert ">103</th>" in answers._repr_html_()
+        assert "  103. " in repr(answers)
+
+
+def test_flat_lines_have_the_changes_and_what_was_before() -> None:
+    X = people()
+    space = cfx.Space.from_data(X).fix("day")
+    many = cfx.explain_many(score, X.head(6), space, cfx.at_least(40), budget=30, rng=0)
+    table = lines(space, X.index[:6], dict(enumerate(many)), {})
+    assert table["job_before"].tolist() == X["job"].head(6).tolist()
+    assert table["pay_before"].tolist() == X["pay"].head(6).tolist()
+    assert "day_before" not in table  # it can't move
+    assert table["changes"].tolist() == many.summary()["changes"].tolist()
+    met = table["stopped"] == "already met"
+    assert 0 < met.sum() < 6
+    assert (met == (table["changes"] == "already as wanted")).all()
+
+
+def test_markdown_takes_no_text_for_its_own() -> None:
+    best = replace(plain_answer().best, changes={"a|b_*": ("<i>", "x\ny")})
+    text = plain_answer(counterfactuals=(best,)).to_markdown()
+    assert "| a\\|b\\_\\* | \\<i\\> | x y |" in text
+    assert text.startswith("Wanted: prediction 171 (-43; now 214)\n\nAnswer: ")
+
+
+def test_what_an_answer_is_about_survives_json() -> None:
+    told = replace(plain_answer(), about={"model": "m.onnx", "unit": "€"})
+    assert Explanation.from_json(told.to_json()).about == told.about
+    broken = told.to_json().replace('"m.onnx"', "7")
+    with pytest.raises(ArchiveError, match="`about` must be texts by name"):
+        Explanation.from_json(broken)

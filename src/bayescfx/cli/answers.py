@@ -180,7 +180,9 @@ def write_table(table: pd.DataFrame, path: str) -> None:
         _replaced(path, table.to_parquet)
 
 
-def _write_sheets(found: Explanation | Asked, answer: Explanation | Explanations, path: str) -> None:
+def _write_sheets(
+    found: Explanation | Asked, answer: Explanation | Explanations, path: str
+) -> None:
     """Write answers as a workbook; of many also how often and how far features move."""
     optional("openpyxl", ".xlsx files need", "excel")
     sheets = {"answers": as_table(found)}

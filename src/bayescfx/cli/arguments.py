@@ -179,7 +179,8 @@ COMMANDS: dict[str, Command] = {
         "--query  text  ROW|JSON|FILE  row number of the data (0 is the first), name with --id, "
         "a JSON object, a file with one row, or - for any of these on standard input",
         OPTIONS,
-        ".json (complete), .csv, .parquet, .xlsx, .md, .html (report), .png, .svg or .pdf (picture)",
+        ".json (complete), .csv, .parquet, .xlsx, .md, .html (report), .png, .svg or .pdf "
+        "(picture)",
     ),
     "predict": Command(
         "bayescfx.cli.commands:predict",
@@ -201,8 +202,8 @@ COMMANDS: dict[str, Command] = {
         --jobs     whole  N     worker processes; -1 for every core
         """,
         OPTIONS,
-        ".csv, .parquet, .xlsx (one table), .json (complete), .md, .html or .pdf (report), .png or .svg "
-        "(what moves)",
+        ".csv, .parquet, .xlsx (one table), .json (complete), .md, .html or .pdf (report), .png "
+        "or .svg (what moves)",
     ),
     "inspect": Command(
         "bayescfx.cli.inspecting:inspect",

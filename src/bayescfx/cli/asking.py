@@ -268,7 +268,7 @@ def _facts(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str,
     facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
     named = {"title": settings.title, "output": settings.output_name, "unit": settings.unit}
     given = {name: text for name, text in named.items() if text is not None}
-    return {name: text for name, text in facts.items() if text} | given | settings.about
+    return {**{name: text for name, text in facts.items() if text}, **given, **settings.about}
 
 
 def scoring(subject: Subject, settings: Settings, console: Console) -> Model:

@@ -166,18 +166,21 @@ def report(options: Namespace, console: Console) -> int:
     named = {"title": options.title, "output": options.output_name, "unit": options.unit}
     told = {name: text for name, text in named.items() if text is not None}
     told |= dict(assignment("--about", text) for text in options.about or ())
-    found = answers.read_answer(options.answer)
-    several = isinstance(found, Explanations)
-    each = [replace(a, about={**a.about, **told}) for a in (found if several else [found])]
-    names = found.index if several else None
-    if names is not None and names.equals(pd.RangeIndex(len(names))) and names.name is None:
-        names = None
-    elif names is not None and None in names.names:
-        names = names.to_flat_index().rename("id")
+    found: Any = answers.read_answer(options.answer)
+    one = not isinstance(found, Explanations)
+    each = [replace(a, about={**a.about, **told}) for a in ([found] if one else found)]
     for path in paths:
-        answers.write(Asked(dict(enumerate(each)), names=names) if several else each[0], path)
+        answers.write(each[0] if one else Asked(dict(enumerate(each)), names=_names(found)), path)
     console.answer("\n".join(paths), paths)
     return 0
+
+
+def _names(found: Explanations) -> pd.Index[Any] | None:
+    """Return what queries are called, if it is more than their numbers."""
+    index = found.index
+    if index.equals(pd.RangeIndex(len(index))) and index.name is None:
+        return None
+    return index.to_flat_index().rename("id") if None in index.names else index
 
 
 def reproduce(options: Namespace, console: Console) -> int:

@@ -48,7 +48,11 @@ def _moves(answers: Explanations, n: int) -> str:
     lines = ""
     for told in answers.importance().query("times > 0").to_dict("records"):
         share = f'<span class="bar"><i style="width:{100 * told["share"]:.0f}%"></i></span>'
-        cells = [f"{share}<b>{100 * told['share']:.0f} %</b>", _share(told["up"]), _share(told["down"])]
+        cells = [
+            f"{share}<b>{100 * told['share']:.0f} %</b>",
+            _share(told["up"]),
+            _share(told["down"]),
+        ]
         cells.append("" if math.isnan(told["median"]) else wording.number(told["median"]))
         lines += f'<tr><th scope="row">{named(str(told["feature"]))}</th>'
         lines += "".join(f"<td>{cell}</td>" for cell in cells)

@@ -60,8 +60,9 @@ def report(
         raise SettingsError(f"`path` must end in .html or .pdf; got {os.fspath(path)!r}.")
 
 
-def as_html(answer: Explanation | Explanations, about: About) -> str:
+def as_html(answer: Explanation | Explanations, about: About | None = None) -> str:
     """Return the report as HTML."""
+    about = About() if about is None else about
     if isinstance(answer, Explanation):
         return page(about, one(answer, about))
     body = list(many(answer, about))

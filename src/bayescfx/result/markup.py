@@ -40,7 +40,9 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", " ".join(text.split()))
 
 
-def markdown(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
+def markdown(
+    head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False
+) -> str:
     """Return a table in Markdown: names on the left, the rest right but perhaps the last column."""
     sides = [":--", *["--:"] * (len(head) - 1)]
     if last_left:

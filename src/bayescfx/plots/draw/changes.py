@@ -190,11 +190,12 @@ def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
         ax.fill_between([low, max(high, low + 0.012)], n - 1.26, n - 0.74, color=TARGET, lw=0)
     box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
     small: dict[str, Any] = {"va": "top", "color": GREY, "fontsize": 6, "bbox": box, "zorder": 2.5}
-    for y, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
+    for i, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
+        y = float(i)
         label = "\n".join(broken(name, 16)[:2])
         ax.text(_LEFT, y, label, va="center", fontweight="bold", linespacing=1.0)
         ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
-        for place, text, side in zip((0, 1), ends, ("left", "right"), strict=True):
+        for place, text, side in zip((0.0, 1.0), ends, ("left", "right"), strict=True):
             ax.text(place, y + 0.16, clip(text, 12), ha=side, **small)
         for place, text in marks.items():
             side = "left" if place < 0.15 else "right" if place > 0.85 else "center"

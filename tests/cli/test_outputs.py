@@ -1,0 +1,164 @@
+"""What commands write: rows changed by hand, tables with names, workbooks, pictures, reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.cli import answers
+from tests.cli.shell import FUNCTIONS, Shell
+from tests.people import people
+
+MODEL = ("--model", f"{FUNCTIONS}:score", "--data", "named.csv", "--id", "who")
+
+
+@pytest.fixture
+def named(shell: Shell) -> Shell:
+    """Return the shell with rows that have names."""
+    X = people()[0].copy()
+    X.insert(0, "who", [f"P{i}" for i in range(len(X))])
+    X.to_csv("named.csv", index=False)
+    X.head(6).to_csv("six.csv", index=False)
+    return shell
+
+
+# ── a row changed by hand ──
+
+
+def test_a_row_is_changed_by_hand(named: Shell) -> None:
+    X, _ = people()
+    words = (*MODEL, "--query", "P3", "--set", "bmi=30", "--set", "age=40")
+    ran = named("predict", *words, "--json")
+    assert ran.code == 0
+    assert ran.content["output"] == 2 * 40 + 30
+    assert ran.content["query_output"] == 2 * X["age"][3] + X["bmi"][3]
+    assert ran.content["changes"]["bmi"] == {"from": X["bmi"][3], "to": 30}
+    assert ran.content["row"]["age"] == 40
+    assert (ran.content["miss"], ran.content["broken"]) == (None, [])
+    ran = named("predict", *words, "--target", ">= 200", "--only-down", "bmi", "--fix", "age")
+    assert ran.code == 3  # the target is missed
+    assert "90 away from the target" in ran.out
+    assert "Not allowed: 'age' is fixed." in ran.out
+    assert "Not allowed: the limits of 'bmi'." in ran.out
+    assert named("predict", *words, "--target", ">= 100").code == 0
+
+
+def test_levels_are_set_however_they_are_spelt(named: Shell) -> None:
+    words = ("predict", *MODEL, "--query", "P3", "--json")
+    sex = named(*words).content["row"]["sex"]
+    other = "male" if sex == "female" else "female"
+    found = named(*words, "--set", f"sex={other.upper()}").content
+    assert found["changes"] == {"sex": {"from": sex, "to": other}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("bni=3", "there is no feature 'bni'. Did you mean 'bmi'?"),
+        ("bmi=fat", "--set for 'bmi' must be numbers; got 'fat'."),
+        ("sex=mail", "'sex' has no level 'mail'."),
+        ("bmi", "--set must be like name=value; got 'bmi'."),
+    ],
+)
+def test_what_can_not_be_set_is_said(change: str, message: str, named: Shell) -> None:
+    assert message in named.fails("predict", *MODEL, "--query", "P3", "--set", change)
+
+
+# ── names, and what was before ──
+
+
+def test_names_travel_through_every_file(named: Shell) -> None:
+    words = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
+    files = [f"named-out{ending}" for ending in (".csv", ".json", ".html", ".md")]
+    ran = named(*words, "--budget", "20", *(w for file in files for w in ("--out", file)))
+    assert ran.code == 0
+    who = [f"P{i}" for i in range(6)]
+    table = pd.read_csv("named-out.csv")
+    assert table["who"].tolist() == who
+    X, _ = people()
+    assert table["age_before"].tolist() == X["age"].head(6).tolist()
+    many = cfx.Explanations.from_json(Path("named-out.json").read_text(encoding="utf-8"))
+    assert many.index.tolist() == who
+    assert many.index.name == "who"
+    assert table["changes"].tolist() == many.summary()["changes"].tolist()
+    for text in (Path("named-out.html").read_text(encoding="utf-8"), ran.out, many.to_markdown()):
+        assert all(name in text for name in who)
+    assert many.to_markdown() == Path("named-out.md").read_text(encoding="utf-8")
+    met = [a.stopped == "already met" for a in many]
+    assert 0 < sum(met) < 6
+    assert [text == "already as wanted" for text in table["changes"]] == met
+    assert ran.out.count("already as wanted") == sum(met)
+    assert named("report", "named-out.json", "--out", "again.csv").code == 0
+    pd.testing.assert_frame_equal(pd.read_csv("again.csv"), table)
+
+
+def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
+    words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet")
+    files = [f"one-out{ending}" for ending in (".csv", ".json", ".html")]
+    assert named(*words, *(w for file in files for w in ("--out", file))).code == 0
+    assert pd.read_csv("one-out.csv")["query"].tolist() == ["P3"]
+    answer = cfx.Explanation.from_json(Path("one-out.json").read_text(encoding="utf-8"))
+    known = {"row": "P3", "model": f"{FUNCTIONS}:score", "data": "named.csv"}
+    assert known.items() <= answer.about.items()
+    assert "<dd>P3</dd>" in Path("one-out.html").read_text(encoding="utf-8")
+
+
+# ── files ──
+
+
+def test_workbooks_have_answers_and_features(named: Shell) -> None:
+    pytest.importorskip("openpyxl")
+    words = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
+    assert named(*words, "--budget", "20", "--out", "a.xlsx", "--out", "a.csv").code == 0
+    sheets = pd.read_excel("a.xlsx", sheet_name=None)
+    assert list(sheets) == ["answers", "features"]
+    flat = pd.read_csv("a.csv")
+    assert sheets["answers"]["changes"].tolist() == flat["changes"].tolist()
+    assert sheets["answers"]["who"].tolist() == flat["who"].tolist()
+    assert sheets["features"]["share"].between(0, 1).all()
+
+
+def test_what_a_workbook_can_not_hold_is_left_out() -> None:
+    assert answers.as_text_cell("a\x07b\x1b") == "ab"
+    assert answers.as_text_cell("\x00=1+1") == "'=1+1"
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")],
+)
+def test_a_file_is_what_its_name_says(ending: str, start: bytes, named: Shell) -> None:
+    words = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
+    assert named(*words, "--budget", "20", "--out", "kinds.json").code == 0
+    assert named("report", "kinds.json", "--out", f"kinds.{ending}").code == 0
+    assert Path(f"kinds.{ending}").read_bytes().startswith(start)
+
+
+def test_reports_are_about_what_is_said(named: Shell) -> None:
+    words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet", "--budget", "20")
+    told = ("--title", "For <you>", "--unit", "€", "--output-name", "premium")
+    assert named(*words, *told, "--about", "agent=A & B", "--out", "r.json").code == 0
+    assert named("report", "r.json", "--unit", "$", "--about", "date=2026-01-31").code == 0
+    text = Path("r.html").read_text(encoding="utf-8")
+    for part in ("<title>For &lt;you&gt;</title>", "<dd>A &amp; B</dd>", "<dd>2026-01-31</dd>"):
+        assert part in text
+    assert "premium, $" in text
+    assert "The premium is" in text
+
+
+def test_what_a_report_says_may_be_in_the_settings(named: Shell) -> None:
+    content = """
+        title = "From settings"
+        unit = "mm"
+        [about]
+        office = "Bonn"
+    """
+    Path("told.toml").write_text(content, encoding="utf-8")
+    words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet", "--budget", "20")
+    assert named(*words, "--settings", "told.toml", "--unit", "cm", "--out", "s.json").code == 0
+    about = json.loads(Path("s.json").read_text(encoding="utf-8"))["about"]
+    assert (about["title"], about["unit"], about["office"]) == ("From settings", "cm", "Bonn")
