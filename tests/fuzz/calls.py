@@ -207,7 +207,10 @@ def answers() -> Iterator[Call]:
     yield Call("what_if", cfx.what_if, {**row, "changes": {"a": 0.2}})
     yield Call("what_if", lambda value: cfx.what_if(model, QUERY, {"t": value}), {"value": "2020"})
     yield Call("assess", cfx.assess, {**row, "rows": TABLE})
+    yield Call("Explanation.to_markdown", one.to_markdown, {})
     yield Call("Explanations", cfx.Explanations, {"answers": [one]})
+    yield Call("Explanations.importance", many.importance, {})
+    yield Call("Explanations.to_markdown", many.to_markdown, {})
     yield Call("Explanations.to_frame", many.to_frame, {"changes_only": True})
     yield Call("Explanations.from_json", cfx.Explanations.from_json, {"text": many.to_json()})
 
