@@ -45,8 +45,9 @@ def _tiles(answers: Explanations, met: int) -> str:
 
 def _moves(answers: Explanations, n: int) -> str:
     """Return how often and how far each feature moves, as a table with bars."""
-    lines = ""
-    for told in answers.importance().query("times > 0").to_dict("records"):
+    lines, moves = "", answers.importance().query("times > 0")
+    levels = bool((moves["transitions"] != "").any())
+    for told in moves.to_dict("records"):
         share = f'<span class="bar"><i style="width:{100 * told["share"]:.0f}%"></i></span>'
         cells = [
             f"{share}<b>{100 * told['share']:.0f} %</b>",
@@ -56,12 +57,13 @@ def _moves(answers: Explanations, n: int) -> str:
         cells.append("" if math.isnan(told["median"]) else wording.number(told["median"]))
         lines += f'<tr><th scope="row">{named(str(told["feature"]))}</th>'
         lines += "".join(f"<td>{cell}</td>" for cell in cells)
-        lines += f'<td class="left">{escape(told["transitions"])}</td></tr>'
+        lines += f'<td class="left">{escape(told["transitions"])}</td>' * levels + "</tr>"
     heads = ["moves in", "up", "down", "median move"]
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    head += '<th scope="col" class="left">from → to</th>' * levels
     return (
-        f'<div class="wide"><table class="moves"><thead><tr><th></th>{head}'
-        f'<th scope="col" class="left">from → to</th></tr></thead><tbody>{lines}</tbody></table>'
+        f'<div class="wide"><table class="moves"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table>"
         "</div>" + note(f"Of the {wording.count(n, 'answer')} that change anything.")
     )
 

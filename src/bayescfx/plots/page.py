@@ -121,7 +121,8 @@ def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]
     yield _p(f"The {about.output} is {now}; wanted is {wish}.", "lead")
     if answer.best.changes:
         n = wording.count(answer.best.n_changes, "change")
-        yield _p(f"With {n} it is {then}: {wording.moves(answer.best.changes)}.", "lead")
+        few = f": {wording.moves(answer.best.changes)}" if answer.best.n_changes <= 3 else ""
+        yield _p(f"With {n} it is {then}{few}.", "lead")
     yield _p(answer.verdict)
 
 
@@ -276,7 +277,7 @@ def _figure(info: object, alt: str, about: About) -> str:
             if label.get_text().startswith("prediction"):
                 label.set_text(f"{about.output}{f', {about.unit}' * bool(about.unit)}")
     text = io.BytesIO()
-    write(drawing, text, format="svg", metadata={"Date": None})
+    write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
     source = base64.b64encode(text.getvalue()).decode("ascii")
     return (
         f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '

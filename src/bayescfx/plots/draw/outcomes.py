@@ -26,7 +26,8 @@ from bayescfx.result import wording
 def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
     """Draw the best potential after each row."""
     if info.scores is not None:
-        ax.plot(info.rows, info.scores, "o", color=DOT, markersize=3, label="each row", zorder=1)
+        dots: Any = {"color": DOT, "markersize": 3, "rasterized": len(info.rows) > 200}
+        ax.plot(info.rows, info.scores, "o", label="each row", zorder=1, **dots)
     ax.step(info.rows, info.best, where="post", color=BLUE, label="best so far", zorder=3)
     if info.reached_at is not None:
         ax.axvline(info.reached_at, color=GREEN, linewidth=1.0, linestyle=(0, (4, 2)), zorder=2)

@@ -39,7 +39,9 @@ def draw_response(info: ResponseInfo, ax: Axes) -> None:
             reach = [curve.mean - curve.low, curve.high - curve.mean]
             bars: Any = {"color": colour, "fmt": "_", "markersize": 6, "elinewidth": 1.2}
             ax.errorbar(info.codes + shift, curve.mean, reach, label=label, zorder=3, **bars)
-        ax.plot(curve.seen[0] + shift, curve.seen[1], ".", color=colour, markersize=4, zorder=4)
+        many = len(curve.seen[0]) > 200
+        places = curve.seen[0] + shift, curve.seen[1]
+        ax.plot(*places, ".", color=colour, markersize=4, zorder=4, rasterized=many)
     ax.plot(info.query.code, info.query.output, **QUERY, zorder=5)
     ax.plot(*info.place, **ANSWER, zorder=6)
     _limits(info, [curve for curve, _, _ in curves], ax)
@@ -81,7 +83,9 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
     xlim, ylim = ax.get_xlim(), ax.get_ylim()
     corners = np.sort([xlim, ylim])
     inside = ((info.seen >= corners[:, 0]) & (info.seen <= corners[:, 1])).all(axis=1)
-    ax.plot(*info.seen[inside].T, ".", color=PAPER, markeredgecolor=INK, mew=0.4, markersize=5)
+    dots: Any = {"markeredgecolor": INK, "mew": 0.4, "markersize": 5}
+    dots["rasterized"] = int(inside.sum()) > 200
+    ax.plot(*info.seen[inside].T, ".", color=PAPER, **dots)
     ax.plot(*info.query, **QUERY, label="query", zorder=5, clip_on=False)
     ax.plot(*info.answer, **ANSWER, label="answer", zorder=6, clip_on=False)
     ax.set_xlim(xlim)
