@@ -71,7 +71,7 @@ def test_any_other_is_asked_through_mlflow(registry: dict[str, Packed]) -> None:
 def test_mlflow_runs_code_so_it_must_be_trusted(registry: dict[str, Packed]) -> None:
     with pytest.raises(LoadError, match=r"can run any code. If you trust .*Trust\(pickle=True"):
         load_model("runs:/abc/model")
-    with pytest.raises(LoadError, match="MLflow can't load the model 'runs:/abc/model'.*no such"):
+    with pytest.raises(LoadError, match=r"MLflow can't load the model 'runs:/abc/model'.*no such"):
         load_model("runs:/abc/model", trust=TRUST)
     assert not is_code("models:/credit/3")
 
