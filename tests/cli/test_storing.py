@@ -44,6 +44,25 @@ def test_whole_files_are_listed_exported_and_merged(
         assert table["output"].tolist() == [*range(8), 0, 1]
 
 
+def test_rows_of_a_model_without_a_name_stay_apart_in_a_merged_file(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with cfx.Evaluations.open("a.db") as known:
+        known.append(ROWS.head(5), np.full(5, 7.0))
+    make(tmp_path / "b.db", "v1", ROWS.iloc[3:8])
+    assert shell("store", "merge", "a.db", "b.db").code == 0
+    told = ["a.db: model without a name: 5 rows", "a.db: v1: 5 rows"]
+    assert shell("store", "list", "a.db").out.splitlines() == told
+    with cfx.Evaluations.open("a.db", model="v1") as known:
+        assert known.outputs.tolist() == [3, 4, 5, 6, 7]
+    with cfx.Evaluations.open("c.db", model="v1") as known:
+        known.append(np.eye(2), [1.0, 2.0])
+    assert "holds rows of an array; got a DataFrame" in shell.fails(
+        "store", "merge", "c.db", "b.db"
+    )
+
+
 def test_what_is_left_of_a_damaged_file_is_saved(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,9 @@ import pandas as pd
 
 from bayescfx.cli.console import Console
 from bayescfx.errors import BayesCFXError, SettingsError
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.store import File
-from bayescfx.tables import Layout, as_frame, free_name
+from bayescfx.evaluations.data import merged
+from bayescfx.evaluations.store import File, digest, texts_of
+from bayescfx.tables import Layout, Rows, as_frame, free_name
 from bayescfx.values import from_plain
 
 
@@ -113,15 +113,25 @@ def _merge(files: Sequence[Path], console: Console) -> int:
         with _tolerant(source) as db:
             for name, frame, n in _saved(db, frames=False):
                 lost += n
-                with Evaluations.open(target, model=name) as known:
+                with contextlib.closing(File(target)) as file:
                     if len(frame):
-                        known.append(*frame)
+                        _add(file, name, *frame)
     with contextlib.closing(File(target)) as file:
         rows = {name: file.count(section) for name, section in file.sections().items()}
     console.answer(
         f"{target}: {sum(rows.values())} rows, {lost} lost", {"rows": rows, "lost": lost}
     )
     return 2 if lost else 0
+
+
+def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
+    """Add rows to those of the model of this very name: no model is asked whose they are."""
+    section, layout = file.make_section(name), Layout.of(rows)
+    known = file.layout(section)
+    layout = layout if known is None else merged(known, layout)
+    texts = texts_of(rows)
+    lines = [(digest(t), t, y, None, False) for t, y in zip(texts, outputs, strict=True)]
+    file.append(section, lines, layout)
 
 
 @contextlib.contextmanager

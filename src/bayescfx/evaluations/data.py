@@ -291,7 +291,7 @@ class Evaluations:
             known = self.layout
         layout = Layout.of(rows)
         if known is not None:
-            layout = known if known == layout else _merged(known, layout)
+            layout = known if known == layout else merged(known, layout)
         self.scorer = scorer if known is None or self.scorer is scorer else None
         if self.file is None or self.file.closed:
             self._parts.append((rows, y))
@@ -479,7 +479,7 @@ def _lines(
     return [(digest(t), t, o, w, apart) for t, o, w in zip(texts, y.tolist(), why, strict=True)]
 
 
-def _merged(known: Layout, layout: Layout) -> Layout:
+def merged(known: Layout, layout: Layout) -> Layout:
     """Return a layout that holds the rows of both, or say why there is none."""
     if layout.is_frame != known.is_frame:
         kinds = ("an array", "a DataFrame")
