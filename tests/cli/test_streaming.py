@@ -114,6 +114,24 @@ def test_parts_of_another_command_are_not_mixed(shell: Shell) -> None:
     assert "holds answers of another command" in shell.fails(*words)
 
 
+@pytest.mark.usefixtures("parts")
+def test_parts_from_before_the_data_changed_are_not_mixed(shell: Shell) -> None:
+    queries(shell.folder, 70)
+    data = pd.read_csv(shell.folder / "X.csv")
+    data.to_csv(shell.folder / "Y.csv", index=False)
+    files = ("--data", "Y.csv", "--queries", "many.parquet", "--out", "data.csv")
+    words = (*MANY, *files, "--jobs", "1", "--method", "random", "--budget", "9")
+    manifest = shell.folder / "data.csv.parts" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("")  # cut short while it was written: there are no parts yet
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayescfx.cli.streaming._Table.finish", lambda _: 1 / 0)
+        assert shell(*words).code == 1
+    assert len([*manifest.parent.glob("*.csv")]) == 2
+    data.head(len(data) // 2).to_csv(shell.folder / "Y.csv", index=False)
+    assert "holds answers of another command" in shell.fails(*words)
+
+
 def test_a_command_that_failed_at_once_is_in_nobodys_way(shell: Shell) -> None:
     queries(shell.folder, 20)
     words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "h.csv", "--budget", "9")

@@ -94,9 +94,11 @@ def _look(subject: Subject, row: pd.DataFrame) -> None:
 
 def _key(settings: Settings, content: str | None) -> str:
     """Return what must be the same for parts to be gone on with."""
-    with open(settings.queries, "rb") as file:
-        queries = hashlib.file_digest(file, "sha256").hexdigest()
-    return command_key(settings, content, queries)
+    digests = []
+    for path in (settings.queries, settings.data):
+        with open(path, "rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return command_key(settings, content, *digests)
 
 
 def _queries(
@@ -143,7 +145,8 @@ class _Table:
         if kind == ".parquet":
             optional("pyarrow", "parquet files need", "models")
         manifest = self.folder / "manifest.json"
-        if manifest.is_file() and json.loads(manifest.read_text())["key"] == self.key:
+        told = manifest.read_text() if manifest.is_file() else ""
+        if told == json.dumps({"key": self.key}):
             self.done = {int(part.stem) for part in self.folder.glob(f"*{kind}")}
             return
         if any(self.folder.glob(f"*{kind}")):
