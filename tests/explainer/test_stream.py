@@ -119,3 +119,18 @@ def test_ctrl_c_is_raised_after_the_last_whole_block(tmp_path: Path) -> None:
         again = [*cfx.explain_stream(interrupted, *given, **how, evaluations=store, run="a")]
     for a, b in zip(whole, again, strict=True):
         pd.testing.assert_frame_equal(a, b)
+
+
+def test_columns_may_have_the_names_of_what_is_told() -> None:
+    X = numbers().rename(columns={"a": "status", "b": "query_output", "k": "error"})
+    space = cfx.Space.from_data(X)
+
+    def named(rows: Any) -> Any:
+        return rows["status"] + rows["query_output"] + rows["error"]
+
+    told = cfx.explain_partition(X[:5], named, space, 4.0, budget=9, method="random", rng=0)
+    empty = cfx.explain_partition(X[:0], named, space, 4.0)
+    assert told.dtypes.to_dict() == empty.dtypes.to_dict()
+    assert set(told["status_"]) <= {"reached", "best_guess"}
+    assert told["query_output_"].tolist() == named(X[:5]).tolist()
+    assert told["output"].tolist() == pytest.approx(named(told).astype(float).tolist())

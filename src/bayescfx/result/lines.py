@@ -42,16 +42,14 @@ def lines(
             places.append(i)
     names = [column.name for column in columns]
     # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
-    kinds: dict[Any, Any] = {
-        **{"status": "string", "query_output": "float64"},
-        **{name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)},
-    }
+    kinds = {name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)}
+    before = {"status": "string", "query_output": "float64"}
     after = {
         **{"output": "float64", "valid": "boolean", "potential": "float64", "cost": "float64"},
         **{"n_changes": "Int64", "usual": "float64", "changes": "string"},
         **{"n_evaluations": "Int64", "stopped": "string", "error": "string"},
     }
-    head = {free_name(name, names): kinds[name] for name in ("status", "query_output")}
+    head = {free_name(name, names): kind for name, kind in before.items()}
     tail = {free_name(name, names): kind for name, kind in after.items()}
     taken = [*names, *head, *tail]
     before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
