@@ -83,7 +83,10 @@ def test_rows_put_in_by_hand_are_taken_over_by_the_model_that_agrees(tmp_path: P
 def models() -> dict[str, Any]:
     y = X["a"] - X["b"] ** 2
     label = np.where(y > 0, "yes", "no")
+    words = LinearRegression().fit(X, y)
+    words.stop_words_ = {frozenset("abcdefgh"), *"stuvwxyz"}
     return {
+        "words": words,
         "linear": LinearRegression().fit(X, y),
         "forest": RandomForestRegressor(3, random_state=0).fit(X, y),
         "boosting": GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, y),

@@ -64,10 +64,14 @@ def _estimator(model: Any) -> bytes | None:
         return _all(kind, model.booster_, str(getattr(model, "classes_", "")))
     if hasattr(model, "get_booster"):  # XGBoost
         return _all(kind, model.get_booster())
+    return _saved(model)
+
+
+def _saved(part: object) -> bytes:
     buffer = io.BytesIO()
     saving = _Saving(buffer, protocol=4)
     saving.fast = True  # what its parts share is written each time: loading may have parted it
-    saving.dump(model)
+    saving.dump(part)
     return buffer.getvalue()
 
 
@@ -75,8 +79,12 @@ class _Saving(pickle.Pickler):
     """Save a model without what changes when it is used or loaded.
 
     Trees that find neighbours count how often; between the fields of other trees' nodes are bytes
-    that mean nothing.
+    that mean nothing; texts in a set come in another order in each process.
     """
+
+    def persistent_id(self, part: Any) -> Any:
+        """Return what stands for a set: what it holds, in order."""
+        return sorted(map(_saved, part)) if type(part) in (set, frozenset) else None
 
     def reducer_override(self, part: Any) -> Any:
         """Return what stands for such a tree: points, or nodes field by field."""
