@@ -114,6 +114,26 @@ def hole(rows: Any) -> Any:
     return plane(rows)
 
 
+def leaving(rows: Any) -> Any:
+    """Hang, and leave a process behind that is in no group of ours."""
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(20)
+        os._exit(0)
+    time.sleep(600)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Unix only")
+def test_a_hang_ends_in_time_whoever_outlives_it() -> None:
+    start = time.monotonic()
+    with (
+        isolated(leaving, timeout=1) as model,
+        pytest.raises(cfx.ModelError, match="gave no answer within 1 s"),
+    ):
+        model(np.zeros((1, 2)))
+    assert time.monotonic() - start < 15
+
+
 def test_hangs_and_crashes_can_be_skipped() -> None:
     ask = {"query": ZERO, "space": cube(), "target": cfx.at_least(1.2), "rng": 0}
     with isolated(hole, timeout=0.3) as model:

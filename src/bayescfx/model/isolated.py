@@ -260,6 +260,8 @@ def work() -> None:
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    if hasattr(os, "register_at_fork"):  # who outlives this process must not keep its pipe open
+        os.register_at_fork(after_in_child=sink.close)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(source, inbox), daemon=True).start()
     timeout, memory = inbox.get()
