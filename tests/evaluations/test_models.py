@@ -80,6 +80,34 @@ def test_rows_put_in_by_hand_are_taken_over_by_the_model_that_agrees(tmp_path: P
         assert ask(model, known).verify(model)
 
 
+class Counting:
+    """A model that changes by use."""
+
+    def __init__(self, k: float) -> None:
+        self.k, self.n = k, 0
+
+    def predict(self, rows: Any) -> Any:
+        self.n += len(rows)
+        return self.k * rows["a"] + rows["b"]
+
+
+def test_a_model_that_counts_its_rows_keeps_them(tmp_path: Path) -> None:
+    with cfx.Evaluations.open(tmp_path / "a.db") as known:
+        one, two = Counting(1.0), Counting(2.0)
+        for model in (one, two, one, two):
+            assert ask(model, known).verify(model)
+        assert known.file is not None
+        assert len(known.file.sections()) == 2
+        asked = one.n
+        ask(one, known, run="again")
+        spent, asked = one.n - asked, one.n
+        ask(one, known, run="again")  # is replayed
+        assert one.n - asked < spent
+        one.k = 3.0  # is another model
+        with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):
+            ask(one, known)
+
+
 def models() -> dict[str, Any]:
     y = X["a"] - X["b"] ** 2
     label = np.where(y > 0, "yes", "no")

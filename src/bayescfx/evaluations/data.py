@@ -79,6 +79,7 @@ class Evaluations:
         self._section: int | None = None  # the model's number in the file
         self._becomes: str | None = None  # the name of the model that takes over rows without one
         self._read: tuple[int, Rows, Array] | None = None  # what the file held up to an id
+        self._owners: list[tuple[object, str]] = []  # models that change by use, and their names
         self._sent = 0  # rows that came with this object from another process
         self.scorer: object = None  # the model that scored all rows in this process, if one did
         if (rows is None) != (outputs is None):
@@ -153,7 +154,8 @@ class Evaluations:
             self._name, self._section = name, self.file.section(name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"scorer": None, "_read": None}  # the model stays where it is
+        # The model stays where it is.
+        return vars(self) | {"scorer": None, "_read": None, "_owners": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -331,6 +333,7 @@ class Evaluations:
         columns: tuple[Any, ...],
         model: str | None,
         fingerprint: Callable[[], str | None] | None = None,
+        origin: object = None,
     ) -> Evaluations:
         """Return the evaluations of a model, these or others in the same file.
 
@@ -338,7 +341,7 @@ class Evaluations:
         time, is asked only where a file tells models apart.
         """
         if self.file is not None:
-            chosen = self.of(model, fingerprint)
+            chosen = self.of(model, fingerprint, origin)
             layout = chosen.layout
         else:
             chosen, layout = self, self._layout
@@ -356,13 +359,17 @@ class Evaluations:
         return chosen
 
     def of(
-        self, model: str | None, fingerprint: Callable[[], str | None] | None = None
+        self,
+        model: str | None,
+        fingerprint: Callable[[], str | None] | None = None,
+        origin: object = None,
     ) -> Evaluations:
         """Return what a file holds of a model: these, once they are its, or others beside them."""
         if self._named:
             return self
         told = None if fingerprint is None else fingerprint()
         name = f"{model or ''}#{told}" if told else model or ""
+        name = self._owner(origin) or name
         if self._name == name:
             self._becomes = None
         if self._name is not None and name in (self._name, self._becomes):
@@ -371,8 +378,28 @@ class Evaluations:
         if self._name is not None:
             chosen = copy.copy(self)
             vars(chosen).update(_parts=[], _layout=None, _read=None, _becomes=None, scorer=None)
+            chosen._owners = self._owners
         chosen._adopt(name, [model or "", ""])
         return chosen
+
+    def used(
+        self, model: str | None, fingerprint: Callable[[], str | None], origin: object
+    ) -> None:
+        """Note whether a model is another after a search: one that counts its rows, say.
+
+        What it holds does not tell it apart then. As long as this very object is there its rows are
+        known by it, and looked at before they are used again.
+        """
+        if self.file is None or self._named or not self.sure or self._owner(origin):
+            return
+        if self._name != f"{model or ''}#{fingerprint()}":
+            self._owners.append((_holder(origin), str(self._name)))
+            self.scorer = None
+
+    def _owner(self, origin: object) -> str | None:
+        """Return what a model that changes by use was known by at first."""
+        found = (name for owner, name in self._owners if owner is _holder(origin))
+        return None if origin is None else next(found, None)
 
     @property
     def sure(self) -> bool:
@@ -460,6 +487,11 @@ class Evaluations:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _holder(model: object) -> object:
+    """Return whose method a model is, or the model."""
+    return getattr(model, "__self__", model)
 
 
 def _joined(parts: Sequence[tuple[Rows, Array]]) -> tuple[Rows, Array]:

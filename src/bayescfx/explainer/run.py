@@ -20,7 +20,7 @@ from bayescfx.explainer.identity import begun, ended
 from bayescfx.explainer.posing import refuse_at_once, regions_around, tell, unremarkable
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers, in_workers
-from bayescfx.model.model import as_model
+from bayescfx.model.model import Model, as_model
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -36,7 +36,7 @@ def answer_all(
     f, n = as_model(model, settings.space.schema), len(targets)
     blocks = _blocks(settings, rows, n)
     store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint)
+    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint, f.origin)
     settings, past = begun(settings, store, blocks, targets)
     wishes = list(zip(targets, settings.generators(n), strict=True))
     for block in blocks:
@@ -58,6 +58,7 @@ def answer_all(
                 raise
         except Exception as error:  # not a block's own: workers are lost, or the store is
             fault = fault or error
+    remember(f, store)
     index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(n)
     places = sorted(found)
     whole = len(places) == n
@@ -95,6 +96,12 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
     if said:
         tell(said, settings.many)
     return blocks
+
+
+def remember(model: Model, store: Evaluations) -> None:
+    """Let a store know the model again; estimators of known libraries don't change by use."""
+    if not model.local:
+        store.used(model.name, model.fingerprint, model.origin)
 
 
 def confirmed(job: Job, store: Evaluations, block: Block) -> int:
