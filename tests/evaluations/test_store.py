@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -160,6 +161,18 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
         EvaluationsError, match=r"must have format 2; got format 7. Use the version"
     ):
         Evaluations.open(tmp_path / "a.db")
+
+
+def test_a_closed_file_is_whole_without_its_log_whoever_else_has_it_open(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"a": [1.0, 2.0]})
+    with Evaluations.open(tmp_path / "a.db") as known:
+        other = Evaluations.open(tmp_path / "a.db")  # as an idle worker has
+        assert len(other) == 0
+        known.append(rows, [3.0, 4.0])
+    shutil.copy(tmp_path / "a.db", tmp_path / "copy.db")
+    with Evaluations.open(tmp_path / "copy.db") as copied:
+        assert copied.outputs.tolist() == [3.0, 4.0]
+    other.close()
 
 
 def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:

@@ -364,6 +364,9 @@ class File:
         """Close the connection; the file can still be read."""
         self.closed = True
         if self._db is not None and self._pid == os.getpid():
+            with contextlib.suppress(sqlite3.Error):
+                # Whoever copies the file has all of it, also while workers still have it open.
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.close()
         self._db = None
 
