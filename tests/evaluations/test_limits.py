@@ -112,6 +112,23 @@ def test_a_file_that_may_not_grow_is_told(tmp_path: Path) -> None:
         assert len(known) == int(told[1]) > 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files in use stay there")
+def test_a_file_that_is_removed_ends_the_search_with_the_best_so_far(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def removing(rows: Any) -> Any:
+        calls.append(len(rows))
+        if len(calls) == 3:
+            (tmp_path / "a.db").unlink()
+        return f(rows)
+
+    known = cfx.Evaluations.open(tmp_path / "a.db")
+    with pytest.raises(cfx.EvaluationsError, match="was removed while it was in use") as caught:
+        ask(removing, known, method=cfx.BayesCFX(), budget=20)
+    assert len(calls) == 3
+    assert len(getattr(caught.value, "explanations", ())) == 1
+
+
 def test_what_is_damaged_names_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with cfx.Evaluations.open(path) as known:

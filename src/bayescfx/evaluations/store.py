@@ -197,6 +197,10 @@ class File:
     def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
         """Write in one transaction, alone, once others have finished."""
         with self._told(), self._using() as db:
+            if not self._place.exists():  # SQLite would write on to what nobody finds any more
+                raise Unwritten(
+                    f"{str(self.path)!r} was removed while it was in use. Use another file."
+                )
             db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing, either
             _patiently(lambda: db.execute("BEGIN IMMEDIATE"), until)
             try:
