@@ -24,7 +24,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 test-all: $(READY)
-	$(BIN)/python -m pip install --quiet --group heavy
+	$(BIN)/python -m pip install --quiet --group heavy --group docs
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow"
 
 lint: $(READY)
@@ -54,7 +54,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --group docs
-	$(BIN)/mkdocs build --strict --site-dir site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs site
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("bayescfx needs Python 3.11 or newer, got " + sys.version) if sys.version_info < (3, 11) else None'
@@ -64,4 +64,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site docs/gallery docs/reference/generated docs/sg_execution_times.rst

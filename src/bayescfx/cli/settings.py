@@ -33,7 +33,7 @@ class Settings(Namespace):
                 )
 
 
-def _known() -> tuple[dict[str, Option], dict[str, Option]]:
+def settable() -> tuple[dict[str, Option], dict[str, Option]]:
     """Return what may be set, by its names: options, and verbs of the space."""
     own = [*COMMANDS["explain"].own, *COMMANDS["explain-many"].own]
     _, *options = [*OPTIONS["model and data"], *own, *OPTIONS["question and search"]]
@@ -46,7 +46,7 @@ def _known() -> tuple[dict[str, Option], dict[str, Option]]:
 def gather(given: Namespace) -> Settings:
     """Return the settings that the command line and its settings file give together."""
     said = vars(given)
-    known, verbs = _known()
+    known, verbs = settable()
     settings: dict[str, Any] = {key: option.default for key, option in known.items()}
     settings |= read_settings(Path(said["settings"])) if said.get("settings") else {}
     settings |= _said(known, said, settings)
@@ -89,7 +89,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"the settings file {file!r} must be TOML; got {error}. Correct that place."
         ) from error
-    known, verbs = _known()
+    known, verbs = settable()
     del known["trust"], known["trust_pickle"]
     space, code = content.get("space"), is_code(str(content.get("model", "")))
     runs = ["model"] * code + ["space.derive"] * (isinstance(space, dict) and "derive" in space)

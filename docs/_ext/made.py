@@ -1,0 +1,109 @@
+"""Pages of the reference that are made from the program itself: commands, options, settings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from argparse import Action, _SubParsersAction
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from bayescfx.cli.arguments import COMMANDS, KINDS, Option, make_parser
+from bayescfx.cli.settings import settable
+from bayescfx.features import Feature
+from bayescfx.io.loaders import LOADERS
+from bayescfx.space.space import Space
+
+
+def command_line() -> str:
+    """Return every command with its options, as Markdown; what several take is told once."""
+    actions = make_parser(list(COMMANDS))._actions
+    commands = next(a.choices for a in actions if isinstance(a, _SubParsersAction))
+    takers: dict[tuple[str, str], list[str]] = {}  # of each group of options
+    for name, parser in commands.items():
+        for group in parser._action_groups:
+            told = [_option(a) for a in group._group_actions if a.dest != "help"]
+            if told:
+                takers.setdefault((str(group.title), "\n\n".join(told)), []).append(name)
+    page: list[str] = []
+    for name, parser in commands.items():
+        page += [f"## bayescfx {name}", str(parser.description), _program(f"bayescfx {name}")]
+        page += [options for (_, options), names in takers.items() if names == [name]]
+        others = [title for (title, _), names in takers.items() if name in names != [name]]
+        links = [f"[{title}](#{title.replace(' ', '-')})" for title in others]
+        page += [f"Options of {', '.join(links)}."] if links else []
+    for (title, options), names in takers.items():
+        if len(names) > 1:
+            page += [f"## {title.capitalize()}", f"Taken by {', '.join(names)}."]
+            page += [_program("bayescfx"), options]
+    return "\n\n".join(page)
+
+
+def _program(name: str) -> str:
+    return f":::{{program}} {name}\n:::"
+
+
+def _option(action: Action) -> str:
+    """Return one option or argument with its help."""
+    words = action.metavar or (action.choices and "|".join(action.choices)) or action.dest.upper()
+    value = "" if action.nargs == 0 else str(words)
+    names = ", ".join(f"{flag} {value}".rstrip() for flag in action.option_strings) or value
+    return f":::{{option}} {names}\n{_escaped((action.help or '').replace('%%', '%'))}\n:::"
+
+
+def settings() -> str:
+    """Return what a settings file may hold, as Markdown."""
+    options, verbs = settable()
+    return "\n".join(
+        [
+            *("## Options", "", *_table(options), ""),
+            *("## The table `[features]`", ""),
+            "A column and its kind, an order, or a table with `kind` and what else is known of it:",
+            '`sex = "categorical"`, `cut = "Fair < Good < Ideal"`,',
+            '`bmi = { kind = "real", low = 18, high = 40, step = 0.5 }`.',
+            *("", "| kind | may also have |", "|---|---|"),
+            *(
+                f"| `{name}` | {', '.join(f'`{field.name}`' for field in fields(kind))} |"
+                for name, kind in Feature.kinds.items()
+            ),
+            *("", "## The table `[space]`", "", *_table(verbs)),
+        ]
+    )
+
+
+def _table(known: Mapping[str, Option]) -> list[str]:
+    """Return a line for each name that may be set."""
+    lines = ["| name | value | default | meaning |", "|---|---|---|---|"]
+    for name, option in known.items():
+        if name in ("derive", "trust", "trust_pickle"):  # they decide what code runs
+            continue
+        default = "" if option.default in (None, (), {}) else f"`{option.default}`"
+        help_ = option.help.format(formats=", ".join(LOADERS))
+        if help_ == "-":  # in files only
+            help_ = f"{inspect.getdoc(getattr(Space, name))}".splitlines()[0]
+        flag = f" (`{option.flag}`)" if option.flag.startswith("-") else ""
+        plain = re.sub(r" \(default: [^)]*\)|; repeatable", "", help_)
+        lines.append(
+            f"| `{name}` | {KINDS[option.kind][2]} | {default} | {_escaped(plain)}{flag} |"
+        )
+    return lines
+
+
+def _escaped(text: str) -> str:
+    """Return text whose signs are no Markdown."""
+    return re.sub(r"([\\`*_<>\[\]{}|#])", r"\\\1", text)
+
+
+PAGES = {"reference/command-line": command_line, "reference/settings": settings}
+
+
+def _append(app: Any, page: str, source: list[str]) -> None:
+    if page in PAGES:
+        source[0] += f"\n{PAGES[page]()}\n"
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Let Sphinx append what is made to the pages that introduce it."""
+    app.connect("source-read", _append)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
