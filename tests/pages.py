@@ -2,10 +2,11 @@
 
 ``python`` blocks of a page share one namespace. ``bash`` blocks hold ``bayescfx`` commands, one
 per line; a comment ``# exit code 3 or 4`` says what one returns if not 0. A ``text`` block right
-below shows what the block prints. Nothing else runs: ``console`` is for other programs.
+below shows what the block prints. Nothing else runs: ``console`` is for other programs. A picture
+``figures/PAGE/x.png`` is one that the page's own code wrote as ``x.png``.
 
-``python -m tests.pages`` runs every page, rewrites the outputs shown and draws the figures, so that
-readers see what the code prints now; with names of pages, only those are run.
+``python -m tests.pages`` runs every page, rewrites the outputs and pictures shown, so that readers
+see what the code gives now; with names of pages, only those are run.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import contextlib
 import io
 import os
 import re
-import runpy
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,8 @@ from tests.servers import Scoring, serving
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = "http://localhost:5000"  # where the docs say that a model is served
 
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S)
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S)
+_PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]+)\)")
 _EXIT = re.compile(r"#\s*exit code (\d+)(?: or (\d+))?")
 
 
@@ -78,6 +80,14 @@ def commands(block: Block) -> Iterator[tuple[list[str], set[int]]]:
         if words:
             told = _EXIT.search(line)
             yield words, {int(code) for code in told.groups() if code} if told else {0}
+
+
+def pictures(page: Path) -> dict[str, Path]:
+    """Return the pictures that a page's code draws: what it calls them, and where they are shown."""
+    found = _PICTURE.finditer(page.read_text(encoding="utf-8"))
+    shown = [(page.parent / picture["path"]).resolve() for picture in found]
+    own = ROOT / "docs" / "figures" / page.stem.lower()
+    return {path.name: path for path in shown if path.parent == own}
 
 
 @contextlib.contextmanager
@@ -161,16 +171,17 @@ def refreshed(text: str, printed: dict[int, str]) -> str:
 
 
 def rewrite(names: Sequence[str]) -> None:
-    """Run pages and rewrite the outputs they show; without names, draw the figures again too."""
+    """Run pages, and rewrite the outputs and the pictures they show."""
     for page in pages():
         if not names or name_of(page) in names:
             with tempfile.TemporaryDirectory() as folder:
                 printed = run(page, Path(folder))
+                for name, place in pictures(page).items():
+                    place.parent.mkdir(exist_ok=True)
+                    shutil.copy(Path(folder) / name, place)
             text = page.read_text(encoding="utf-8")
             page.write_text(refreshed(text, printed), encoding="utf-8")
             sys.stderr.write(f"{name_of(page)}\n")
-    if not names:
-        runpy.run_path(str(ROOT / "examples" / "figures.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

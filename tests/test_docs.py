@@ -28,6 +28,8 @@ GENERATED = tuple(
     ROOT / "docs" / name for name in ("reproduction.md", "reproduction-details.md", "figures")
 )
 LANGUAGES = {"python", "bash", "text", "console", "sh", "toml", "json"}
+DIRECTIVES = {"{button-ref}", "{eval-rst}", "{math}", "{toctree}"}  # what Sphinx makes of a block
+GALLERY = "gallery/index.md"  # made from `examples/` when the site is built
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 # Every numbered item of the paper, by its counters.
@@ -89,12 +91,14 @@ def test_code_and_commands_of_a_page_run(
     for k, (above, shown) in enumerate(pairwise(found)):
         if shown.language == "text" and above.language == "python" and "print(" in above.text:
             assert printed[k].strip(), f"line {above.line} prints nothing"
+    for name in pages.pictures(page):
+        assert (tmp_path / name).is_file(), f"no block writes {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_says_what_it_is_and_shows_its_output(page: Path) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
-        assert block.language in LANGUAGES, f"line {block.line}: {block.language!r}"
+        assert block.language in LANGUAGES | DIRECTIVES, f"line {block.line}: {block.language!r}"
         assert block.text.strip(), f"line {block.line}: run python -m tests.pages {name_of(page)}"
         if block.language == "bash":
             assert all(words[0] == "bayescfx" for words, _ in commands(block))
@@ -121,18 +125,34 @@ def test_outputs_shown_are_rewritten() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     docs = ROOT / "docs"
     there = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    named = {"index.md"}
+    for page in there:
+        for block in blocks((docs / page).read_text(encoding="utf-8")):
+            if block.language == "{toctree}":
+                names = re.findall(r"^(?:.+ <)?([\w/-]+)>?$", block.text, flags=re.M)
+                named |= {(Path(page).parent / f"{name}.md").as_posix() for name in names}
     assert there - named == set()
-    assert {name for name in named - there if not _is_generated(docs / name)} == set()
+    assert {name for name in named - there if not _is_generated(docs / name)} == {GALLERY}
+
+
+def test_every_picture_is_made_by_a_program() -> None:
+    figures = ROOT / "docs" / "figures"
+    drawn = {path for page in RUNNING for path in pages.pictures(page).values()}
+    assert drawn == {path for folder in figures.iterdir() for path in folder.glob("*")}
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if _is_generated(page))
+    for path in figures.glob("*.*"):  # by `make reproduce`
+        assert f"(figures/{path.name})" in text
 
 
 def test_every_public_name_is_in_the_reference() -> None:
     folder = ROOT / "docs" / "reference"
-    listed = "\n".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
-    named = set(re.findall(r"^::: (\S+)$", listed, flags=re.M))
-    assert {f"bayescfx.{name}" for name in bayescfx.__all__} - named == set()
+    listed = [b for page in folder.glob("*.md") for b in blocks(page.read_text(encoding="utf-8"))]
+    tables = "\n".join(block.text for block in listed if "autosummary::" in block.text)
+    named = {f"bayescfx.{name}" for name in re.findall(r"^ {3}([A-Za-z][\w.]*)$", tables, re.M)}
+    names = {*bayescfx.__all__, *(f"plots.{name}" for name in bayescfx.plots.__all__)} - {"plots"}
+    assert {f"bayescfx.{name}" for name in names} - named == set()
     for name in named:
         assert inspect.getdoc(resolved(name)), f"{name} has no docstring"
 
