@@ -34,7 +34,8 @@ def mathjax() -> str:
 project = "bayescfx"
 copyright = "the bayescfx developers, MIT licence"
 version = release
-exclude_patterns = ["_ext", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+smartquotes = False  # quotes in options and texts are code
+exclude_patterns = ["_ext", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**sg_execution_times.rst"]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -100,6 +101,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_sidebars = {"index": [], "tutorial": [], "glossary": []}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {
         "image_light": "_static/logo.svg",

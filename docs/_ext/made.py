@@ -74,19 +74,17 @@ def settings() -> str:
 
 def _table(known: Mapping[str, Option]) -> list[str]:
     """Return a line for each name that may be set."""
-    lines = ["| name | value | default | meaning |", "|---|---|---|---|"]
+    lines = ["| name | value | meaning |", "|---|---|---|"]
     for name, option in known.items():
         if name in ("derive", "trust", "trust_pickle"):  # they decide what code runs
             continue
-        default = "" if option.default in (None, (), {}) else f"`{option.default}`"
+        unset = option.default in (None, (), {})
+        value = KINDS[option.kind][2] + ("" if unset else f", `{option.default}` by default")
         help_ = option.help.format(formats=", ".join(LOADERS))
         if help_ == "-":  # in files only
             help_ = f"{inspect.getdoc(getattr(Space, name))}".splitlines()[0]
-        flag = f" (`{option.flag}`)" if option.flag.startswith("-") else ""
-        plain = re.sub(r" \(default: [^)]*\)|; repeatable", "", help_)
-        lines.append(
-            f"| `{name}` | {KINDS[option.kind][2]} | {default} | {_escaped(plain)}{flag} |"
-        )
+        plain = help_.replace(f" (default: {option.default})", "").replace("; repeatable", "")
+        lines.append(f"| `{name}` | {value} | {_escaped(plain)} |")
     return lines
 
 

@@ -71,10 +71,14 @@ def log_ei_cfx_gradient(
 
 
 def ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
-    """Return the expected counterfactual improvement at each point.
+    r"""Return the expected counterfactual improvement at each point.
 
-    The expectation of ``max(0, rho(y) - best)`` for ``y ~ N(mean, std**2)`` (Definition 3.1), in
-    closed form for the EP family (Proposition 3.1) wherever that keeps its digits.
+    With :math:`\mu` the `mean`, :math:`\sigma` the `std` and :math:`\rho^*` the `best` (Definition
+    3.1),
+
+    .. math:: \mathbb{E}\bigl[\max(0,\ \rho(y) - \rho^*)\bigr], \quad y \sim N(\mu, \sigma^2),
+
+    in closed form for the EP family (Proposition 3.1) wherever that keeps its digits.
 
     Parameters
     ----------

@@ -251,10 +251,11 @@ def _close_to_the_peak(step: Array, t: Array, v: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class AEP(_EP):
-    """Asymmetric exponential-polynomial potential: change the output by `width` to one side.
+    r"""Asymmetric exponential-polynomial potential: change the output by `width` to one side.
 
-    ``rho(y) = z**2 * exp(-z**2)`` with ``z = max(0, side * (y - origin) / width)``; the peak
-    ``1/e`` is at ``origin + side * width`` (Definition "EP Family").
+    .. math:: \rho(y) = z^2 e^{-z^2}, \quad z = \max(0,\ \pm (y - \text{origin}) / \text{width})
+
+    with the sign of `side`; the peak 1/e is at ``origin + side * width`` (Definition "EP Family").
 
     Parameters
     ----------
@@ -289,7 +290,9 @@ class AEP(_EP):
 
 @dataclass(frozen=True, slots=True)
 class SEP(_EP):
-    """Symmetric exponential-polynomial potential: change the output by `width` either way.
+    r"""Symmetric exponential-polynomial potential: change the output by `width` either way.
+
+    .. math:: \rho(y) = z^2 e^{-z^2}, \quad z = (y - \text{origin}) / \text{width}
 
     The sum of the two :class:`AEP` (Definition "EP Family").
 

@@ -20,10 +20,11 @@ from bayescfx.potentials.potential import Intervals, checked_share
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """Potential of a range: at its peak from `low` to `high`, falling off outside.
+    r"""Potential of a range: at its peak from `low` to `high`, falling off outside.
 
-    ``rho(y) = 1 / (e * (1 + z**2))`` with ``z`` the distance to the range in units of `width`.
-    The algebraic tail is deliberate: it is C1 with a Lipschitz slope, falls like the EP family
+    .. math:: \rho(y) = \frac{1}{e\,(1 + z^2)}
+
+    with :math:`z` the distance of :math:`y` to the range in units of `width`. The algebraic tail is deliberate: it is C1 with a Lipschitz slope, falls like the EP family
     close to the range, and its slope is still a normal number a hundred orders of magnitude away,
     where an exponential tail has long underflowed and leaves a search without a direction.
 

@@ -21,7 +21,9 @@ from bayescfx.potentials.potential import checked_share
 
 @dataclass(frozen=True, slots=True)
 class ThresholdSet:
-    """Outputs that differ from the query's by at least `epsilon`: the brittle alternative.
+    r"""Outputs that differ from the query's by at least `epsilon`: the brittle alternative.
+
+    .. math:: \{\, y : |y - f(x_0)| \ge \varepsilon \,\}
 
     Section 2 ("Setting thresholds for regression models is brittle", Figure 1): every member is
     as good as any other, and the nearest one jumps with `epsilon`.
@@ -63,10 +65,10 @@ def is_potential(potential: Potential, output: float, outputs: ArrayLike) -> boo
 
 
 def in_target_set(potential: Potential, outputs: ArrayLike, epsilon: float, best: float) -> Mask:
-    """Return which outputs ``(n,)`` are epsilon-optimal (Definition "Potential Duality").
+    r"""Return which outputs ``(n,)`` are epsilon-optimal (Definition "Potential Duality").
 
-    That is where ``rho(y) >= (1 - epsilon) * best``, with `epsilon` in [0, 1) and `best` the
-    optimum ``rho*`` that the model can reach: `potential.peak`, if it can reach the peak.
+    That is where :math:`\rho(y) \ge (1 - \varepsilon)\,\rho^*`, with `epsilon` in [0, 1) and `best`
+    the optimum :math:`\rho^*` that the model can reach: `potential.peak`, if it can reach the peak.
 
     Examples
     --------
