@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("MPLBACKEND", "agg")
 
-from bayescfx import __version__ as release  # noqa: E402
+import bayescfx  # noqa: E402
 
 
 def answers(address: str) -> bool:
@@ -32,10 +32,11 @@ def mathjax() -> str:
 
 
 project = "bayescfx"
+release = bayescfx.__version__
 copyright = "the bayescfx developers, MIT licence"
 version = release
 smartquotes = False  # quotes in options and texts are code
-exclude_patterns = ["_ext", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "**sg_execution_times.rst"]
+exclude_patterns = ["gallery/*.ipynb", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -62,13 +63,20 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
+numpydoc_xref_param_type = True  # names of types are links, other words are not
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    **{name: f"bayescfx.{name}" for name in bayescfx.__all__ if name[0].isupper()},
+    **{name: f"pandas.{name}" for name in ("DataFrame", "Series")},
+    "ndarray": "numpy.ndarray",
+    "Generator": "numpy.random.Generator",
+}
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 80
 add_module_names = False
 intersphinx_mapping = {
     name: (address, None)
     for name, address in {
-        "python": "https://docs.python.org/3/",
         "numpy": "https://numpy.org/doc/stable/",
         "pandas": "https://pandas.pydata.org/docs/",
         "sklearn": "https://scikit-learn.org/stable/",
@@ -84,6 +92,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
     "capture_repr": ("_repr_html_",),
+    "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
@@ -114,7 +123,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

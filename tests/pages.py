@@ -33,7 +33,9 @@ from tests.servers import Scoring, serving
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = "http://localhost:5000"  # where the docs say that a model is served
 
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S)
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S
+)
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]+)\)")
 _EXIT = re.compile(r"#\s*exit code (\d+)(?: or (\d+))?")
 
@@ -83,7 +85,7 @@ def commands(block: Block) -> Iterator[tuple[list[str], set[int]]]:
 
 
 def pictures(page: Path) -> dict[str, Path]:
-    """Return the pictures that a page's code draws: what it calls them, and where they are shown."""
+    """Return the pictures that a page's code draws: its names of them, and where they are shown."""
     found = _PICTURE.finditer(page.read_text(encoding="utf-8"))
     shown = [(page.parent / picture["path"]).resolve() for picture in found]
     own = ROOT / "docs" / "figures" / page.stem.lower()

@@ -24,9 +24,10 @@ class Plateau:
 
     .. math:: \rho(y) = \frac{1}{e\,(1 + z^2)}
 
-    with :math:`z` the distance of :math:`y` to the range in units of `width`. The algebraic tail is deliberate: it is C1 with a Lipschitz slope, falls like the EP family
-    close to the range, and its slope is still a normal number a hundred orders of magnitude away,
-    where an exponential tail has long underflowed and leaves a search without a direction.
+    with :math:`z` the distance of :math:`y` to the range in units of `width`. The algebraic tail is
+    deliberate: it is C1 with a Lipschitz slope, falls like the EP family close to the range, and
+    its slope is still a normal number a hundred orders of magnitude away, where an exponential
+    tail has long underflowed and leaves a search without a direction.
 
     Parameters
     ----------
