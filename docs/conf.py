@@ -13,6 +13,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ.setdefault("MPLBACKEND", "agg")
 
+from numpydoc import xref  # noqa: E402
+
 import bayescfx  # noqa: E402
 
 
@@ -65,6 +67,7 @@ autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True  # names of types are links, other words are not
 numpydoc_xref_ignore = "all"
+xref.DEFAULT_LINKS.clear()  # they need inventories that may be out of reach
 numpydoc_xref_aliases = {
     **{name: f"bayescfx.{name}" for name in bayescfx.__all__ if name[0].isupper()},
     **{name: f"pandas.{name}" for name in ("DataFrame", "Series")},
@@ -93,6 +96,10 @@ sphinx_gallery_conf = {
     "filename_pattern": "/plot_",
     "capture_repr": ("_repr_html_",),
     "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "made.sharper"),
+    "image_srcset": ["2x"],
+    "doc_module": ("bayescfx",),
+    "reference_url": {"bayescfx": None},
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,

@@ -93,6 +93,13 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_<>\[\]{}|#])", r"\\\1", text)
 
 
+def sharper(gallery: object, name: object) -> None:
+    """Make the pictures of an example as large as those of the other pages."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["figure.dpi"] = 150
+
+
 PAGES = {"reference/command-line": command_line, "reference/settings": settings}
 
 
