@@ -49,6 +49,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "linked",
     "made",
 ]
 templates_path = ["_templates"]
@@ -116,7 +117,7 @@ html_static_path = ["_static", mathjax()]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_sidebars = {"index": [], "tutorial": [], "glossary": []}
+html_sidebars = {"index": [], "tutorial": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 
+import bayescfx
 from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
 from bayescfx.cli.settings import read_settings, settable
 from bayescfx.errors import SettingsError
@@ -35,6 +36,11 @@ def test_the_reference_of_the_command_line_has_every_option() -> None:
     for option in options:
         told = option.flag if option.flag.startswith("-") else option.metavar
         assert re.search(rf"^:::{{option}} .*{re.escape(told.strip('-'))}", text, re.M), option.flag
+
+
+def test_the_index_of_the_reference_links_every_name() -> None:
+    text = made()["names"]()
+    assert {name for name in bayescfx.__all__ if f"<bayescfx.{name}>`" not in text} == {"plots"}
 
 
 def written(option: Option, name: str) -> str:

@@ -7,6 +7,7 @@ import re
 from argparse import Action, _SubParsersAction
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from bayescfx.cli.arguments import COMMANDS, KINDS, Option, make_parser
@@ -72,6 +73,20 @@ def settings() -> str:
     )
 
 
+def names() -> str:
+    """Return the pages of the reference with the names they list, as Markdown."""
+    folder = Path(__file__).resolve().parents[1] / "reference"
+    order = re.findall(r"^([\w-]+)$", (folder / "index.md").read_text(encoding="utf-8"), re.M)
+    lines = ["| page | names |", "|---|---|"]
+    for page in order:
+        text = (folder / f"{page}.md").read_text(encoding="utf-8")
+        tables = re.findall(r"^   :toctree:.*\n\n((?:   [\w.]+\n)+)", text, re.M)
+        links = (f"{{py:obj}}`{name} <bayescfx.{name}>`" for name in "".join(tables).split())
+        title = text.partition("\n")[0].removeprefix("# ")
+        lines += [f"| [{title}]({page}.md) | {', '.join(links)} |"] if tables else []
+    return "\n".join(lines)
+
+
 def _table(known: Mapping[str, Option]) -> list[str]:
     """Return a line for each name that may be set."""
     lines = ["| name | value | meaning |", "|---|---|---|"]
@@ -100,7 +115,11 @@ def sharper(gallery: object, name: object) -> None:
     plt.rcParams["figure.dpi"] = 150
 
 
-PAGES = {"reference/command-line": command_line, "reference/settings": settings}
+PAGES = {
+    "reference/index": names,
+    "reference/command-line": command_line,
+    "reference/settings": settings,
+}
 
 
 def _append(app: Any, page: str, source: list[str]) -> None:
