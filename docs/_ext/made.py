@@ -80,7 +80,7 @@ def names() -> str:
     lines = ["| page | names |", "|---|---|"]
     for page in order:
         text = (folder / f"{page}.md").read_text(encoding="utf-8")
-        tables = re.findall(r"^   :toctree:.*\n\n((?:   [\w.]+\n)+)", text, re.M)
+        tables = re.findall(r"^   :toctree:.*\n(?:   :.*\n)*\n((?:   [\w.]+\n)+)", text, re.M)
         links = (f"{{py:obj}}`{name} <bayescfx.{name}>`" for name in "".join(tables).split())
         title = text.partition("\n")[0].removeprefix("# ")
         lines += [f"| [{title}]({page}.md) | {', '.join(links)} |"] if tables else []
