@@ -13,7 +13,7 @@ import bayescfx
 
 def public(code: str) -> str | None:
     """Return the public name that inline code is about, if it is surely one."""
-    found = re.fullmatch(r"(cfx\.)?((\w+)(?:\.\w+)*)(?:\(.*\))?", code)
+    found = re.fullmatch(r"((?:bayes)?cfx\.)?((\w+)(?:\.\w+)*)(?:\(.*\))?", code)
     if found is None or found[3] not in bayescfx.__all__:
         return None
     return found[2] if found[1] or found[3] == "explain" or re.search("[A-Z_]", found[3]) else None
