@@ -7,7 +7,7 @@ import sys
 import warnings
 from importlib.metadata import files
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -21,7 +21,8 @@ import bayescfx  # noqa: E402
 def answers(address: str) -> bool:
     """Return whether a site gives its inventory; the build passes without a network."""
     try:
-        with urlopen(f"{address}objects.inv", timeout=3):
+        asked = Request(f"{address}objects.inv", headers={"User-Agent": "sphinx"})
+        with urlopen(asked, timeout=3):
             return True
     except OSError:
         return False
@@ -38,7 +39,12 @@ release = bayescfx.__version__
 copyright = "the bayescfx developers, MIT licence"
 version = release
 smartquotes = False  # quotes in options and texts are code
-exclude_patterns = ["gallery/*.ipynb", "**/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = [
+    "gallery/backreferences",
+    "gallery/*.ipynb",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -99,6 +105,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "reset_modules": ("matplotlib", "made.sharper"),
     "image_srcset": ["2x"],
+    "backreferences_dir": "gallery/backreferences",
     "doc_module": ("bayescfx",),
     "reference_url": {"bayescfx": None},
     "download_all_examples": False,
