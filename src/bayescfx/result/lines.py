@@ -33,24 +33,24 @@ def lines(
             continue
         a = answers[i]
         query = cells_of(a.layout.table([list(a.query)]))[0]
-        before = [query[c] for c in own]
+        then = [query[c] for c in own]
         for found, row in zip(a.counterfactuals, cells_of(a.rows), strict=True):
             known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
             words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
             moved = (found.usual, words, a.n_evaluations, a.stopped)
-            told.append([a.status, a.output, *row, *before, *known, *moved, None])
+            told.append([a.status, a.output, *row, *then, *known, *moved, None])
             places.append(i)
     names = [column.name for column in columns]
     # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
     kinds = {name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)}
-    before = {"status": "string", "query_output": "float64"}
-    after = {
+    first = {"status": "string", "query_output": "float64"}
+    last = {
         **{"output": "float64", "valid": "boolean", "potential": "float64", "cost": "float64"},
         **{"n_changes": "Int64", "usual": "float64", "changes": "string"},
         **{"n_evaluations": "Int64", "stopped": "string", "error": "string"},
     }
-    head = {free_name(name, names): kind for name, kind in before.items()}
-    tail = {free_name(name, names): kind for name, kind in after.items()}
+    head = {free_name(name, names): kind for name, kind in first.items()}
+    tail = {free_name(name, names): kind for name, kind in last.items()}
     taken = [*names, *head, *tail]
     before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
     every = [*head.items(), *((n, kinds[n]) for n in names), *before, *tail.items()]
