@@ -212,3 +212,23 @@ def test_a_killed_command_goes_on(shell: Shell) -> None:
     assert tries > 1
     whole, cut = (pd.read_parquet(shell.folder / f"{n}.parquet") for n in ("f", "g"))
     pd.testing.assert_frame_equal(whole, cut)
+
+
+@pytest.mark.usefixtures("parts")
+def test_levels_of_digits_are_text_in_every_part(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part is read by itself; one without a letter looks like numbers."""
+    monkeypatch.syspath_prepend(str(shell.folder))
+    (shell.folder / "codes.py").write_text(
+        "score = lambda rows: rows['a'] + rows['code'].str.len()"
+    )
+    code = ["5"] * 100 + ["5", "A7", "17"] * 20
+    table = pd.DataFrame({"a": np.linspace(0.0, 1.0, 160), "code": code})
+    table.to_csv(shell.folder / "C.csv", index=False)
+    words = ("--data", "C.csv", "--queries", "C.csv", "--kind", "code=categorical")
+    more = ("--target", ">= +0.5", "--method", "random", "--budget", "9", "--out", "c.parquet")
+    shell("explain-many", "--model", "codes:score", *words, *more, "--jobs", "1", "--quiet")
+    found = pd.read_parquet(shell.folder / "c.parquet")
+    assert len(found) == 160
+    assert found["error"].isna().all()

@@ -68,7 +68,9 @@ class Subject:
         """Return queries in which a text among numbers makes no text of the others."""
         for name, feature in self.space.features.items():
             text = name in table and pd.api.types.is_string_dtype(table[name].dtype)
-            if feature.numeric and text:
+            listed = feature.levels if feature.levelled else ("",)
+            numbers = feature.numeric or not any(isinstance(v, str) for v in listed)
+            if numbers and text:
                 table[name] = table[name].astype(object).map(as_number)
         return table
 
@@ -110,6 +112,8 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         if _takes(loaded, timed, settings):  # it was trained on points in time, not on text
             data = timed
             space = make_space(data, {**told, **settings.features}, settings.space)
+    texts = [name for name in columns if pd.api.types.is_string_dtype(data[name].dtype)]
+    reading = replace(reading, texts=frozenset(texts))
     return Subject(loaded, data[columns], ignored, settings.drop, space, reading)
 
 

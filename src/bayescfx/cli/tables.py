@@ -42,6 +42,7 @@ class Reading:
     na: tuple[str, ...] = ()
     id: str | None = None
     levels: Mapping[str, frozenset[Any]] = field(default_factory=dict)  # by column
+    texts: frozenset[str] = frozenset()  # columns that are text even where all cells are digits
 
     def missing(self, column: str) -> list[str]:
         """Return the texts that stand for a missing cell of a column; of names there are none."""
@@ -148,7 +149,7 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
         "decimal": "," if comma and not points else ".",
         "keep_default_na": False,
         "na_values": {name: how.missing(name) for name in head},
-        "dtype": {how.id: str} if how.id in head else None,
+        "dtype": {name: str for name in head if name == how.id or name in how.texts},
     }
 
 
