@@ -46,7 +46,7 @@ def test_every_link_of_the_readme_works_on_an_index(repository: str | None, hook
         assert "[Tutorial]" not in text
         assert "Tutorial" in text
     else:
-        assert f"({repository}/raw/HEAD/docs/figures/changes.png)" in text
+        assert f"({repository}/raw/HEAD/docs/figures/readme/changes.png)" in text
         assert f"[Tutorial]({repository}/blob/HEAD/docs/tutorial.md)" in text
 
 

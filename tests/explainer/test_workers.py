@@ -172,7 +172,7 @@ def test_answers_keep_the_index_of_the_queries() -> None:
     )
     assert many.index.equals(queries.index)
     assert many.summary().index.equals(queries.index)
-    assert many.to_frame()["query"].tolist() == list("wxyz")
+    assert many.to_frame()["who"].tolist() == list("wxyz")
     assert many[1:3].index.tolist() == ["x", "y"]
     again = cfx.Explanations.from_json(many.to_json())
     pd.testing.assert_index_equal(again.index, queries.index)

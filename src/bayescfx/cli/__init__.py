@@ -5,11 +5,8 @@ Help needs only `arguments`; what a command needs is imported when it runs.
 
 from __future__ import annotations
 
-import _thread
 import sys
-import threading
 from collections.abc import Sequence
-from typing import Any
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,9 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.unraisablehook = before
 
 
-def _unraisable(lost: Any) -> None:
+def _unraisable(lost: sys.UnraisableHookArgs) -> None:
     """Press Ctrl-C once more, a little later, if Python has lost it where nothing can be raised."""
     if lost.exc_type is KeyboardInterrupt:
+        import _thread
+        import threading
+
         threading.Timer(0.02, _thread.interrupt_main).start()
     else:
         sys.__unraisablehook__(lost)

@@ -368,7 +368,7 @@ class File:
         """Close the connection; the file can still be read."""
         self.closed = True
         if self._db is not None and self._pid == os.getpid():
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):  # of a damaged file
                 # Whoever copies the file has all of it, also while workers still have it open.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.close()
