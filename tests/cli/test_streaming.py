@@ -227,7 +227,7 @@ def test_levels_of_digits_are_text_in_every_part(
     table = pd.DataFrame({"a": np.linspace(0.0, 1.0, 160), "code": code})
     table.to_csv(shell.folder / "C.csv", index=False)
     words = ("--data", "C.csv", "--queries", "C.csv", "--kind", "code=categorical")
-    more = ("--target", ">= +0.5", "--method", "random", "--budget", "9", "--out", "c.parquet")
+    more = ("--target", ">= 0", "--method", "random", "--out", "c.parquet")
     shell("explain-many", "--model", "codes:score", *words, *more, "--jobs", "1", "--quiet")
     found = pd.read_parquet(shell.folder / "c.parquet")
     assert len(found) == 160
