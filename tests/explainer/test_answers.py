@@ -61,8 +61,9 @@ def check(seed: int) -> bool:
     for i, c in enumerate(answer.counterfactuals):
         row = rows.iloc[[i]].reset_index(drop=True)
         asked = [y for x, y in zip(model.rows, model.outputs, strict=True) if x.equals(row)]
-        # scored exactly as handed out; the best once more if rows were left
-        assert asked == [c.output] * (len(asked) if i == 0 else 1)
+        # scored exactly as handed out; the best once more if rows were left, in another batch
+        assert asked[0] == c.output
+        assert len(asked) == 1 or (i == 0 and np.allclose(asked, c.output, rtol=1e-12, atol=0.0))
         assert 1 <= len(asked) <= 2
         if c.changes:
             assert case.broken(row) == []
