@@ -40,7 +40,8 @@ def anything(value: Any) -> Any:
             lambda: Moment("2016", "2017", unit=anything("year")),
             "must be one of W, D",
         ),
-        (lambda: Moment("soon", "later"), r"`low` of Moment must be a point in time; got 'soon'"),
+        (lambda: Moment("soon", "later"), r"point in time, such as 2016-01-31; got 'soon'"),
+        (lambda: Moment("01.02.2016", "2017"), r"`low` of Moment .* got '01.02.2016'"),
         (lambda: Moment(pd.NaT, "2017"), r"`low` of Moment must not be missing"),
     ],
 )
@@ -142,3 +143,15 @@ def test_few_dates_mixed_forms_and_other_texts_are_levels() -> None:
     assert infer("day", days[:10], "moment").kind == "moment"
     with pytest.raises(SpaceError, match="must be of a time dtype, or text such as"):
         infer("day", days + " about", "moment")
+
+
+def test_what_is_said_of_a_column_of_dates_is_read_as_the_column_writes_them() -> None:
+    days = pd.date_range("2016-01-01", periods=300, freq="5D")
+    sold = infer("sold", pd.Series(days.strftime("%d.%m.%Y")))
+    assert isinstance(sold, Moment)
+    assert sold.time(sold.code("01.12.2019")) == pd.Timestamp("2019-12-01")
+    assert sold.time(sold.code("2019-12-01")) == pd.Timestamp("2019-12-01")
+    with pytest.raises(SpaceError, match="point in time"):
+        sold.code("12/01/2019")
+    with pytest.raises(SpaceError, match="point in time"):
+        infer("sold", pd.Series(days)).code("01.12.2019")

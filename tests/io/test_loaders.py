@@ -222,6 +222,18 @@ def test_a_label_for_a_regression_is_an_error() -> None:
 
 
 @pytest.mark.slow
+def test_an_xgboost_file_that_was_stopped_early_has_no_tree_after_the_best(tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost", reason="needs xgboost")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
+    y = X["a"] + np.random.default_rng(1).normal(size=200)
+    model = xgboost.XGBRegressor(n_estimators=200, early_stopping_rounds=5)
+    model.fit(X[:100], y[:100], eval_set=[(X[100:], y[100:])], verbose=False)
+    model.save_model(tmp_path / "m.json")
+    found = cfx.load_model(str(tmp_path / "m.json"))
+    assert model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
+    np.testing.assert_array_equal(as_model(found.model)(X), model.predict(X))
+
+
 def test_catboost_and_xgboost_files_are_classifiers_if_they_were(tmp_path: Path) -> None:
     catboost = pytest.importorskip("catboost", reason="needs catboost")
     xgboost = pytest.importorskip("xgboost", reason="needs xgboost")

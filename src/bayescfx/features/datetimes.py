@@ -83,6 +83,8 @@ class Moment(Feature):
         return self.code(self.low), self.code(self.high)
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        with contextlib.suppress(ValueError, TypeError):  # as the column writes it, before all else
+            value = dt.datetime.strptime(value, self.form) if self.form else value
         moment = _time("value", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
             moment = moment.tz_localize(self.origin.tzinfo)
@@ -246,9 +248,11 @@ def times(*values: Any) -> list[str]:
 
 def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
     try:
+        if isinstance(value, str) and re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", value):
+            raise ValueError("day or month first")
         moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
     except (ValueError, TypeError, OverflowError) as error:
-        kind = "duration" if duration else "point in time"
+        kind = "duration" if duration else "point in time, such as 2016-01-31"
         raise SpaceError(f"`{name}` of Moment must be a {kind}; got {shown(value)}.") from error
     if pd.isna(moment):
         raise SpaceError(f"`{name}` of Moment must not be missing.")

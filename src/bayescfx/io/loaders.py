@@ -178,6 +178,8 @@ def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
 
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
     booster = xgboost.Booster(model_file=str(path))
+    best = booster.attr("best_iteration")  # of early stopping: its own estimators use no tree after
+    booster = booster if best is None else booster[: int(best) + 1]
     return booster, {"categorical": tuple(xgboost_categorical(booster))}
 
 
