@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,22 @@ def test_an_order_is_the_encoders_or_the_users_own(shell: Shell) -> None:
         '[features]\ncut = { kind = "ordinal", levels = ["Best", "Good", "Fair"] }\n'
     )
     assert "'Best' < 'Good' < 'Fair'" in shell(*asked, "--settings", "s.toml").out
+
+
+def test_whole_numbers_that_an_encoder_knows_are_levels(shell: Shell) -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"zip": rng.choice([1010, 2020, 4040], 60), "x": rng.normal(size=60)})
+    encode = make_column_transformer((OrdinalEncoder(), ["zip"]), remainder="passthrough")
+    model = make_pipeline(encode, LinearRegression()).fit(X, X["zip"] / 1000 + X["x"])
+    joblib.dump(model, shell.folder / "zip.joblib")
+    X.to_csv(shell.folder / "zip.csv", index=False)
+    told = shell(
+        "inspect", "--data", "zip.csv", "--quiet", "--model", "zip.joblib", "--trust-pickle"
+    ).out
+    assert re.search(r"zip +categorical +1010, 2020, 4040", told)

@@ -121,9 +121,11 @@ def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any
     """Return the kinds of columns that the model knows; say what it should know and does not."""
     told: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
     for name, levels in loaded.levels.items():
-        if name not in data or not pd.api.types.is_string_dtype(data[name].dtype):
+        text = name in data and pd.api.types.is_string_dtype(data[name].dtype)
+        if text or (name in data and data[name].dtype.kind in "iu"):  # codes: there are no others
+            told[name] = "categorical"
+        if not text:
             continue
-        told[name] = "categorical"
         texts = data[name].dropna().drop_duplicates()
         lost = texts[mean_missing(texts) & ~texts.isin(levels)]
         for text in lost[:1]:
