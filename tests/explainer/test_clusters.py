@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,11 @@ def test_ray_gives_the_same_answers() -> None:
     assert there == ask(model, 1000)
 
 
-def test_partitions_of_a_spark_frame_are_answered_as_one_table() -> None:
+def test_partitions_of_a_spark_frame_are_answered_as_one_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sql = pytest.importorskip("pyspark.sql")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # else whatever comes first in the path
     X = table(100)
     given: Any = (plain, cfx.Space.from_data(X), cfx.at_least(1.0))
     empty = cfx.explain_partition(X[:0], *given)
