@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -147,14 +148,15 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
     )
 
 
+def _place(low: float, high: float, output: float) -> float:
+    """Return where an output stands between two others, 0 to 1."""
+    return min(max((output - low) / (high - low), 0.0), 1.0)
+
+
 def _prediction(view: View, which: int, texts: tuple[str, str], change: str) -> Prediction:
     answer, counterfactual = view.answer, view.answer.counterfactuals[which]
     before, after = answer.output, counterfactual.output
-    low, high = output_range(answer, 0.06, after)
-
-    def place(y: float) -> float:
-        return min(max((y - low) / (high - low), 0.0), 1.0)
-
+    place = partial(_place, *output_range(answer, 0.06, after))
     accepted = tuple((place(first), place(last)) for first, last in answer.accepted)
     reached = counterfactual.valid
     places = place(before), place(after)
@@ -201,7 +203,7 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
 
     def places(row: Array, output: float) -> tuple[float, ...]:
         at = [scale.place(float(row[j])) for j, scale in zip(chosen, scales, strict=True)]
-        return *at, min(max((output - low) / (high - low), 0.0), 1.0)
+        return *at, _place(low, high, output)
 
     ends, marks = [], []
     for j, scale in zip(chosen, scales, strict=True):
@@ -210,10 +212,7 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
         ends.append(both if scale.ordered else ("", ""))
         marks.append({} if scale.ordered else {scale.place(c): scale.label(c) for c in codes})
     outputs = [c.output for c in view.answer.counterfactuals]
-    accepted = tuple(
-        (min(max((a - low) / (high - low), 0.0), 1.0), min(max((b - low) / (high - low), 0.0), 1.0))
-        for a, b in view.answer.accepted
-    )
+    accepted = tuple((_place(low, high, a), _place(low, high, b)) for a, b in view.answer.accepted)
     return AlternativesInfo(
         names=(*(str(region.names[j]) for j in chosen), "prediction"),
         ends=(*ends, (wording.number(low), wording.number(high))),
