@@ -7,6 +7,7 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -93,16 +94,40 @@ class SurrogateWarning(BayesCFXWarning):
 
 
 def suggest(name: object, known: Iterable[object]) -> str:
-    """Return `` Did you mean 'x'?`` if a known name is close to `name`, in any case, else nothing.
+    """Return `` Did you mean 'x'?`` if `name` looks like a slip in writing a known name.
+
+    That is another case or other separators; one letter wrong, missing, too many or swapped with
+    its neighbour; or two of these where both names are long. No number is a slip for another.
 
     >>> suggest("BMI", ["age", "bmi"])
     " Did you mean 'bmi'?"
     """
-    import difflib  # only for those who misspell: the help of the command line must be quick
+    given, found = str(name), dict[str, int]()
+    for other in map(str, known):
+        shorter, longer = sorted((len(given), len(other)))
+        most = 2 if shorter >= 6 else 1 if longer >= 3 else 0
+        bare, digits = ([re.sub(p, "", t) for t in (given, other)] for p in (r"[\W_]", r"\D"))
+        if digits[0] != digits[1] and all(digits):
+            continue
+        slips = 0 if "" != bare[0].casefold() == bare[1].casefold() else 3
+        if slips and longer - shorter <= most:
+            slips = _slips(given.casefold(), other.casefold())
+        if slips <= most:
+            found.setdefault(other, slips)
+    return f" Did you mean {min(found, key=found.__getitem__)!r}?" if found else ""
 
-    spelt = {str(k).casefold(): str(k) for k in known}
-    close = difflib.get_close_matches(str(name).casefold(), spelt, n=1)
-    return f" Did you mean {spelt[close[0]]!r}?" if close else ""
+
+def _slips(a: str, b: str) -> int:
+    """Return how many letters are wrong, missing, too many or swapped with their neighbour."""
+    before, last = list[int](), list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        row = [i + 1]
+        for j, y in enumerate(b):
+            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (x != y)))
+            if i and j and (x, y) == (b[j - 1], a[i - 1]):
+                row[-1] = min(row[-1], before[j - 1] + 1)
+        before, last = last, row
+    return last[-1]
 
 
 def one_line(text: str) -> str:
