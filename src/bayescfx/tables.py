@@ -265,6 +265,11 @@ class Column:
         found: np.dtype[Any] = np.dtype(inner)
         return found
 
+    @property
+    def optional(self) -> bool:
+        """Whether a cell may be missing."""
+        return not isinstance(self.dtype, np.dtype) or self.kind not in "biu"
+
     def strict(self, given: Any, what: str) -> Cells:
         """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
         given = cells_in(given) if isinstance(given, pd.Series) else given
@@ -294,6 +299,8 @@ class Column:
             codes = self.dtype.categories.astype(object).get_indexer(cells)
             known = (codes >= 0) | np.asarray(pd.isna(given))
             return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
+        if self.kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
+            return None
         try:
             found = pd.Series(given).astype(self.dtype).array
         except (TypeError, ValueError, OverflowError):
@@ -338,6 +345,11 @@ def identical(a: Cells, b: Cells) -> Mask:
 def cells_in(column: pd.Series[Any]) -> Cells:
     """Return the cells of a column ``(n,)`` as an array of its dtype."""
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+
+
+def day_or_month_first(text: str) -> bool:
+    """Return whether a text is a date of which nobody says what is the day, such as 03/04/2018."""
+    return re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", text) is not None
 
 
 def _object_cell(value: Any) -> NDArray[Any]:

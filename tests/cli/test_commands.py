@@ -301,7 +301,7 @@ def test_reproduce_without_a_clone_says_where_the_experiments_are(
         (("--only-up", "sex"), 'with --kind "NAME=low < middle < high".'),
         (("--require", "sex <= 3"), "Write levels in quotes; join rules with"),
         (("--output", "1"), "the model has one output; got --output 1. Leave it out."),
-        (("--kind", "sex=oridnal"), "or an order such as 'low < high'; got 'oridnal'. Did you"),
+        (("--kind", "sex=oridnal"), "such as '%d/%m/%Y'; got 'oridnal'. Did you mean"),
     ],
 )
 def test_advice_is_in_terms_of_options(words: tuple[str, ...], told: str, shell: Shell) -> None:

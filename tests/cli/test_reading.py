@@ -178,6 +178,65 @@ def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell)
     assert answers == ["2016-02-", "2016-02-"]
 
 
+@pytest.mark.parametrize(("form", "place"), [("%d/%m/%Y", 1), ("%-m/%-d/%Y", 0)])
+def test_dates_with_slashes_are_points_in_time(shell: Shell, form: str, place: int) -> None:
+    X = houses(n=100)
+    X["sold"] = pd.to_datetime(X["sold"]).dt.strftime(form)
+    X.to_csv("slashes.csv", index=False)
+    X.head(2).assign(sold=[X["sold"][1], "soon"]).to_csv("two.csv", index=False)
+    Path(f"slashed{place}.py").write_text(
+        "def times(rows):\n    return rows['sold'].dt.month * 10.0 + rows['area']\n"
+        "def text(rows):\n"
+        f"    months = rows['sold'].str.split('/').str[{place}]\n"
+        "    return months.astype(float) * 10 + rows['area']\n"
+    )
+    for name in ("text", "times"):
+        base = (
+            "--model",
+            f"slashed{place}:{name}",
+            "--data",
+            "slashes.csv",
+            "--id",
+            "key",
+            "--drop",
+            "pool",
+        )
+        found = shell("inspect", *base, "--json").content["features"]["sold"]
+        assert (found["kind"], found["low"]) == ("moment", "2016-01-01T00:00:00")
+        query = json.dumps({"area": 50, "sold": X["sold"][40]})  # in February
+        ran = shell("predict", *base, "--query", query, "--set", f"sold={X['sold'][70]}", "--json")
+        assert (ran.content["query_output"], ran.content["output"]) == (70, 80), ran
+        words = ("--queries", "two.csv", "--target", "+10", "--fix", "area", *ASK)
+        ran = shell("explain-many", *base, *words, "--json")
+        assert ran.content["answers"][0]["counterfactuals"][0]["output"] == X["area"][0] + 20
+        assert [line["query"] for line in ran.content["failures"]] == [1]
+        assert "'soon'" in ran.content["failures"][0]["error"]
+
+
+def test_dates_that_may_be_read_in_two_ways_are_told(shell: Shell) -> None:
+    days = [f"0{day}/0{month}/2016" for day in range(1, 7) for month in range(1, 7)]
+    pd.DataFrame({"sold": days, "area": range(36)}).to_csv("months.csv", index=False)
+    ran = shell("inspect", "--data", "months.csv", "--json")
+    assert ran.content["features"]["sold"]["kind"] == "categorical"
+    told = "warning: column 'sold' may be dates with the day or the month first, such as"
+    assert ran.err.startswith(told)
+    assert "Say which it is with the kind '%d/%m/%Y' or '%m/%d/%Y'." in ran.err
+    base = ("inspect", "--data", "months.csv", "--kind", "sold=%d/%m/%Y")
+    ran = shell(*base, "--json", "--out", "months.toml")
+    assert ran.content["features"]["sold"]["high"] == "2016-06-06T00:00:00"
+    assert ran.err == ""
+    ran = shell("inspect", "--settings", "months.toml", "--json")
+    assert ran.content["features"]["sold"]["kind"] == "moment"
+
+
+def test_a_year_is_a_point_in_time_and_no_number(shell: Shell) -> None:
+    houses().to_csv("houses.csv", index=False)
+    base = ("inspect", "--data", "houses.csv", "--id", "key")
+    ran = shell(*base, "--between", "sold=2016-02:2017")
+    assert "2016-02-01 … 2017-01-01" in ran.out
+    assert "'sold', a point in time" in shell.fails(*base, "--require", "sold >= 2016")
+
+
 def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
     houses().to_csv("houses.csv", index=False)
     Path("area.py").write_text("def f(rows):\n    return rows['area'] * 1.0\n")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.errors import QueryError, SpaceError
+from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real, infer
 from bayescfx.features.datetimes import times
 
@@ -110,14 +110,23 @@ def test_a_step_is_a_positive_number() -> None:
         ("%Y-%m-%d", "2016-01-31"),
         ("%Y-%m-%dT%H:%M:%S", "2016-01-31T00:00:00"),
         ("%d.%m.%Y", "31.01.2016"),
+        ("%Y/%m/%d", "2016/01/31"),
+        ("%d/%m/%Y", "31/01/2016"),
+        ("%m/%d/%Y", "01/31/2016"),
+        ("%d-%m-%Y %H:%M", "31-01-2016 00:00"),
+        ("%-m/%-d/%Y", "1/31/2016"),
+        ("%-d.%-m.%Y 08:05", "31.1.2016 08:05"),
     ],
 )
 def test_text_that_writes_dates_is_a_moment_and_stays_text(form: str, like: str) -> None:
     days = pd.date_range("2016-01-01", periods=40).strftime(form)
+    form = form.replace("08:05", "%H:%M")
     cells = pd.Series([*days, None])
     feature = infer("day", cells)
     assert isinstance(feature, Moment)
-    assert feature.code(pd.Timestamp("2016-01-31")) == 30.0
+    assert feature.form == form
+    assert feature.code(like) == 30.0
+    assert infer("day", cells, form) == feature
     codes = feature.encode(cells.array)
     assert codes[:40].tolist() == list(range(40))
     back = pd.Series(feature.decode(codes, cells.dtype))
@@ -128,6 +137,21 @@ def test_text_that_writes_dates_is_a_moment_and_stays_text(form: str, like: str)
     assert Feature.from_plain(feature.to_plain()) == feature
     with pytest.raises(QueryError, match="a point in time must be written like"):
         feature.encode(pd.array(["soon", like], dtype=object))
+
+
+def test_dates_whose_day_nobody_can_tell_stay_text_and_that_is_said() -> None:
+    cells = pd.Series([f"0{day}/0{month}/2016" for day in range(1, 7) for month in range(1, 7)])
+    with pytest.warns(SpaceWarning, match=r"'day' may be dates .* such as '01/01/2016', and is ta"):
+        assert isinstance(infer("day", cells), Categorical)
+    for kind, code in (("%d/%m/%Y", 1), ("%m/%d/%Y", 31)):
+        feature = infer("day", cells, kind)
+        assert isinstance(feature, Moment)
+        assert feature.encode(cells[:1].array).tolist() == [0]
+        assert feature.code("02/01/2016") == code
+    with pytest.raises(SpaceError, match=r"give the kind as it is written, such as '%d/%m/%Y'"):
+        infer("day", cells, "moment")
+    with pytest.raises(SpaceError, match=r"written like '2016-01-31'; got '01/01/2016'"):
+        infer("day", cells, "%Y-%m-%d")
 
 
 def test_few_dates_mixed_forms_and_other_texts_are_levels() -> None:

@@ -83,8 +83,8 @@ models:/… of MLflow, or package.module:function
 does; repeatable
         --id                text    COLUMN     names the rows: no feature, but in every answer
         --drop              list    A,B        columns of the data to ignore
-        --kind/features     table   NAME=KIND  real, integer, categorical or an order such as \
-'low < high', where the inferred kind is wrong
+        --kind/features     table   NAME=KIND  real, integer, categorical, an order such as \
+'low < high' or how dates are written such as %d/%m/%Y, where the inferred kind is wrong
         --label             text    -          classifier: whose probability (default: the second \
 of two)
         --output            text    -          which output, if the model has several
@@ -187,7 +187,8 @@ COMMANDS: dict[str, Command] = {
         "change a row by hand: its output, how far from the target, what it breaks",
         """
         --query           text    ROW|JSON|FILE  as in explain
-        --set             files   NAME=VALUE     what is to be different; repeatable
+        --set             files   NAME=VALUE     what is to be different, NAME= for a \
+missing cell; repeatable
         --target          text    T              as in explain
         --tolerance=0.05  number  -              share of the change that may be missed
         --json            switch  -              JSON on stdout, for scripts

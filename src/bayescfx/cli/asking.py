@@ -106,11 +106,11 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
     told = _told(loaded, data[columns], console)
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
-    dates = [str(name) for name, f in space.features.items() if getattr(f, "form", "")[:2] == "%Y"]
-    if dates and not _takes(loaded, data[columns], settings):
-        timed = data[columns].assign(**{name: pd.to_datetime(data[name]) for name in dates})
+    forms = {str(name): form for name, f in space.features.items() if (form := f.form)}
+    if forms and not _takes(loaded, data[columns], settings):
+        timed = replace(reading, forms=forms).timed(data[columns])
         if _takes(loaded, timed, settings):  # it was trained on points in time, not on text
-            data = timed
+            data, reading = timed, replace(reading, forms=forms)
             space = make_space(data, {**told, **settings.features}, settings.space)
     texts = [name for name in columns if pd.api.types.is_string_dtype(data[name].dtype)]
     reading = replace(reading, texts=frozenset(texts))

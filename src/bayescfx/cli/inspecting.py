@@ -85,7 +85,8 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
         "\n".join(lines)
         + """
 
-Correct a kind with --kind "NAME=real|integer|categorical" or an order, --kind "NAME=low < high".
+Correct a kind with --kind "NAME=real|integer|categorical", an order, --kind "NAME=low < high", or
+how dates are written, --kind "NAME=%d/%m/%Y".
 Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
 --out space.toml and edit it; then use it with --settings space.toml."""
     )
@@ -111,7 +112,8 @@ def as_toml(space: Space, settings: Settings) -> str:
             lines.append(f"{option} = {_value(getattr(settings, option))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
-            lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(feature.kind)}"]
+            kind = feature.form or feature.kind
+            lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(kind)}"]
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
             told = [(fact, getattr(feature, fact)) for fact in facts]
             lines += [f"{fact} = {_value(v)}" for fact, v in told if v is not None]

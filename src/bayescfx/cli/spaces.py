@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -62,7 +62,7 @@ def _between(space: Space, name: str, wish: Any) -> Space:
 
 
 def _move(space: Space, name: str, wish: Any) -> Space:
-    return space.move({name: _ends(name, wish) if isinstance(wish, str) else wish})
+    return space.move({name: _ends(name, wish, _number) if isinstance(wish, str) else wish})
 
 
 def _group(space: Space, name: str, columns: Any) -> Space:
@@ -120,7 +120,7 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
         levels = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
         spelt = {str(level): level for level in feature.levels}  # text on the command line
         return [v if v in feature.levels else spelt.get(str(v), v) for v in levels]
-    return _ends(name, wish) if isinstance(wish, str) else wish
+    return _ends(name, wish, partial(value_of, feature)) if isinstance(wish, str) else wish
 
 
 def value_of(feature: Feature, text: str) -> Any:
@@ -129,7 +129,7 @@ def value_of(feature: Feature, text: str) -> Any:
         spelt = {str(level).casefold(): level for level in feature.levels}
         exact = {str(level): level for level in feature.levels}
         return exact.get(text, spelt.get(text.casefold(), text))
-    return _number(text)
+    return _number(text) if feature.numeric else text
 
 
 def _number(text: str) -> Any:
@@ -141,10 +141,10 @@ def _number(text: str) -> Any:
     return int(value) if value.is_integer() and "." not in text else value
 
 
-def _ends(name: str, text: str) -> tuple[Any, Any]:
-    """Return the two ends of ``low:high``, numbers where they can be; one left out is open."""
+def _ends(name: str, text: str, read: Callable[[str], Any]) -> tuple[Any, Any]:
+    """Return the two ends of ``low:high``; one left out is open."""
     parts = [part.strip() for part in text.split(".." if ".." in text else ":")]
     if len(parts) != 2 or not any(parts):
         raise SettingsError(f"limits of {name!r} must be like low:high; got {text!r}.")
-    low, high = (_number(part) if part else None for part in parts)
+    low, high = (read(part) if part else None for part in parts)
     return low, high

@@ -20,6 +20,8 @@ import pandas as pd
 
 from bayescfx.errors import MissingExtraError, SettingsError, suggest
 from bayescfx.features import Feature
+from bayescfx.features.datetimes import times_of
+from bayescfx.model.columns import same_name
 
 
 def read_text(path: str, what: str) -> str:
@@ -36,18 +38,30 @@ class Reading:
     """How tables are read: which texts stand for a missing cell, and which column names the rows.
 
     An empty cell is missing. A text that the model knows as a level of a column is one, whatever
-    `na` says.
+    `na` says; so are numbers of a column of which it knows only texts.
     """
 
     na: tuple[str, ...] = ()
     id: str | None = None
     levels: Mapping[str, frozenset[Any]] = field(default_factory=dict)  # by column
     texts: frozenset[str] = frozenset()  # columns that are text even where all cells are digits
+    forms: Mapping[str, str] = field(default_factory=dict)  # by column: of text that is a time
+
+    def known(self, column: str) -> frozenset[Any]:
+        """Return the levels of a column that the model knows, which may call it otherwise."""
+        found = self.levels.get(column)
+        return self.levels.get(same_name(column), frozenset()) if found is None else found
 
     def missing(self, column: str) -> list[str]:
         """Return the texts that stand for a missing cell of a column; of names there are none."""
-        known = self.levels.get(column, ())
+        known = self.known(column)
         return [] if column == self.id else [t for t in ("", *self.na) if t not in known]
+
+    def is_text(self, column: str) -> bool:
+        """Return whether the cells of a column are text even where all of them are digits."""
+        known = self.known(column)
+        listed = bool(known) and all(isinstance(level, str) for level in known)
+        return listed or column == self.id or column in self.texts
 
     def row(self, cells: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         """Return the cells of a row without what is missing and its name, and the name."""
@@ -55,7 +69,15 @@ class Reading:
             n: None if isinstance(v, str) and v and v in self.missing(n) else v
             for n, v in cells.items()
         }
+        for name, form in self.forms.items():
+            if isinstance(found.get(name), str):
+                [found[name]] = times_of(pd.Series([found[name]], dtype=object), form)
         return found, found.pop(self.id, None) if self.id is not None else None
+
+    def timed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table in which texts that write points in time are such."""
+        found = {n: times_of(table[n], form) for n, form in self.forms.items() if n in table}
+        return table.assign(**found) if found else table
 
     def named(self, table: pd.DataFrame, file: str = "") -> pd.DataFrame:
         """Return a table with the names of its rows as index; in a `file` there must be some."""
@@ -94,7 +116,7 @@ def read_chunks(
             empty &= not len(table)
             table.columns = table.columns.map(str)
             if len(table):
-                yield how.named(table, file if what == "queries" else "")
+                yield how.timed(how.named(table, file if what == "queries" else ""))
     if empty:
         raise SettingsError(f"{file} has no rows below the column names. Add some.")
 
@@ -149,7 +171,7 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
         "decimal": "," if comma and not points else ".",
         "keep_default_na": False,
         "na_values": {name: how.missing(name) for name in head},
-        "dtype": {name: str for name in head if name == how.id or name in how.texts},
+        "dtype": {name: str for name in head if how.is_text(name)},
     }
 
 
@@ -264,7 +286,7 @@ def read_query(text: str, data: pd.DataFrame, how: Reading) -> tuple[dict[str, A
     if given is not text and "\n" in wish:
         with _readable("the query"):
             table = next(_lines(io.StringIO(wish), None, how))
-        return _only_row(how.named(table), "the query", how)
+        return _only_row(how.timed(how.named(table)), "the query", how)
     if how.id is not None:
         return _row_named(wish, data, how.id)
     if re.fullmatch("-?[0-9]{1,18}", wish):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
+import numbers
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check, is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError
 from bayescfx.features.feature import Feature
-from bayescfx.tables import Cells, Dtype
+from bayescfx.tables import Cells, Dtype, day_or_month_first
 
 Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
@@ -40,7 +41,8 @@ class Moment(Feature):
     origin : timestamp or timedelta, optional
         Where codes count from; `low` unless the feature has grown since.
     form : str, optional
-        How a column of text writes its points in time, as in :meth:`~datetime.datetime.strftime`.
+        How a column of text writes its points in time, as in :meth:`~datetime.datetime.strftime`;
+        ``%-d`` and ``%-m`` without a zero in front.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class Moment(Feature):
         duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
         for name in ("low", "high", "origin"):
             value = self.low if name == "origin" and self.origin is None else getattr(self, name)
-            object.__setattr__(self, name, _time(name, value, duration))
+            object.__setattr__(self, name, _time(f"`{name}` of Moment", value, duration))
         check(isinstance(self.form, str), "form", "a format of strftime", self.form, SpaceError)
         if self.low > self.high:
             raise SpaceError(f"`low <= high` must hold for Moment; got {self.low} and {self.high}.")
@@ -72,6 +74,10 @@ class Moment(Feature):
     def duration(self) -> bool:
         """Whether the values are durations instead of points in time."""
         return isinstance(self.low, pd.Timedelta)
+
+    @property
+    def dated(self) -> bool:
+        return not self.duration
 
     @property
     def microseconds(self) -> int:
@@ -84,8 +90,8 @@ class Moment(Feature):
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         with contextlib.suppress(ValueError, TypeError):  # as the column writes it, before all else
-            value = dt.datetime.strptime(value, self.form) if self.form else value
-        moment = _time("value", value, self.duration)
+            value = dt.datetime.strptime(value, padded(self.form)) if self.form else value
+        moment = _time(f"`{verb}` for {name!r}", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
             moment = moment.tz_localize(self.origin.tzinfo)
         return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
@@ -127,7 +133,7 @@ class Moment(Feature):
         times: Any = counts.astype("timedelta64[us]" if self.duration else "datetime64[us]")
         times[missing] = "NaT"
         if self.form:
-            written = pd.Series(times).dt.strftime(self.form).astype(dtype)
+            written = _written(pd.Series(times), self.form).astype(dtype)
             return written.to_numpy() if isinstance(dtype, np.dtype) else written.array
         if isinstance(dtype, np.dtype):
             return times.astype(dtype)
@@ -140,20 +146,21 @@ class Moment(Feature):
 
     def _read(self, cells: Cells) -> pd.Series[Any]:
         """Return the points in time that text stands for."""
-        texts = pd.Series(np.asarray(cells, dtype=object))
-        found = pd.to_datetime(texts, format=self.form, errors="coerce")
-        wrong = texts[found.isna() & texts.notna()]
-        if len(wrong):
-            like = self.low.strftime(self.form)
-            raise QueryError(
-                f"a point in time must be written like {like!r}; got {wrong.iloc[0]!r}."
-            )
-        return found
+        return read_times(pd.Series(np.asarray(cells, dtype=object)), self.form)
 
     @classmethod
     def suits(cls, cells: pd.Series[Any]) -> bool:
-        dates = _is_text(cells) and form_of(cells) != ""  # a few are levels as others are
-        return super().suits(cells) or (dates and cells.nunique() > 20)
+        return super().suits(cells) or len(_forms(cells)) == 1
+
+    @classmethod
+    def doubt(cls, cells: pd.Series[Any]) -> str:
+        first, *others = _forms(cells) or [""]
+        if not others:
+            return ""
+        return (
+            f"may be dates with the day or the month first, such as {cells.dropna().iloc[0]!r}, "
+            f"and is taken as text. Say which it is with the kind {first!r} or {others[0]!r}."
+        )
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         if self.form and _is_text(cells):
@@ -161,14 +168,21 @@ class Moment(Feature):
         elif self.form or cells.dtype.kind not in "mM":
             raise SpaceError(
                 f"column {name!r} must be of a time dtype, or text such as '2016-01-31', to be "
-                f"Moment; got {cells.dtype}."
+                f"Moment; got {cells.dtype}. Of other text give the kind as it is written, such as "
+                "'%d/%m/%Y'."
             )
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
         """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
-        form = form_of(cells) if _is_text(cells) else ""
-        cells = pd.to_datetime(cells, format=form) if form else cells
+        forms = _forms(cells, 0)
+        return cls.of_form(name, cells, forms[0] if len(forms) == 1 else "")
+
+    @classmethod
+    def of_form(cls, name: Hashable, cells: pd.Series[Any], form: str) -> Moment:
+        """Return the range of a column whose text writes points in time in a form."""
+        form = form if _is_text(cells) else ""
+        cells = read_times(cells, form) if form else cells
         known: pd.Series[Any] = cells.dropna()
         if known.empty or cells.dtype.kind not in "mM":  # `check` tells of other dtypes
             zero = pd.Timedelta(0) if cells.dtype.kind == "m" else pd.Timestamp(0)
@@ -218,20 +232,62 @@ def _is_text(cells: pd.Series[Any]) -> bool:
     return cells.dtype.kind == "O" and not isinstance(cells.dtype, pd.CategoricalDtype)
 
 
-def form_of(cells: pd.Series[Any]) -> str:
-    """Return how a column writes points in time, if all its texts are some, written one way."""
-    texts = cells.dropna()
+def _forms(cells: pd.Series[Any], few: int = 20) -> list[str]:
+    """Return the ways in which a column may write points in time, if it has more than a few."""
+    texts = cells.dropna() if _is_text(cells) else pd.Series(dtype=object)
     first = str(texts.iloc[0]) if len(texts) else ""
-    days = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y") if re.match(r"\d+([-/.])\d\d\1\d", first) else ()
+    found = re.match(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2\d{4}(?!\d)", first)
+    if found is None or texts.nunique() <= few:  # a few are levels as others are
+        return []
+    mark, other = found.groups()
+    orders = [("%Y", "%m", "%d")] if mark else [("%d", "%m", "%Y"), ("%m", "%d", "%Y")]
+    orders = orders[:1] if other == "." else orders  # nobody writes the month first with points
     clocks = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
-    for form in (day + clock for day in days for clock in clocks):
-        with contextlib.suppress(ValueError, TypeError):
-            pd.to_datetime(first, format=form)
-            unique = pd.Series(texts.unique(), dtype=object)
-            found = pd.to_datetime(unique, format=form, errors="coerce")
-            if found.notna().all() and (found.dt.strftime(form).astype(object) == unique).all():
-                return form
-    return ""
+    forms = [(mark or other).join(order) + clock for order in orders for clock in clocks]
+    unique = pd.Series(texts.unique(), dtype=object)
+    for each in (forms, [re.sub("%([dm])", r"%-\1", form) for form in forms]):
+        fitting = [form for form in each if _fits(form, unique)]
+        if fitting:
+            return fitting
+    return []
+
+
+def _fits(form: str, texts: pd.Series[Any]) -> bool:
+    """Return whether all texts, the first of them first, are points in time in this form."""
+    for some in (texts[:1], texts):
+        found = pd.to_datetime(some, format=padded(form), errors="coerce")
+        if found.isna().any() or not (_written(found, form).astype(object) == some).all():
+            return False
+    return True
+
+
+def padded(form: str) -> str:
+    """Return a form as Python and pandas read it, with zeros in front or without."""
+    return form.replace("%-", "%")
+
+
+def _written(times: pd.Series[Any], form: str) -> pd.Series[Any]:
+    """Return points in time in a form."""
+    texts: pd.Series[Any] = times.dt.strftime(padded(form))
+    bare = r"(?<![\d:])0(?=\d(?:[-/. T]|$))"  # not of a clock
+    return texts.str.replace(bare, "", regex=True) if "%-" in form else texts
+
+
+def times_of(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
+    """Return the points in time that texts in a form stand for; other cells as they are."""
+    found = pd.to_datetime(texts, format=padded(form), errors="coerce")
+    good = found.notna() | texts.isna()
+    return found if good.all() else found.astype(object).where(good, texts)
+
+
+def read_times(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
+    """Return the points in time that texts in a form stand for; a `QueryError` names another."""
+    found = times_of(texts, form)
+    if found.dtype == object:
+        wrong = next(cell for cell in found if pd.notna(cell) and not isinstance(cell, dt.datetime))
+        like = _written(pd.Series([pd.Timestamp("2016-01-31")]), form)[0]
+        raise QueryError(f"a point in time must be written like {like!r}; got {wrong!r}.")
+    return found
 
 
 def times(*values: Any) -> list[str]:
@@ -246,16 +302,18 @@ def times(*values: Any) -> list[str]:
     return [str(stamp) for stamp in stamps]  # to the nanosecond
 
 
-def _time(name: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
+def _time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
     try:
-        if isinstance(value, str) and re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", value):
-            raise ValueError("day or month first")
+        if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
+            raise ValueError("of what unit, since when?")
+        if isinstance(value, str) and day_or_month_first(value):
+            raise ValueError("which?")
         moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
     except (ValueError, TypeError, OverflowError) as error:
-        kind = "duration" if duration else "point in time, such as 2016-01-31"
-        raise SpaceError(f"`{name}` of Moment must be a {kind}; got {shown(value)}.") from error
+        kind = "duration, such as '2 days'" if duration else "point in time, such as 2016-01-31"
+        raise SpaceError(f"{what} must be a {kind}; got {shown(value)}.") from error
     if pd.isna(moment):
-        raise SpaceError(f"`{name}` of Moment must not be missing.")
+        raise SpaceError(f"{what} must not be missing.")
     return moment
 
 

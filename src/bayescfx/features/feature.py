@@ -17,7 +17,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import is_number, shown
-from bayescfx.errors import SpaceError, suggest
+from bayescfx.errors import SpaceError, SpaceWarning, suggest, warn
 from bayescfx.tables import Cells, Dtype, cells_in
 from bayescfx.values import Plain, from_plain, to_plain
 
@@ -38,6 +38,7 @@ class Feature(ABC):
     step: Any
     high: Any
     levels: tuple[Hashable, ...]  # where it has levels
+    form: str = ""  # how text writes points in time, where it does
 
     def __init_subclass__(cls) -> None:
         cls.kind = cls.__name__.lower()
@@ -58,6 +59,11 @@ class Feature(ABC):
     def period(self) -> int:
         """Length of the circle; 0 for a feature that does not live on one."""
         return 0
+
+    @property
+    def dated(self) -> bool:
+        """Whether numbers in text rules count from a day that nobody means."""
+        return False
 
     @property
     def ordered(self) -> bool:
@@ -113,6 +119,11 @@ class Feature(ABC):
         """Return whether a column is of this kind if nobody says what it is."""
         letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
         return letter in cls.natural
+
+    @classmethod
+    def doubt(cls, cells: pd.Series[Any]) -> str:
+        """Return why a column may be of this kind, and what would settle it; or nothing."""
+        return ""
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         """Raise unless a column such as this can hold every value of the feature."""
@@ -200,15 +211,20 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
         found = [kind for kind in Feature.kinds.values() if kind.suits(cells)]
         kind = found[-1] if found else Feature.kinds["categorical"]
         feature = kind.of_column(name, cells).graded(cells)
+        for told in filter(None, (kind.doubt(cells) for kind in Feature.kinds.values())):
+            warn(f"column {name!r} {told}", SpaceWarning)
     elif wish in list(Feature.kinds):
         feature = Feature.kinds[wish].of_column(name, cells)
     elif "<" in str(wish):
         ordinal: Any = Feature.kinds["ordinal"]
         feature = ordinal.of_order(name, cells, str(wish).split("<"))
+    elif "%" in str(wish):
+        moment: Any = Feature.kinds["moment"]
+        feature = moment.of_form(name, cells, str(wish))
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(
-            f"`kinds` of {name!r} must be one of {listed}, or an order such as 'low < high'; got "
-            f"{wish!r}.{suggest(wish, Feature.kinds)}"
+            f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or how "
+            f"dates are written, such as '%d/%m/%Y'; got {wish!r}.{suggest(wish, Feature.kinds)}"
         )
     return feature
