@@ -182,7 +182,18 @@ class _Reader:
         units = {self.features[name].measure(name, self.text) for name in found.features}
         if len(units - {""}) > 1:
             raise SpaceError(f"rule {self.text!r} mixes times of different units. Use one unit.")
-        return found
+        times = {name for name in found.features if self.features[name].dated}
+        if found.rises_with(times):
+            raise SpaceError(
+                f"rule {shown(self.text)} must compare {min(map(repr, times))}, a point in time, "
+                "with another, or with one in quotes such as '2016-01-31'; got a number."
+            )
+        equated = found.equated
+        if equated is None or not self.features[equated[0]].levelled:
+            return found
+        column, number = equated
+        code = self.features[column].code(int(number) if number.is_integer() else number, column)
+        return Member(column, (code,), compare is operator.eq)
 
     def _listed(self, name: ast.expr, values: list[ast.expr], *, among: bool) -> Condition:
         """Return ``name in [values]``, or its opposite."""

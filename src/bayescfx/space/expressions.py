@@ -64,6 +64,27 @@ class Comparison:
         """Features that occur in the comparison."""
         return {item.feature for item in (*self.left, *self.right) if isinstance(item, Named)}
 
+    @property
+    def equated(self) -> tuple[Hashable, float] | None:
+        """The feature and the number of ``feature == number``, or ``!=``; None if it is no such."""
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            first, numbers = one[0], not any(isinstance(item, Named) for item in other)
+            alone = len(one) == 1 and self.op in (operator.eq, operator.ne)
+            if alone and numbers and isinstance(first, Named):
+                return first.feature, float(_worked_out(other, lambda _: None))
+        return None
+
+    def rises_with(self, names: set[Hashable]) -> bool:
+        """Return whether the sides draw apart when all of some features rise by one."""
+        if not names:
+            return False
+        both = (*self.left, *self.right, operator.sub)
+        before = {name: np.float64(k + 0.5) for k, name in enumerate(self.features)}
+        after = {name: at + (name in names) for name, at in before.items()}
+        with np.errstate(all="ignore"):
+            gaps = [_worked_out(both, places.__getitem__) for places in (before, after)]
+        return not math.isclose(*gaps, rel_tol=1e-6, abs_tol=1e-6)
+
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where the comparison holds, shape (n,)."""
         with np.errstate(all="ignore"):  # 1/0 is inf or nan, and nan satisfies nothing

@@ -78,8 +78,9 @@ class Space:
         X : DataFrame or array of shape (n, d)
             A table of pandas, polars or Arrow; the model gets such rows, too.
         kinds : dict of column to kind, optional
-            ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"`` or a feature,
-            where the inferred kind is not what is meant; ``"real"`` has no step.
+            ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"``, an order
+            (``"low < high"``), how dates are written (``"%d/%m/%Y"``) or a feature, where the
+            inferred kind is not what is meant; ``"real"`` has no step.
 
         Examples
         --------

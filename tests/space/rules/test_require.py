@@ -133,6 +133,12 @@ def test_a_rule_that_is_not_linear_has_no_half_spaces(text: str) -> None:
         ("not " * 3000 + "a <= 1", "must be a comparison"),
         ("[a][0] <= 1", "Pass a function for anything else"),
         ("colour <= 1", "has levels such as 'red'"),
+        ("colour == 1", "has levels such as 'red'"),
+        ("grade == 3", "'grade' has no level 3. Levels: 1, 2, 4"),
+        ("-3 != grade", "'grade' has no level -3. Levels: 1, 2, 4"),
+        ("grade in [1, 99]", "'grade' has no level 99"),
+        ("grade not in [1, 2.5]", "'grade' has no level 2.5"),
+        ("flag == 2", "'flag' has no level 2. Levels: False, True"),
         ("(" * 500 + "a" + ")" * 500 + " <= 1", "must be a comparison"),
         (" + ".join(["a"] * 100_000) + " <= 1", "must be a comparison"),
     ],
@@ -251,6 +257,32 @@ def test_a_time_is_written_as_text() -> None:
     rule, region = TextRule.parse("sold <= '2016-07-01'", LEVELS), around(LEVELS)
     assert rule.holds(region, X).tolist() == [True, False]
     assert not rule.curved(region)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sold >= 2016", "2016 < sold", "sold == 2016", "sold in [2016, 2017]", "sold + sold <= price"],
+)
+def test_a_number_is_no_point_in_time(text: str) -> None:
+    with pytest.raises(SpaceError, match=r"'sold', a point in time, with another, or with one in"):
+        TextRule.parse(text, LEVELS)
+    with pytest.raises(
+        SpaceError, match=r"`between` for 'sold' must be a point in time, .*; got 2016"
+    ):
+        Space(LEVELS).between({"sold": (2016, 2017)})
+
+
+def test_a_duration_is_compared_with_numbers() -> None:
+    features: dict[Any, Feature] = {
+        "stay": Moment(pd.Timedelta("1D"), pd.Timedelta("30D")),
+        "start": Moment("2016-01-01", "2016-03-01"),
+        "end": Moment("2016-02-01", "2016-04-01"),
+    }
+    region = around(features)
+    for text in ("stay >= 2", "end - start <= 2 * stay", "(end - start) * stay >= 7"):
+        assert TextRule.parse(text, features).holds(region, region.query[None]).shape == (1,)
+    with pytest.raises(SpaceError, match="for 'stay' must be a duration, such as '2 days'; got 3"):
+        Space(features).between({"stay": (3, 4)})
 
 
 def test_times_are_compared_as_times() -> None:
