@@ -55,9 +55,25 @@ def test_levels_are_set_however_they_are_spelt(named: Shell) -> None:
     assert found["changes"] == {"sex": {"from": sex, "to": other}}
 
 
+def test_a_cell_is_set_to_missing_where_the_column_may_miss(named: Shell) -> None:
+    tree = ("predict", "--model", "m.txt", "--data", "X.csv", "--json")
+    words = (*tree, "--query", "3")
+    before = named(*words).content
+    for text in ("bmi=", "bmi=NA"):
+        found = named(*words, "--na", "NA", "--set", text).content
+        assert found["changes"] == {"bmi": {"from": before["row"]["bmi"], "to": None}}
+        assert found["broken"] == ["'bmi' becomes missing"]
+        assert found["output"] != before["output"]
+    row = json.dumps({**before["row"], "bmi": None})
+    found = named(*tree, "--query", row, "--set", "bmi=30").content
+    assert found["changes"] == {"bmi": {"from": None, "to": 30.0}}
+    assert found["broken"] == ["'bmi' is missing"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ("age=", "--set must fit the columns; 'age' can't hold None. Choose another value."),
         ("bni=3", "there is no feature 'bni'. Did you mean 'bmi'?"),
         ("bmi=fat", "--set for 'bmi' must be numbers; got 'fat'."),
         ("sex=mail", "'sex' has no level 'mail'."),

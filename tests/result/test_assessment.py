@@ -55,6 +55,21 @@ def test_a_change_that_is_not_allowed_is_scored_and_told(space: cfx.Space) -> No
     assert "Not allowed: 'age' is fixed." in repr(found)
 
 
+def test_a_missing_cell_is_a_change_that_no_search_makes(space: cfx.Space) -> None:
+    def known(rows: pd.DataFrame) -> Any:
+        return rows["bmi"].fillna(99.0)
+
+    found = cfx.what_if(known, QUERY, {"bmi": None, "job": float("nan")}, space)
+    assert found.output == 99.0
+    assert list(found.changes) == ["bmi", "job"]
+    assert found.broken[:2] == ("'bmi' becomes missing", "'job' becomes missing")
+    back = cfx.what_if(known, {**QUERY, "bmi": None}, {"bmi": 25.0}, space)
+    assert list(back.changes) == ["bmi"]
+    assert back.broken == ("'bmi' is missing",)
+    with pytest.raises(cfx.QueryError, match="'age' can't hold None"):
+        cfx.what_if(known, QUERY, {"age": None}, space)
+
+
 def test_derived_columns_follow_a_change() -> None:
     frame = FRAME.assign(double=2.0 * FRAME["bmi"])
     space = cfx.Space.from_data(frame).derive("double", lambda rows: 2.0 * rows["bmi"])

@@ -52,10 +52,13 @@ def predict(options: Namespace, console: Console) -> int:
     target = None if settings.target is None else parse_target(settings.target)
     subject = make_subject(settings, console)
     cells, _ = read_query(settings.query, subject.data, subject.reading)
-    space, changes = subject.space, dict(assignment("--set", text) for text in options.set)
+    space = subject.space
+    said = dict(assignment("--set", text, empty=True) for text in options.set)
+    changes, _ = subject.reading.row({name: text or None for name, text in said.items()})
     with about("set"):
         features = {name: space.features[space.name(name)] for name in changes}
-    wish = {name: value_of(features[name], text) for name, text in changes.items()}
+    texts = {name for name, value in changes.items() if isinstance(value, str)}
+    wish = {n: value_of(features[n], v) if n in texts else v for n, v in changes.items()}
     query, model = subject.fit(cells), scoring(subject, settings, console)
     with about("set"):
         found = what_if(model, query, wish, space, target, tolerance=settings.tolerance)

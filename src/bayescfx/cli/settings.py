@@ -71,10 +71,10 @@ def _said(
     return found
 
 
-def assignment(flag: str, text: str) -> tuple[str, str]:
-    """Return name and value of ``name=value``."""
+def assignment(flag: str, text: str, *, empty: bool = False) -> tuple[str, str]:
+    """Return name and value of ``name=value``; the value may be `empty`."""
     name, equals, value = (part.strip() for part in text.partition("="))
-    if not (equals and name and value):
+    if not (equals and name and (value or empty)):
         raise SettingsError(f"{flag} must be like name=value; got {text!r}.")
     return name, value
 

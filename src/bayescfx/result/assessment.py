@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning
 from bayescfx.model.model import Model, as_model
@@ -77,7 +77,7 @@ def what_if(
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to change.
     changes : dict of feature to value
-        What is to be different.
+        What is to be different; ``None`` for a missing cell.
     space : Space, optional
         What may change: what the row breaks is told, and derived columns are recomputed.
     target : Target, float or potential, optional
@@ -103,10 +103,14 @@ def what_if(
     X, schema = region.query[None].copy(), region.schema
     for given, value in changes.items():
         name = space.name(given)
-        X[0, schema.positions[name]] = schema.features[name].code(value, name, "changes")
+        code = schema.features[name].code
+        X[0, schema.positions[name]] = np.nan if _missing(value) else code(value, name, "changes")
     X = region.complete(X)
-    rows = region.rows(np.vstack([region.query, X]))
-    off = (region.encode(rows)[1] != X[0]) & ~np.isnan(X[0])
+    full = [j for c, j in zip(schema.columns, schema.feature_at, strict=True) if not c.optional]
+    off = np.isnan(X[0]) & np.isin(np.arange(X.shape[1]), full)
+    if not off.any():
+        rows = region.rows(np.vstack([region.query, X]))
+        off = ~same_codes(region.encode(rows)[1], X[0])
     if off.any():
         name = region.names[int(np.argmax(off))]
         raise QueryError(
@@ -211,10 +215,12 @@ def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
         if region.recomputed[j]:
             continue
         codes = X[:, j]
-        kept = axis.snap(codes) == codes if axis.free else codes == axis.query
+        kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
         text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
-        for i in np.flatnonzero(~(kept | np.isnan(codes) & np.isnan(axis.query))).tolist():
-            said[i].append(text)
+        for i in np.flatnonzero(~kept).tolist():
+            here, there = np.isnan(axis.query), np.isnan(codes[i])
+            gone = f"{name!r} {'becomes' if there else 'is'} missing"
+            said[i].append(gone if here or there else text)
     if region.max_changes is not None:
         for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
             said[i].append(f"more than {wording.count(region.max_changes, 'change')}")
@@ -245,6 +251,11 @@ def _needless(f: Model, region: Region, X: Array, hit: Mask, accepted: Intervals
     return [", ".join(each) for each in said]
 
 
+def _missing(value: Any) -> bool:
+    """Return whether a cell that somebody gave is missing."""
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:
     """Return the region around a row, without the warnings of a search."""
     with warnings.catch_warnings():
@@ -263,7 +274,7 @@ def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
     """Return what codes ``(n, d)`` change, by feature, each with before and after."""
     lines = cells_of(region.rows(np.vstack([region.query, X])))
     before, *after = by_feature(region.schema, lines)
-    moved = region.changes(X)
+    moved = region.changes(X) | ((np.isnan(region.query) != np.isnan(X)) & ~region.recomputed)
     return [
         {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}
         for i, cells in enumerate(after)
