@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import bayescfx as cfx
 from bayescfx.model import as_model
 from bayescfx.model.adapters import ADAPTERS, adapter_of
-from bayescfx.model.columns import numeric_matrix, with_categories
+from bayescfx.model.columns import numeric_matrix
 from tests.people import categories, people
 
 QUERY = 5
@@ -387,15 +387,6 @@ def test_adapters_are_found_for_classes_that_derive_from_theirs(
     monkeypatch.setitem(ADAPTERS, name, ADAPTERS["xgboost.core.Booster"])
     assert adapter_of(Derived()) == ADAPTERS["xgboost.core.Booster"]
     assert adapter_of(object()) is None
-
-
-def test_text_becomes_categories_and_other_columns_stay() -> None:
-    X, _ = people()
-    table = with_categories(X, ["age"])
-    assert [str(dtype) for dtype in table.dtypes] == ["category", "float64", "category", "category"]
-    assert with_categories(X.to_numpy()) is not X
-    numbers = X[["age", "bmi"]]
-    assert with_categories(numbers) is numbers
 
 
 def test_a_matrix_of_numbers_keeps_missing_cells_and_booleans() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, is_a, is_several
+from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import Predict
 from bayescfx.model.classifiers import as_classifier, probability
 from bayescfx.model.columns import matched
+from bayescfx.model.known import told
 from bayescfx.model.model import as_model
 
 
@@ -80,7 +81,7 @@ class Loaded:
     always: tuple[list[str], str, Any] | None = None
 
     @classmethod
-    def of(cls, model: Any, known: Mapping[str, Any] | None = None) -> Loaded:
+    def of(cls, model: Any, more: Mapping[str, Any] | None = None) -> Loaded:
         """Return a model with what its attributes tell, and what is known besides."""
         columns, width = _names(model), getattr(model, "n_features_in_", None)
         for ask in ("num_feature", "num_features"):  # of boosters
@@ -93,14 +94,15 @@ class Loaded:
                 "package.module:function."
             )
         booster = type(model).__name__ in ("Booster", "CatBoost")
-        told: dict[str, Any] = {
+        known = {
             "columns": columns,
             "width": width,
             "array": columns is None and width is not None and not booster,
             "labels": tuple(np.asarray(labels, dtype=object).tolist()),
-            **_told(model),
+            **told(model),
+            **(more or {}),
         }
-        return cls(model, **{**told, **(known or {})})
+        return cls(model, **known)
 
     def select(self, columns: Sequence[Any]) -> list[Any]:
         """Return the columns of a table that the model takes, in its order, or a `ModelError`.
@@ -179,36 +181,6 @@ def _names(model: object) -> tuple[str, ...] | None:
             made_up = [[f"{p}{k}" for k in range(len(names))] for p in ("Column_", "f", "x", "")]
             return None if names in made_up else tuple(names)
     return None
-
-
-def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, Any]]:
-    """Yield the encoders of levels inside a pipeline, each with the names of its columns."""
-    inner = [getattr(model, name, None) for name in ("best_estimator_", "regressor_")]
-    for step in [*(step for _, step in getattr(model, "steps", ())), *inner]:
-        yield from () if step is None else _encoders(step, columns)
-    names = getattr(model, "feature_names_in_", columns)
-    for _, step, chosen in getattr(model, "transformers_", ()) if names is not None else ():
-        one = isinstance(chosen, str)
-        text = one or (len(chosen) and isinstance(chosen[0], str)) if is_several(chosen) else one
-        own = np.atleast_1d(chosen) if text else np.asarray(names, dtype=object)[chosen]
-        yield from _encoders(step, own)
-    if names is not None and hasattr(model, "categories_"):
-        yield model, [str(name) for name in names]
-
-
-def _told(model: object) -> dict[str, Any]:
-    """Return what a pipeline's encoders know of columns: levels, orders, which are categories."""
-    levels: dict[str, tuple[Any, ...]] = {}
-    orders: dict[str, tuple[Any, ...]] = {}
-    named: list[str] = []
-    for encoder, names in _encoders(model):
-        found = [tuple(np.asarray(c, dtype=object).tolist()) for c in encoder.categories_]
-        levels |= dict(zip(names, found, strict=False))
-        if type(encoder).__name__ != "OrdinalEncoder":
-            named += names
-        elif not isinstance(encoder.categories, str):  # the user's own order
-            orders |= dict(zip(names, found, strict=False))
-    return {"levels": levels, "orders": orders, "categorical": tuple(named)}
 
 
 def _without_names(predict: Predict, rows: Any) -> object:

@@ -149,14 +149,9 @@ def _onnx(path: Path, _: Trust, output: str | None) -> Found:
 
 
 def _lightgbm(path: Path, _: Trust, __: str | None) -> Found:
-    from bayescfx.model.adapters import lightgbm_categorical
-
     lightgbm = optional("lightgbm", "LightGBM's .txt files need")
     _check_lightgbm(path.read_bytes())
-    booster = lightgbm.Booster(model_file=str(path))
-    names, known = tuple(lightgbm_categorical(booster)), booster.pandas_categorical or ()
-    levels = dict(zip(names, map(tuple, known), strict=True)) if len(names) == len(known) else {}
-    return booster, {"categorical": names, "levels": levels}
+    return lightgbm.Booster(model_file=str(path)), {}
 
 
 def _check_lightgbm(content: bytes) -> None:
@@ -174,13 +169,10 @@ def _check_lightgbm(content: bytes) -> None:
 
 
 def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
-    from bayescfx.model.adapters import xgboost_categorical
-
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
     booster = xgboost.Booster(model_file=str(path))
     best = booster.attr("best_iteration")  # of early stopping: its own estimators use no tree after
-    booster = booster if best is None else booster[: int(best) + 1]
-    return booster, {"categorical": tuple(xgboost_categorical(booster))}
+    return booster if best is None else booster[: int(best) + 1], {}
 
 
 def _catboost(path: Path, _: Trust, __: str | None) -> Found:
@@ -188,8 +180,7 @@ def _catboost(path: Path, _: Trust, __: str | None) -> Found:
     model = catboost.CatBoost().load_model(str(path))
     if len(model.classes_):
         model = catboost.CatBoostClassifier().load_model(str(path))
-    names = model.feature_names_
-    return model, {"categorical": tuple(names[i] for i in model.get_cat_feature_indices())}
+    return model, {}
 
 
 def _skops(path: Path, trust: Trust, _: str | None) -> Found:

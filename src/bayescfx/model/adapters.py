@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
-from bayescfx.model.columns import named_columns, numeric_matrix, with_categories
+from bayescfx.model.columns import Category, named_columns, numeric_matrix, with_categories
+from bayescfx.model.known import categories_of
 
 Predict: TypeAlias = Callable[[Any], object]
 
@@ -41,39 +42,22 @@ class Classifier:
 
 def xgboost_model(booster: Any) -> Predict:
     """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
-    return partial(_ask_xgboost, booster, tuple(xgboost_categorical(booster)))
+    return partial(_ask_xgboost, booster, categories_of(booster))
 
 
-def _ask_xgboost(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
+def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
     xgboost = importlib.import_module("xgboost")
-    table = with_categories(rows, categorical)
+    table = with_categories(rows, categories)
     return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
-
-
-def xgboost_categorical(booster: Any) -> list[str]:
-    """Return the columns that an XGBoost model was told are categorical."""
-    names, kinds = (getattr(booster, f"feature_{what}", None) for what in ("names", "types"))
-    if names is None or kinds is None:
-        return []
-    return [name for name, kind in zip(names, kinds, strict=True) if kind == "c"]
 
 
 def lightgbm_model(booster: Any) -> Predict:
     """Return LightGBM's native model, which takes categories where it was trained on them."""
-    return partial(_ask_lightgbm, booster, tuple(lightgbm_categorical(booster)))
+    return partial(_ask_lightgbm, booster, categories_of(booster))
 
 
-def _ask_lightgbm(booster: Any, categorical: tuple[str, ...], rows: Any) -> object:
-    known = booster.pandas_categorical
-    # Where it tells fewer columns of pandas' categories, the others are whole numbers of its own.
-    named = categorical if len(known or ()) == len(categorical) else ()
-    return booster.predict(with_categories(rows, named) if known else rows)
-
-
-def lightgbm_categorical(booster: Any) -> list[str]:
-    """Return the columns that a LightGBM model was trained on as categories, as far as it tells."""
-    infos = booster.dump_model(num_iteration=1)["feature_infos"]
-    return [name for name, info in infos.items() if info.get("values")]
+def _ask_lightgbm(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    return booster.predict(with_categories(rows, categories, texts=True))
 
 
 def lightgbm_classifier(booster: Any) -> Classifier | None:

@@ -12,7 +12,8 @@ import pandas as pd
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
-from bayescfx.model.columns import as_fitted
+from bayescfx.model.columns import Category, as_fitted
+from bayescfx.model.known import categories_of
 from bayescfx.model.model import Model, answered, is_local, kind_of, name_of, plain, predict_of
 
 
@@ -59,7 +60,9 @@ def probability(clf: object, label: object = None) -> Model:
     classes = _classes(clf)
     column = _column(classes, label)
     name = f"P({classes[column]!r}) by {name}"
+    known = categories_of(clf)
     predict = partial(_ask_column, clf, column, len(classes))
+    predict = partial(predict, categories=known) if known else predict
     return Model(predict, link="logit", name=name, local=local)
 
 
@@ -70,9 +73,11 @@ def as_classifier(model: object) -> object:
     return model if seen is None else seen
 
 
-def _ask_column(clf: Any, column: int, n_classes: int, rows: Any) -> object:
+def _ask_column(
+    clf: Any, column: int, n_classes: int, rows: Any, categories: tuple[Category, ...] = ()
+) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""
-    table = answered(clf.predict_proba(as_fitted(clf, rows)), rows)
+    table = answered(clf.predict_proba(as_fitted(clf, rows, categories)), rows)
     if table.shape != (len(rows), n_classes):
         raise ModelError(
             f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,29 +21,116 @@ def is_text(column: pd.Series[Any]) -> bool:
     return bool(pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column))
 
 
-def with_categories(rows: Any, more: Iterable[Any] = ()) -> Any:
-    """Return rows whose text columns, and those named, are categories: trees take no text."""
+class Cut(str):
+    """A level of which only the first bytes are known, and how many letters it has."""
+
+    start: bytes
+
+    def __new__(cls, start: bytes, length: int) -> Cut:
+        """Return what has these bytes and this length; the rest is made up."""
+        text = ""
+        for end in (b"\x80" * 3, b"\xbf" * 3, b"\x80" * 2, b"\xbf" * 2, b"\x80", b""):
+            with contextlib.suppress(UnicodeDecodeError):  # of a letter that is cut
+                text = (start + end).decode()
+        new = super().__new__(cls, text.ljust(length, "\ufffd"))
+        new.start = start
+        return new
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.start, len(self)
+
+    def fits(self, text: str) -> bool:
+        """Return whether it may be this text."""
+        return len(text) == len(self) and text.encode().startswith(self.start)
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column that a model was trained on as pandas' categories.
+
+    `levels` is None where the model does not tell; `dtype` is theirs where it takes no others.
+    """
+
+    name: str
+    levels: tuple[Any, ...] | None = None
+    dtype: str = ""
+
+    def cast(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return a column with these categories; others that it may have are kept if they may."""
+        held = isinstance(cells.dtype, pd.CategoricalDtype)
+        some = cells.dropna().astype(object)
+        text = len(some) > 0 and isinstance(some.iloc[0], str)
+        if self.levels is None and text and not held:
+            raise ModelError(
+                f"the model must tell the levels of {self.name!r} to get text for it; it does not. "
+                "Save it again with XGBoost 3.1 or newer and levels of plain letters, or make the "
+                "space from its categories."
+            )
+        if self.levels is None or (held and not self.dtype):
+            return cells
+        if len(some) and text != isinstance(self.levels[0], str):
+            raise ModelError(
+                f"the model must get levels such as {self.levels[0]!r} in column {self.name!r}; "
+                f"got {some.iloc[0]!r}. Convert the column."
+            )
+        codes = self._codes(cells)
+        unknown = cells[(codes == -1) & cells.notna().to_numpy()]
+        if self.dtype and len(unknown):
+            listed = ", ".join(repr(v) for v in self.levels[:10] if not isinstance(v, Cut))
+            raise ModelError(
+                f"the model was not trained on {unknown.iloc[0]!r} in column {self.name!r}. "
+                f"Levels: {listed}."
+            )
+        levels = pd.Index(list(self.levels), dtype=self.dtype or None)
+        return pd.Series(pd.Categorical.from_codes(codes, levels), index=cells.index)
+
+    def _codes(self, cells: pd.Series[Any]) -> NDArray[np.intp]:
+        """Return the place of each cell among the levels; -1 for one that is not there."""
+        known = pd.Index(list(self.levels or ()), dtype=object)
+        given = pd.Index(cells.to_numpy(dtype=object), dtype=object)
+        codes: NDArray[np.intp] = known.get_indexer(given)
+        cut = [(k, level) for k, level in enumerate(self.levels or ()) if isinstance(level, Cut)]
+        for i in np.flatnonzero((codes == -1) & cells.notna().to_numpy()) if cut else ():
+            fitting = [k for k, level in cut if level.fits(str(cells.iloc[i]))]
+            codes[i] = fitting[0] if len(fitting) == 1 else -1
+        return codes
+
+
+def with_categories(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
+    """Return rows with a model's categories, and other `texts` as categories if that is wanted."""
     if not isinstance(rows, pd.DataFrame):
         return rows
-    named = set(more)
-    wanted = [name for name in rows.columns if name in named or is_text(rows[name])]
-    plain = [n for n in wanted if not isinstance(rows[n].dtype, pd.CategoricalDtype)]
-    return rows.astype(dict.fromkeys(plain, "category")) if plain else rows
+    found = matched([category.name for category in categories], rows.columns)
+    new = {
+        name: category.cast(rows[name])
+        for category, name in zip(categories, found, strict=True)
+        if name is not None
+    }
+    for name in rows.columns if texts else ():
+        if name not in new and is_text(rows[name]):
+            new[name] = rows[name].astype("category")
+    if new:
+        rows = rows.copy(deep=False)
+        for name, cells in new.items():
+            rows[name] = cells
+    return rows
 
 
-def as_fitted(estimator: Any, rows: Any) -> Any:
+def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) -> Any:
     """Return rows as an estimator was fitted: with its column names or without; it would warn."""
     names = list(getattr(estimator, "feature_names_in_", ()))
     library = type(estimator).__module__.partition(".")[0]
-    if not names or library != "sklearn":  # others know pandas' categories best
+    if not names or library != "sklearn" or categories:  # others know pandas' categories best
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
         made_up = all(re.fullmatch(r"Column_\d+", str(name)) for name in names)  # by LightGBM
-        fits = len(names) == rows.shape[1] and not made_up
-        return pd.DataFrame(rows, columns=names) if fits else rows
+        if len(names) != rows.shape[1] or made_up:
+            return rows
+        rows = pd.DataFrame(rows, columns=names).infer_objects()
     bare = not names and library == "sklearn"
-    numeric = bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes)
-    return numeric_matrix(rows, "the model") if numeric else rows
+    if bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes):
+        return numeric_matrix(rows, "the model")
+    return with_categories(rows, categories, texts=library == "lightgbm")
 
 
 def same_name(name: object) -> str:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
 from bayescfx.model.adapters import Predict, adapter_of
-from bayescfx.model.columns import as_fitted
+from bayescfx.model.columns import Category, as_fitted
 from bayescfx.model.fingerprint import fingerprint
+from bayescfx.model.known import categories_of
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows, in_form_of, returned
 
@@ -141,7 +142,7 @@ def predict_of(model: object) -> Predict:
         return adapter[0](model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
-        return partial(_ask_fitted, model) if hasattr(model, "n_features_in_") else predict
+        return _fitted(model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(
@@ -150,8 +151,15 @@ def predict_of(model: object) -> Predict:
     )
 
 
-def _ask_fitted(estimator: Any, rows: Rows) -> object:
-    return estimator.predict(as_fitted(estimator, rows))
+def _fitted(estimator: object) -> Predict:
+    """Return an estimator as a function of rows, which need not have its categories."""
+    known = categories_of(estimator)
+    ask = partial(_ask_fitted, estimator)
+    return partial(ask, categories=known) if known else ask
+
+
+def _ask_fitted(estimator: Any, rows: Rows, categories: tuple[Category, ...] = ()) -> object:
+    return estimator.predict(as_fitted(estimator, rows, categories))
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
