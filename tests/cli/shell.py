@@ -35,6 +35,9 @@ def leaves(rows):
 
 def double(rows):
     return rows["age"] * 2
+
+def partly(rows):
+    return score(rows).where(rows["age"] < 40)
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,24 @@ def test_a_settings_file_that_inspect_writes_names_no_code(shell: Shell) -> None
     more = ("--settings", "space.toml", "--query", "3", "--target", "+5%", "--quiet")
     assert "--model must be given" in shell.fails("explain", *more)
     assert shell("explain", *more, *words, "--budget", "10").code in (0, 3, 4)
+
+
+def test_rows_without_an_output_are_told_and_no_option_is_advised_that_is_not_there(
+    shell: Shell,
+) -> None:
+    base = ("--model", f"{FUNCTIONS}:partly", "--data", "X.csv", "--drop", "progression")
+    ran = shell("inspect", *base)
+    assert ran.code == 0, ran
+    assert re.search(r"outputs on \d+ rows: .* median", ran.out)
+    assert re.search(r"no number on \d+ rows, but nan: `explain --on-fault skip` passes", ran.out)
+    found = shell("inspect", *base, "--json").content
+    assert found["faults"] > 0
+    assert found["outputs"][0] < found["outputs"][2] < 150
+    message = shell.fails("predict", *base, "--query", "3", "--set", "age=50")
+    assert "the model returned nan for" in message
+    assert "--" not in message  # `predict` has neither --on-fault nor a search
+    message = shell.fails("explain", *base, "--query", "0", "--target", "+500", "--quiet")
+    assert "or pass --on-fault skip." in message
 
 
 def test_inspect_gives_json(shell: Shell) -> None:

@@ -157,6 +157,11 @@ class Command:
         self.function, self.does, self.out = function, does, out
         self.own, self.groups = _options(own), tuple(groups)
 
+    @property
+    def flags(self) -> set[str]:
+        """The options that it takes, as they are typed."""
+        return {option.flag for title in self.groups for option in OPTIONS[title] or self.own}
+
     def add_to(self, parser: Parser) -> None:
         """Let a parser know the options of the command."""
         from bayescfx.io.loaders import LOADERS

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from bayescfx.cli.arguments import COMMANDS, OPTIONS
+from bayescfx.cli.arguments import COMMANDS, OPTIONS, Command
 from bayescfx.errors import BayesCFXError, SettingsError, one_line, optional
 from bayescfx.progress import ProgressBar
 
@@ -44,7 +44,7 @@ def run(options: Namespace) -> int:
             if options.debug:
                 console.err.write(printable("".join(traceback.format_exception(error))))
             more = "" if options.debug else " See the traceback with --debug."
-            text, code = describe(error), 2
+            text, code = describe(error, command), 2
             if isinstance(error, BayesCFXError | OSError):
                 pass
             elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
@@ -99,13 +99,19 @@ ADVICE = {
 }
 
 
-def describe(error: BaseException) -> str:
-    """Return an error in one sentence: in terms of options, and with where it happened if known."""
+def describe(error: BaseException, command: Command | None = None) -> str:
+    """Return an error in one sentence: in terms of options, and with where it happened if known.
+
+    Advice is given with options that the `command` has.
+    """
     text = one_line(str(error))
     if isinstance(error, BayesCFXError) and error.parameter is not None:
         if error.advice and error.parameter in ADVICE:
             types = ",".join(getattr(error, "types", ()))
-            text = text.removesuffix(error.advice) + ADVICE[error.parameter].format(types=types)
+            advice = ADVICE[error.parameter].format(types=types)
+            lacking = command is not None and set(re.findall("--[a-z-]+", advice)) - command.flags
+            text = text.removesuffix(error.advice) + ("" if lacking else advice)
+            text = text.rstrip()
         names = {option.key: option.flag for group in OPTIONS.values() for option in group}
         # The time-out of a question is checked before; what is left is that of an endpoint.
         names |= {"k": "--max-changes", "timeout": "--http-timeout", "kinds": "--kind"}

@@ -39,7 +39,8 @@ def inspect(options: Namespace, console: Console) -> int:
         "labels": [str(label) for label in subject.loaded.labels],
     }
     if outputs is not None:
-        content["outputs"] = np.quantile(outputs, (0, 0.5, 1)).tolist()
+        content["outputs"] = _spread(outputs)
+        content["faults"] = int((~np.isfinite(outputs)).sum())
     console.answer(_text(subject, settings.label, outputs), content)
     return 0
 
@@ -57,7 +58,7 @@ def _outputs(subject: Subject, label: str | None) -> Any:
     if loaded.model is None or (label is None and len(loaded.labels) > 2):
         return None
     rows = table.iloc[np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)]
-    return as_model(loaded.scoring(label))(rows)
+    return as_model(loaded.scoring(label)).scores(rows)
 
 
 def _text(subject: Subject, label: str | None, outputs: Any) -> str:
@@ -78,9 +79,7 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
     if labels:
         lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
     if outputs is not None:
-        low, middle, high = (wording.number(q) for q in np.quantile(outputs, (0, 0.5, 1)))
-        which = f" for {labels[-1] if label is None else label}" if labels else ""
-        lines.append(f"outputs{which} on {len(outputs)} rows: {low} to {high}, median {middle}")
+        lines += _told(outputs, f" for {labels[-1] if label is None else label}" if labels else "")
     return (
         "\n".join(lines)
         + """
@@ -90,6 +89,26 @@ how dates are written, --kind "NAME=%d/%m/%Y".
 Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
 --out space.toml and edit it; then use it with --settings space.toml."""
     )
+
+
+def _spread(outputs: Any) -> list[float]:
+    """Return the least, the median and the largest of the outputs that are numbers."""
+    finite = outputs[np.isfinite(outputs)]
+    found: list[float] = np.quantile(finite, (0, 0.5, 1)).tolist() if len(finite) else []
+    return found
+
+
+def _told(outputs: Any, which: str) -> list[str]:
+    """Return lines about outputs, and about rows without one."""
+    lines, bad = [], np.flatnonzero(~np.isfinite(outputs))
+    if len(bad) < len(outputs):
+        low, middle, high = map(wording.number, _spread(outputs))
+        some = len(outputs) - len(bad)
+        lines.append(f"outputs{which} on {some} rows: {low} to {high}, median {middle}")
+    if len(bad):
+        told = f"no number{which} on {wording.count(len(bad), 'row')}, but {outputs[bad[0]]}"
+        lines.append(f"{told}: `explain --on-fault skip` passes over such rows")
+    return lines
 
 
 def _names_rows(feature: Feature, table: Any, name: Any) -> bool:
