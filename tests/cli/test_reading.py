@@ -16,6 +16,7 @@ from bayescfx.cli.tables import Reading, check_numbers, read_chunks, read_table
 from bayescfx.errors import SettingsError
 from bayescfx.io.loaded import Loaded
 from tests.cli.shell import MANY, Shell
+from tests.model.test_known import boosted, flats, quick
 from tests.people import people
 
 ASK = ("--target", "+9", "--budget", "12", "--quiet")
@@ -134,6 +135,43 @@ def test_a_level_of_the_model_stays_one_whatever_it_is_called(shell: Shell) -> N
     for more in ((), ("--na", "None")):
         ran = shell(*base, "--query", str(row), *ASK, "--json", *more)
         assert ran.content["output"] == pytest.approx(model.predict(X.iloc[[row]])[0])
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [".joblib", ".txt", pytest.param(".json", marks=pytest.mark.slow)],
+)
+def test_categories_of_a_file_are_levels_whatever_they_are_called(
+    shell: Shell, ending: str
+) -> None:
+    """Text, digits that are text, and missing cells, as they are in a file with semicolons."""
+    X, y = flats()
+    X["heat by"] = X["heat by"].where(X["heat by"] != "gas fired", "0815")
+    X["grade"] = X["grade"].astype(str)
+    table = X.astype({"heat by": "category", "grade": "category", "seen": "category"})
+    model = (boosted("XGBRegressor") if ending == ".json" else quick("LGBMRegressor")).fit(table, y)
+    file = f"flats{ending}"
+    if ending == ".joblib":
+        importlib.import_module("joblib").dump(model, file)
+    else:
+        getattr(model, "booster_", model).save_model(file)
+    X.to_csv("flats.csv", index=False, sep=";")
+    expected = model.predict(table)
+    base = ("--model", file, "--data", "flats.csv", "--trust-pickle", "--na", "NA", "--quiet")
+    levels = shell("inspect", *base, "--json").content["features"]["heat by"]["levels"]
+    assert sorted(levels) == ["0815", "NA", "Wärmepumpe", "Öl"]
+    for row in (0, 17, 20):  # the second misses the level
+        for query in (str(row), X.iloc[[row]].to_json(orient="records")):
+            ran = shell("predict", *base, "--query", query, "--json")
+            assert ran.content["output"] == pytest.approx(expected[row], rel=1e-6), ran
+    X[10:30].to_csv("some.csv", index=False, sep=";")
+    words = ("--queries", "some.csv", "--target", ">= 150", "--budget", "400", "--json")
+    ran = shell("explain-many", *base, *words)
+    assert [a["output"] for a in ran.content["answers"]] == pytest.approx(list(expected[10:30]))
+    found = pd.DataFrame([a["counterfactuals"][0]["row"] for a in ran.content["answers"]])
+    again = pd.DataFrame({name: found[name].astype(table[name].dtype) for name in table})
+    outputs = [a["counterfactuals"][0]["output"] for a in ran.content["answers"]]
+    assert outputs == pytest.approx(list(model.predict(again)))
 
 
 def test_a_mark_that_the_model_does_not_know_is_told(shell: Shell) -> None:

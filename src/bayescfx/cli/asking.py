@@ -93,7 +93,8 @@ def make_subject(settings: Settings, console: Console) -> Subject:
             f"{', '.join(data.columns[:20])}."
         )
     data = data.drop(columns=list(settings.drop))
-    check_numbers(data, {*settings.features, *loaded.categorical, *levels}, settings.data)
+    loaded = loaded.calling([*data.columns])
+    check_numbers(data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data)
     for name, wish in settings.features.items():  # whole numbers that may be fractions
         kind = wish.get("kind") if isinstance(wish, dict) else wish
         if kind == "real" and name in data and data[name].dtype.kind in "iu":

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from bayescfx.cli.console import about
+from bayescfx.cli.tables import as_number
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.features import Feature
 from bayescfx.io.loaders import import_name
@@ -118,18 +119,24 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     """Return limits as `Space.between` takes them, from text or from a settings file."""
     if feature.levelled and isinstance(wish, str | list):
         levels = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
-        spelt = {str(level): level for level in feature.levels}  # text on the command line
-        return [v if v in feature.levels else spelt.get(str(v), v) for v in levels]
+        return [value_of(feature, level) for level in levels]
     return _ends(name, wish, partial(value_of, feature)) if isinstance(wish, str) else wish
 
 
-def value_of(feature: Feature, text: str) -> Any:
+def value_of(feature: Feature, text: Any) -> Any:
     """Return a value of a feature from text: a level however it is spelt, a number, or the text."""
-    if feature.levelled:
-        spelt = {str(level).casefold(): level for level in feature.levels}
-        exact = {str(level): level for level in feature.levels}
-        return exact.get(text, spelt.get(text.casefold(), text))
+    listed = feature.levels if feature.levelled else ()
+    for same in (lambda level: str(level) == str(text), lambda level: _alike(level, text)):
+        found = list(filter(same, listed))
+        if found:
+            return found[0]
     return _number(text) if feature.numeric else text
+
+
+def _alike(level: Any, text: Any) -> bool:
+    """Return whether a text means a level: in another case, or the same number."""
+    number = not isinstance(level, str) and as_number(level) == as_number(text)
+    return number or str(level).casefold() == str(text).casefold()
 
 
 def _number(text: str) -> Any:

@@ -129,6 +129,18 @@ class Loaded:
             )
         return found
 
+    def calling(self, columns: Sequence[Any]) -> Loaded:
+        """Return the model with what it knows of columns by their names in a table."""
+        known = [*self.categorical, *self.levels, *self.orders]
+        found = dict(zip(known, matched(known, columns), strict=True))
+        named = {name: str(column) for name, column in found.items() if column is not None}
+        return replace(
+            self,
+            categorical=tuple(named.get(name, name) for name in self.categorical),
+            levels={named.get(name, name): levels for name, levels in self.levels.items()},
+            orders={named.get(name, name): levels for name, levels in self.orders.items()},
+        )
+
     def without(self, name: str, cell: Any) -> Loaded:
         """Return the model without a column that it takes: it gets the same cell in every row."""
         columns = list(self.columns or ())
