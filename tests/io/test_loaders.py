@@ -189,6 +189,15 @@ def test_a_classifiers_score_is_the_probability_of_a_label(tmp_path: Path) -> No
         loaded.scoring("sever")
 
 
+def test_a_classifier_in_a_file_of_trees_runs_here(tmp_path: Path) -> None:
+    X, y = people()
+    model = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1)
+    model.fit(categories(X), y > y.median()).booster_.save_model(str(tmp_path / "m.txt"))
+    asked = as_model(load_model(str(tmp_path / "m.txt")).scoring())
+    assert asked.local  # so that it may be asked for thousands of rows
+    assert asked.name == "P(1) by Booster"
+
+
 def test_labels_that_are_numbers_are_given_as_text(tmp_path: Path) -> None:
     X, y = people()
     model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1)

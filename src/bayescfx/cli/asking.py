@@ -34,6 +34,7 @@ from bayescfx.features import Ordinal
 from bayescfx.io.endpoint import Endpoint, Patience
 from bayescfx.io.loaded import Loaded, Trust
 from bayescfx.io.loaders import load_model
+from bayescfx.model.columns import knows
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
@@ -128,7 +129,7 @@ def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any
         if not text:
             continue
         texts = data[name].dropna().drop_duplicates()
-        lost = texts[mean_missing(texts) & ~texts.isin(levels)]
+        lost = [text for text in texts[mean_missing(texts)] if not knows(levels, text)]
         for text in lost[:1]:
             console.say(
                 "warning",

@@ -21,7 +21,7 @@ import pandas as pd
 from bayescfx.errors import MissingExtraError, SettingsError, suggest
 from bayescfx.features import Feature
 from bayescfx.features.datetimes import times_of
-from bayescfx.model.columns import same_name
+from bayescfx.model.columns import knows, same_name
 
 
 def read_text(path: str, what: str) -> str:
@@ -55,7 +55,7 @@ class Reading:
     def missing(self, column: str) -> list[str]:
         """Return the texts that stand for a missing cell of a column; of names there are none."""
         known = self.known(column)
-        return [] if column == self.id else [t for t in ("", *self.na) if t not in known]
+        return [] if column == self.id else [t for t in ("", *self.na) if not knows(known, t)]
 
     def is_text(self, column: str) -> bool:
         """Return whether the cells of a column are text even where all of them are digits."""

@@ -169,7 +169,7 @@ class Loaded:
         if by_text:
             chosen = self.labels[-1] if label is None else by_text[label]
             sure = hasattr(model, "predict_proba")
-            score = probability(model, chosen) if sure else partial(_decision, model, chosen)
+            score = probability(self.model, chosen) if sure else partial(_decision, model, chosen)
         if self.output is not None and by_text:
             told = "`output` must not be given for a classifier. Use `label`."
             raise ModelError(told, parameter="output")

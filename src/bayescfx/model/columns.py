@@ -44,6 +44,11 @@ class Cut(str):
         return len(text) == len(self) and text.encode().startswith(self.start)
 
 
+def knows(levels: Iterable[Any], text: str) -> bool:
+    """Return whether a text is one of some levels, or may be one that is cut."""
+    return text in set(levels) or any(v.fits(text) for v in levels if isinstance(v, Cut))
+
+
 @dataclass(frozen=True)
 class Category:
     """A column that a model was trained on as pandas' categories.

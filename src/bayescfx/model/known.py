@@ -145,10 +145,7 @@ def told(model: Any) -> dict[str, Any]:
             orders |= here
     for category in categories_of(model):
         named.append(category.name)
-        known = category.levels or ()
-        levels |= (
-            {category.name: tuple(v for v in known if not isinstance(v, Cut))} if known else {}
-        )
+        levels |= {category.name: category.levels} if category.levels else {}
     return {"levels": levels, "orders": orders, "categorical": tuple(dict.fromkeys(named))}
 
 
