@@ -67,13 +67,13 @@ def test_a_cell_is_set_to_missing_where_the_column_may_miss(named: Shell) -> Non
     row = json.dumps({**before["row"], "bmi": None})
     found = named(*tree, "--query", row, "--set", "bmi=30").content
     assert found["changes"] == {"bmi": {"from": None, "to": 30.0}}
-    assert found["broken"] == ["'bmi' is missing"]
+    assert found["broken"] == ["'bmi' is missing in the query"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("age=", "--set must fit the columns; 'age' can't hold None. Choose another value."),
+        ("age=", "--set must fit the columns; 'age' can't be missing. Choose another value."),
         ("bni=3", "there is no feature 'bni'. Did you mean 'bmi'?"),
         ("bmi=fat", "--set for 'bmi' must be numbers; got 'fat'."),
         ("sex=mail", "'sex' has no level 'mail'."),

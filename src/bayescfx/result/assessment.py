@@ -113,9 +113,10 @@ def what_if(
         off = ~same_codes(region.encode(rows)[1], X[0])
     if off.any():
         name = region.names[int(np.argmax(off))]
+        value = changes.get(name)
+        told = "be missing" if _missing(value) else f"hold {value!r}"
         raise QueryError(
-            f"`changes` must fit the columns; {name!r} can't hold {changes.get(name)!r}. Choose "
-            "another value."
+            f"`changes` must fit the columns; {name!r} can't {told}. Choose another value."
         )
     f = as_model(model, schema)
     query_output, output = f(rows).tolist()
@@ -219,7 +220,7 @@ def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
         text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
         for i in np.flatnonzero(~kept).tolist():
             here, there = np.isnan(axis.query), np.isnan(codes[i])
-            gone = f"{name!r} {'becomes' if there else 'is'} missing"
+            gone = f"{name!r} becomes missing" if there else f"{name!r} is missing in the query"
             said[i].append(gone if here or there else text)
     if region.max_changes is not None:
         for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
