@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bayescfx as cfx
 from bayescfx.io.loaded import Loaded
-from bayescfx.model.columns import Category, Cut, with_categories
+from bayescfx.model.columns import Category, Cut, for_trees, with_categories
 from bayescfx.model.known import categories_of, told
 from bayescfx.model.model import as_model
 
@@ -215,16 +215,16 @@ def test_a_category_is_cast_as_its_model_knows_it() -> None:
 
 def test_text_becomes_categories_and_other_columns_stay() -> None:
     X, _ = flats()
-    table = with_categories(X, [Category("heat_by", tuple(HEATS))], texts=True)
-    assert [str(dtype) for dtype in table.dtypes[:4]] == [
-        "float64",
-        "category",
-        "int64",
-        "category",
-    ]
+    table = for_trees(X, [Category("heat_by", tuple(HEATS))], texts=True)
+    kinds = ["float64", "category", "int64", "category", "bool"]
+    assert [str(dtype) for dtype in table.dtypes] == kinds
     assert table["heat by"].cat.categories.tolist() == HEATS
+    flag = pd.DataFrame({"flag": pd.Series([True, None, False], dtype=object)})
+    assert for_trees(flag, ())["flag"].fillna(-1).tolist() == [1, -1, 0]
+    assert for_trees(flag[1:2], ())["flag"].dtype == np.float64
+    assert for_trees(flag[1:2], (), texts=True)["flag"].dtype == "category"
     assert X["heat by"].dtype != table["heat by"].dtype
     matrix = X.to_numpy()
     assert with_categories(matrix, ()) is matrix
     numbers = X[["area", "grade"]]
-    assert with_categories(numbers, (), texts=True) is numbers
+    assert for_trees(numbers, (), texts=True) is numbers

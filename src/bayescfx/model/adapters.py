@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError
-from bayescfx.model.columns import Category, named_columns, numeric_matrix, with_categories
+from bayescfx.model.columns import Category, for_trees, named_columns, numeric_matrix
 from bayescfx.model.known import categories_of
 
 Predict: TypeAlias = Callable[[Any], object]
@@ -47,7 +47,7 @@ def xgboost_model(booster: Any) -> Predict:
 
 def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
     xgboost = importlib.import_module("xgboost")
-    table = with_categories(rows, categories)
+    table = for_trees(rows, categories)
     return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
 
 
@@ -57,7 +57,7 @@ def lightgbm_model(booster: Any) -> Predict:
 
 
 def _ask_lightgbm(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    return booster.predict(with_categories(rows, categories, texts=True))
+    return booster.predict(for_trees(rows, categories, texts=not categories))
 
 
 def lightgbm_classifier(booster: Any) -> Classifier | None:

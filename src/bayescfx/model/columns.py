@@ -101,8 +101,23 @@ class Category:
         return codes
 
 
-def with_categories(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
-    """Return rows with a model's categories, and other `texts` as categories if that is wanted."""
+def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
+    """Return rows with a model's categories, and without objects, which trees don't take.
+
+    Booleans beside missing cells become numbers; with `texts`, text becomes categories.
+    """
+    rows, new = with_categories(rows, categories), dict[Any, Any]()
+    for name in rows.columns if isinstance(rows, pd.DataFrame) else ():
+        held = isinstance(rows[name].dtype, pd.CategoricalDtype)
+        if is_text(rows[name]) and not held:
+            some = rows[name].dropna()
+            text = any(isinstance(cell, str) for cell in some) or (texts and not len(some))
+            new |= {name: "category" if text else np.float64} if texts or not text else {}
+    return rows.astype(new) if new else rows
+
+
+def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
+    """Return rows with the categories of a model, which calls columns in its own way."""
     if not isinstance(rows, pd.DataFrame):
         return rows
     found = matched([category.name for category in categories], rows.columns)
@@ -111,9 +126,6 @@ def with_categories(rows: Any, categories: Sequence[Category], *, texts: bool = 
         for category, name in zip(categories, found, strict=True)
         if name is not None
     }
-    for name in rows.columns if texts else ():
-        if name not in new and is_text(rows[name]):
-            new[name] = rows[name].astype("category")
     if new:
         rows = rows.copy(deep=False)
         for name, cells in new.items():
@@ -135,7 +147,9 @@ def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) ->
     bare = not names and library == "sklearn"
     if bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes):
         return numeric_matrix(rows, "the model")
-    return with_categories(rows, categories, texts=library == "lightgbm")
+    if library not in ("lightgbm", "xgboost"):
+        return with_categories(rows, categories)
+    return for_trees(rows, categories, texts=library == "lightgbm" and not categories)
 
 
 def same_name(name: object) -> str:
