@@ -266,6 +266,11 @@ def test_dates_that_may_be_read_in_two_ways_are_told(shell: Shell) -> None:
     assert ran.err == ""
     ran = shell("inspect", "--settings", "months.toml", "--json")
     assert ran.content["features"]["sold"]["kind"] == "moment"
+    Path("dates.py").write_text("def months(rows):\n    return rows['sold'].dt.month + 0.0\n")
+    model = ("--model", "dates:months")
+    shell(*base, *model, "--out", "times.toml")
+    ran = shell("predict", *model, "--settings", "times.toml", "--query", "1", "--json")
+    assert ran.content["output"] == 2  # as its second row is 01/02/2016
 
 
 def test_a_year_is_a_point_in_time_and_no_number(shell: Shell) -> None:

@@ -18,7 +18,6 @@ from bayescfx.io.loaders import is_code
 from bayescfx.io.protocols import cell
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
-from bayescfx.space.space import Space
 
 
 def inspect(options: Namespace, console: Console) -> int:
@@ -29,7 +28,7 @@ def inspect(options: Namespace, console: Console) -> int:
     space = subject.space
     outputs = _outputs(subject, settings.label)
     for path in options.out:
-        Path(path).write_text(as_toml(space, settings), encoding="utf-8")
+        Path(path).write_text(as_toml(subject, settings), encoding="utf-8")
     content: dict[str, Any] = {
         "features": {
             str(name): {"kind": feature.kind, **_facts(feature)}
@@ -116,8 +115,9 @@ def _names_rows(feature: Feature, table: Any, name: Any) -> bool:
     return feature.categorical and name in table and 20 < len(feature.levels) == len(table)
 
 
-def as_toml(space: Space, settings: Settings) -> str:
+def as_toml(subject: Subject, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
+    space, forms = subject.space, subject.reading.forms
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
     for option in ("model", "data"):
         value = getattr(settings, option)
@@ -131,7 +131,7 @@ def as_toml(space: Space, settings: Settings) -> str:
             lines.append(f"{option} = {_value(getattr(settings, option))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
-            kind = feature.form or feature.kind
+            kind = feature.form or forms.get(str(name), feature.kind)
             lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(kind)}"]
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
             told = [(fact, getattr(feature, fact)) for fact in facts]
