@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -71,7 +72,7 @@ def test_partitions_of_a_dask_frame_are_answered_as_one_table() -> None:
 
 def test_ray_gives_the_same_answers() -> None:
     ray = pytest.importorskip("ray")
-    from ray.util.joblib import register_ray
+    register_ray: Any = importlib.import_module("ray.util.joblib").register_ray
 
     def model(rows: Any) -> Any:
         return rows["a"] + 2 * rows["b"] - rows["c"]

@@ -118,6 +118,7 @@ gradient (default: auto)
         --only-down     names   A,B                    only fall
         --between       table   'bmi=18:32'            limits; levels as job=clerk|cook; repeatable
         --move          table   'hour=-2:2'            limits relative to the query; repeatable
+        --step/steps    table   'bmi=0.5'              move by multiples of it; repeatable
         --require       texts   'a <= b'               a rule; repeatable
         --group/groups  table   'colour=red,blue'      one-hot columns that are one feature; \
 repeatable
@@ -217,6 +218,22 @@ missing cell; repeatable
         "",
         ("model and data", "what may change", "output", "messages"),
         "a settings file .toml to correct and to share",
+    ),
+    "serve": Command(
+        "bayescfx.web.serving:serve",
+        "open a page to ask on, in a browser on this machine",
+        """
+        --evaluations  path    FILE   keep what the model said, and use it next time
+        --rows         whole   N      of the data, scored for the page at first (default: 5000 for \
+a file that runs here, else 100)
+        --host         text    -      where to listen (default: 127.0.0.1, this machine only; \
+elsewhere a token is asked for)
+        --port         whole   -      (default: 8017; 0 for any that is free)
+        --name         lines   -      another name of this machine in addresses; repeatable
+        --token        text    -      instead of one by chance
+        --open         switch  -      open the browser, too
+        """,
+        ("model and data", "", "what may change", "reports", "messages"),
     ),
     "report": Command(
         "bayescfx.cli.commands:report",

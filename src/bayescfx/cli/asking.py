@@ -253,7 +253,7 @@ def ask(
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {
-                i: replace(a, seed=settings.seed, about=_facts(settings, i, names))
+                i: replace(a, seed=settings.seed, about=facts(settings, _name(settings, i, names)))
                 for i, a in zip(block, found, strict=False)
             }
             asked = replace(asked, answers={**asked.answers, **new}, fault=fault)
@@ -265,14 +265,17 @@ def ask(
     return asked
 
 
-def _facts(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
-    """Return what a reader of a report should know of query `i`; no password of an address."""
-    model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
+def _name(settings: Settings, i: int, names: pd.Index[Any] | None) -> str:
+    """Return what query `i` is called, if anything."""
     row = str(i) if settings.query is None else settings.query
-    if names is not None:
-        row = str(names[i])
-    facts = {"row": "" if row.strip().startswith(("{", "[", "-")) else row}
-    facts |= {"model": Path(model).name if Path(model).is_file() else model}
+    row = row if names is None else str(names[i])
+    return "" if row.strip().startswith(("{", "[", "-")) else row
+
+
+def facts(settings: Settings, row: str) -> dict[str, str]:
+    """Return what a reader of a report should know of a row; no password of an address."""
+    model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
+    facts = {"row": row, "model": Path(model).name if Path(model).is_file() else model}
     facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
     named = {"title": settings.title, "output": settings.output_name, "unit": settings.unit}
     given = {name: text for name, text in named.items() if text is not None}

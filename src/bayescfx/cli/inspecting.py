@@ -122,23 +122,23 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     for option in ("model", "data"):
         value = getattr(settings, option)
         if option == "model" and value is not None and is_code(value):
-            lines.append(f"# give on the command line, since it is code: --model {_value(value)}")
+            lines.append(f"# give on the command line, since it is code: --model {toml_value(value)}")
         elif value is not None:
             there = Path(value).exists()
-            lines.append(f"{option} = {_value(str(Path(value).resolve()) if there else value)}")
+            lines.append(f"{option} = {toml_value(str(Path(value).resolve()) if there else value)}")
     for option in ("id", "drop", "na"):
         if getattr(settings, option):
-            lines.append(f"{option} = {_value(getattr(settings, option))}")
+            lines.append(f"{option} = {toml_value(getattr(settings, option))}")
     for name, feature in space.features.items():
         if name not in space.schema.groups:
             kind = feature.form or forms.get(str(name), feature.kind)
-            lines += ["", f"[features.{_value(str(name))}]", f"kind = {_value(kind)}"]
+            lines += ["", f"[features.{toml_value(str(name))}]", f"kind = {toml_value(kind)}"]
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
             told = [(fact, getattr(feature, fact)) for fact in facts]
-            lines += [f"{fact} = {_value(v)}" for fact, v in told if v is not None]
+            lines += [f"{fact} = {toml_value(v)}" for fact, v in told if v is not None]
     lines += ["", "[space]"]
     wishes = {verb: wish for verb, wish in settings.space.items() if verb != "derive"}
-    lines += [f"{verb} = {_value(wish)}" for verb, wish in wishes.items()]
+    lines += [f"{verb} = {toml_value(wish)}" for verb, wish in wishes.items()]
     if wishes != settings.space:
         lines.append("# derive: give it on the command line, since it is code")
     examples = {
@@ -154,7 +154,7 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """Return a value as TOML writes it."""
     if hasattr(value, "item"):
         value = value.item()
@@ -163,7 +163,7 @@ def _value(value: Any) -> str:
     if isinstance(value, str):  # a basic string of TOML is escaped like JSON's, except for DEL
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_value(k)} = {_value(v)}' for k, v in value.items())} }}"
+        return f"{{ {', '.join(f'{toml_value(k)} = {toml_value(v)}' for k, v in value.items())} }}"
     return repr(value)

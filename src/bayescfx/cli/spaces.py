@@ -23,7 +23,11 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
     `features` corrects what is inferred: ``"integer"``, or ``{"kind": "real", "step": 0.5}``;
     `wishes` are verbs as in the table ``[space]`` of a settings file.
     """
-    space = _with_features(data, features)
+    return with_wishes(_with_features(data, features), wishes, data)
+
+
+def with_wishes(space: Space, wishes: Mapping[str, Any], data: pd.DataFrame) -> Space:
+    """Return a space of the data in which more is wished for; what combines is narrowed."""
     for verb, apply in VERBS.items():
         if verb in wishes:
             with about(verb):
@@ -64,6 +68,10 @@ def _between(space: Space, name: str, wish: Any) -> Space:
 
 def _move(space: Space, name: str, wish: Any) -> Space:
     return space.move({name: _ends(name, wish, _number) if isinstance(wish, str) else wish})
+
+
+def _step(space: Space, name: str, wish: Any) -> Space:
+    return space.steps({name: _number(wish) if isinstance(wish, str) else wish})
 
 
 def _group(space: Space, name: str, columns: Any) -> Space:
@@ -108,6 +116,7 @@ VERBS: dict[str, Verb] = {
     "move": _each(_move),
     "require": lambda space, rules, _: reduce(Space.require, rules, space),
     "derive": _each(_derive),
+    "steps": _each(_step),
     "together": lambda space, sets, _: reduce(lambda s, names: s.together(*names), sets, space),
     "max_changes": lambda space, k, _: space.max_changes(k),
     "near_data": _near,

@@ -28,6 +28,12 @@ FORMS: dict[str, Callable[..., Target]] = {
 
 def parse_target(text: str) -> Target:
     """Return the target that a text asks for; a sign makes a number relative to f(query)."""
+    make, numbers, named = parse_call(text)
+    return make(*numbers, **named)
+
+
+def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str, float]]:
+    """Return the function that makes the target of a text, and its arguments."""
     plain = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
     parts = {
         " ": r"\s*",
@@ -39,7 +45,7 @@ def parse_target(text: str) -> Target:
         pattern = "".join(parts.get(letter, letter) for letter in form)
         match = re.fullmatch(pattern, " ".join(text.lower().split()))
         if match and "A" in form:
-            return make(**{"percent" if match[2] else "by": float(match[1])})
+            return make, [], {"percent" if match[2] else "by": float(match[1])}
         if match:
-            return make(*map(float, match.groups()))
+            return make, [*map(float, match.groups())], {}
     raise TargetError(f"the target must be like {SYNTAX}; got {text!r}.")

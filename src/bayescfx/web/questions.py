@@ -1,0 +1,202 @@
+"""Questions on the page: asked, waiting, running, answered; a bounded number at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.cli.console import describe
+from bayescfx.cli.targets import parse_target
+from bayescfx.errors import BayesCFXError
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer.front import explain
+from bayescfx.plots.info.view import View
+from bayescfx.result.explanation import Explanation
+from bayescfx.search.turns import Step
+from bayescfx.tables import Rows, join
+from bayescfx.web.forms import Asked
+from bayescfx.web.site import Site
+
+State: TypeAlias = Literal["waiting", "running", "done", "failed"]
+
+
+class FullError(BayesCFXError):
+    """Too many questions wait already."""
+
+
+@dataclass(eq=False)
+class Question:
+    """A question, what became of it so far, and who may stop it."""
+
+    id: int
+    asked: Asked
+    state: State = "waiting"
+    steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
+    reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
+    bookmarks: tuple[int, ...] = ()
+    error: str | None = None
+    answer: Explanation | None = None
+    view: View | None = None  # the answer through a surrogate
+    heard: list[tuple[Rows, Array]] = field(default_factory=list)  # what the model said
+    stopped: bool = False
+    begun: float | None = None
+    seconds: float = 0.0
+
+    @property
+    def spent(self) -> int:
+        """How many rows were sent to the model so far."""
+        return sum(len(y) for _, y in list(self.heard))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.state in ("done", "failed")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same question would be answered the same way."""
+        cut = ("timeout", "interrupted", "fault")
+        return self.answer is not None and self.answer.stopped not in cut
+
+    def hear(self, rows: Rows, outputs: Array) -> None:
+        """Hear what the model says."""
+        self.heard.append((rows, outputs))
+        seen = [*outputs[np.isfinite(outputs)].tolist(), *(self.reachable or ())]
+        self.reachable = (min(seen), max(seen)) if seen else None
+
+    def step(self, step: Step) -> None:
+        """Hear how far the search is; end it if somebody wants that."""
+        if self.begun is not None:
+            self.seconds = time.monotonic() - self.begun
+        told = step.n_evaluations, step.potential, step.output, step.reached, step.cost
+        self.steps.append(list(told))
+        if self.stopped:
+            raise StopIteration
+
+
+class Desk:
+    """Answers questions about a site, some at a time, in the order in which they came.
+
+    Parameters
+    ----------
+    site : Site
+        What they are about.
+    workers : int
+        How many are answered at the same time.
+    queue : int
+        How many may wait.
+    kept : int
+        How many are kept; the oldest without a bookmark go first.
+    """
+
+    def __init__(self, site: Site, *, workers: int = 2, queue: int = 32, kept: int = 100) -> None:
+        self.site, self._queue, self._kept = site, queue, kept
+        self._workers = ThreadPoolExecutor(workers, "search")
+        self._questions: dict[int, Question] = {}
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def __iter__(self) -> Iterator[Question]:
+        """Yield the questions, the newest first."""
+        return iter(sorted(self._questions.copy().values(), key=lambda q: -q.id))
+
+    def __getitem__(self, number: int) -> Question:
+        return self._questions[number]
+
+    def place(self, question: Question) -> int:
+        """Return how many wait before this one."""
+        waiting = (q for q in self if q.state == "waiting" and q.id < question.id)
+        return sum(1 for _ in waiting) if question.state == "waiting" else 0
+
+    def ask(self, asked: Asked) -> Question:
+        """Return the question, which will be answered; it must make sense now.
+
+        The same question again is the one before, if that has come to its own end.
+        """
+        parse_target(asked.target)
+        self.site.allowed(asked.space.said()).around(self.site.row(asked.cells))
+        with self._lock:
+            for known in self:
+                if known.asked == asked and (known.settled or not (known.ended or known.stopped)):
+                    return known
+            if sum(q.state == "waiting" for q in self) >= self._queue:
+                raise FullError(f"{self._queue} questions wait already. Stop one, or try later.")
+            self._last += 1
+            question = Question(self._last, asked)
+            self._questions[question.id] = question
+            old = (q.id for q in sorted(self, key=lambda q: q.id) if q.ended and not q.bookmarks)
+            for number in list(islice(old, max(0, len(self._questions) - self._kept))):
+                del self._questions[number]
+        self._workers.submit(self._work, question)
+        return question
+
+    def stop(self, question: Question) -> None:
+        """End a search with the best so far; one that waits is not begun."""
+        question.stopped = True
+        if question.state == "waiting":
+            question.error, question.state = "Stopped before it began.", "failed"
+
+    def forget(self, number: int) -> None:
+        """Stop a question and remove it."""
+        self.stop(self._questions.pop(number))
+
+    def close(self) -> None:
+        """End all searches with their best so far."""
+        for question in self:
+            self.stop(question)
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _work(self, question: Question) -> None:
+        if question.stopped:
+            return
+        question.state, question.begun = "running", time.monotonic()
+        try:
+            with self.site.known() as known:
+                answer = self._answer(question, known)
+                question.view = View.of(answer)
+            mine = Evaluations(*_joined(question.heard)) if question.heard else Evaluations()
+            question.answer = replace(answer, evaluations=mine)
+            question.reachable = answer.reachable
+            question.state = "done"
+        except Exception as error:  # whatever the model raises, and what the space refuses
+            question.error, question.state = describe(error), "failed"
+        finally:
+            question.seconds = time.monotonic() - question.begun
+            self.site.learn(question.heard)
+
+    def _answer(self, question: Question, known: Evaluations) -> Explanation:
+        """Return the answer; if the model fails half-way, the best so far."""
+        asked, site = question.asked, self.site
+        try:
+            answer = explain(
+                site.watched(question.hear),
+                site.row(asked.cells),
+                site.allowed(asked.space.said()),
+                parse_target(asked.target),
+                method=asked.method,
+                budget=asked.budget,
+                n=asked.n,
+                tolerance=asked.tolerance,
+                timeout=asked.timeout,
+                evaluations=known,
+                rng=asked.seed,
+                on_step=question.step,
+            )
+        except Exception as error:
+            best = getattr(error, "explanations", None)
+            if not best:
+                raise
+            question.error, answer = describe(error), best[0]
+        return replace(answer, seed=asked.seed, about=site.facts(asked.label))
+
+
+def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
+    return join([rows for rows, _ in parts]), np.concatenate([y for _, y in parts])

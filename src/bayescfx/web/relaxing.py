@@ -1,0 +1,81 @@
+"""What one click does about a limit that keeps the target away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from bayescfx.result import wording
+from bayescfx.space.rules.near import NearData
+from bayescfx.space.rules.require import TextRule
+from bayescfx.space.space import Space
+from bayescfx.web.forms import Wishes
+
+BEYOND = 0.2  # how far the range of the data is left, as a share of it
+
+#: How a limit is called, what lifting it does, and the wishes that are left.
+Way: TypeAlias = tuple[str, str, dict[str, Any]]
+
+
+def relaxed(words: str, space: Space, said: Wishes) -> dict[str, Any]:
+    """Return a limit in words, the wishes without it, and what that does; None if others set it."""
+    for limit, does, left in _ways(space, said.said()):
+        if words.startswith(limit):
+            return {"words": words, "relax": left, "does": does}
+    return {"words": words, "relax": None, "does": None}
+
+
+def _ways(space: Space, wishes: dict[str, Any]) -> Iterator[Way]:
+    """Yield the limits that the page has set."""
+    most = wishes.get("max_changes")
+    if most is not None:
+        words, more = (wording.count(k, "change") for k in (most, most + 1))
+        yield f"at most {words}", f"allow {more}", {**wishes, "max_changes": most + 1}
+    for rule in space.rules:
+        words, block = rule.words.limit, [str(name) for name in rule.block]
+        if block in wishes.get("together", ()):
+            yield words, f"let {', '.join(block)} move apart", _less(wishes, block, "together")
+        elif isinstance(rule, TextRule) and rule.text in wishes.get("require", ()):
+            yield words, f"drop the rule {rule.text}", _less(wishes, rule.text, "require")
+        elif isinstance(rule, NearData) and wishes.get("near_data"):
+            left = {verb: wish for verb, wish in wishes.items() if verb != "near_data"}
+            yield words, "go farther from the data", left
+    for name in map(str, space.features):
+        yield from _of_feature(name, space, wishes)
+
+
+def _of_feature(name: str, space: Space, wishes: dict[str, Any]) -> Iterator[Way]:
+    fixed, feature = f"{name!r} being fixed", space.features[name]
+    if name in wishes.get("fix", ()):
+        yield fixed, f"let {name} move", _less(wishes, name, "fix")
+    elif name not in wishes.get("allow", [name]):
+        yield fixed, f"let {name} move", {**wishes, "allow": [*wishes["allow"], name]}
+    verbs = ("only_up", "only_down", "between", "move")
+    if any(name in wishes.get(verb, ()) for verb in verbs):
+        left = _less(wishes, name, *verbs)
+        yield f"limit on {name!r} (", f"lift the limits on {name}", left
+    if feature.numeric and name in space.inferred:
+        low, high = feature.code_range
+        room, step = BEYOND * (high - low), feature.code_step
+        room = max(step, round(room / step) * step) if step else room
+        for word, end, ends in (
+            ("from", low - room, [low - room, high]),
+            ("up to", high + room, [low, high + room]),
+        ):
+            wider = {**wishes.get("between", {}), name: ends}
+            does = f"let {name} go {word} {wording.number(end)}"
+            limit = f"the data's own range of {name!r} ({word}"
+            yield limit, does, {**wishes, "between": wider}
+
+
+def _less(wishes: dict[str, Any], what: Any, *verbs: str) -> dict[str, Any]:
+    """Return wishes that say nothing of one thing under some verbs."""
+    left = {
+        verb: wish
+        if verb not in verbs
+        else [one for one in wish if one != what]
+        if isinstance(wish, list)
+        else {name: one for name, one in wish.items() if name != what}
+        for verb, wish in wishes.items()
+    }
+    return {verb: wish for verb, wish in left.items() if wish}

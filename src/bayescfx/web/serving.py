@@ -1,0 +1,87 @@
+"""`serve`: the page on this machine, or with a token on others."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import warnings
+import webbrowser
+from argparse import Namespace
+
+from bayescfx.cli.asking import make_subject, scoring
+from bayescfx.cli.console import Console
+from bayescfx.cli.settings import gather
+from bayescfx.errors import BayesCFXWarning, SettingsError, optional
+
+HERE = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(options: Namespace, console: Console) -> int:
+    """Show the page until somebody presses Ctrl-C."""
+    for library in ("uvicorn", "fastapi", "plotly"):
+        optional(library, "the page needs", "web")
+    import uvicorn
+
+    from bayescfx.web.app import make_app
+    from bayescfx.web.guard import Guard
+    from bayescfx.web.questions import Desk
+    from bayescfx.web.site import Site
+
+    settings = gather(options)
+    settings.need("model", "data")
+    host = options.host or HERE[0]
+    listening = _listening(host, 8017 if options.port is None else options.port)
+    with listening:
+        port = listening.getsockname()[1]
+        token = None if host in HERE else options.token or secrets.token_urlsafe(16)
+        subject = make_subject(settings, console)
+        model = scoring(subject, settings, console)
+        rows = (5000 if model.local else 100) if options.rows is None else options.rows
+        console.say("note", f"the model scores {min(rows, len(subject.data))} rows of the data.")
+        desk = Desk(Site.of(subject, settings, model, rows))
+        guard = Guard(make_app(desk), _names(host, port, options.name or ()), token)
+        shown = f"[{host}]" if ":" in host else socket.gethostname() if host == "0.0.0.0" else host
+        address = f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
+        console.answer(address, {"address": address})
+        console.say("note", "Ctrl-C ends it.")
+        if options.open:
+            webbrowser.open(address)
+        # Searches run in threads, which share the filters of warnings.
+        warnings.simplefilter("ignore", BayesCFXWarning)
+        config = uvicorn.Config(guard, log_level="error", timeout_graceful_shutdown=1, ws="none")
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            desk.close()
+    return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; 0 is any free port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except (OSError, OverflowError) as error:
+        found.close()
+        reason = getattr(error, "strerror", None) or error
+        told = f"--port must be a free one of {host}; {port} is not: {reason}."
+        raise SettingsError(f"{told} Choose another, or 0 for any.") from error
+    return found
+
+
+def _names(host: str, port: int, more: list[str] | tuple[()]) -> frozenset[str]:
+    """Return what the page may be called in requests."""
+    names = {*HERE, host, *more}
+    if host in ("0.0.0.0", "::"):
+        names |= {socket.gethostname(), socket.getfqdn()}
+        try:
+            found = socket.getaddrinfo(socket.gethostname(), port)
+            names |= {str(address[4][0]) for address in found}
+        except OSError:
+            pass
+    shown = [f"[{name}]" if ":" in name else name for name in names]
+    return frozenset([*(f"{name}:{port}" for name in shown), *(shown if port == 80 else ())])

@@ -1,0 +1,119 @@
+"""What a page is about: a model, its data, what may change, and what is known by now."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.cli.asking import Subject, facts
+from bayescfx.cli.settings import Settings
+from bayescfx.cli.spaces import with_wishes
+from bayescfx.cli.tables import cells_of
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.io.endpoint import Endpoint
+from bayescfx.io.protocols import cell
+from bayescfx.model.model import Model
+from bayescfx.space.space import Space
+from bayescfx.tables import Rows, join
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A model and its data for everybody who looks at the page, from several threads."""
+
+    subject: Subject
+    settings: Settings
+    model: Model  # asked by one thread at a time, unless it is a server itself
+    shown: pd.DataFrame  # rows of the data, in their order
+    labels: tuple[str, ...]  # of these rows
+    outputs: Array  # the model's, of these rows
+    _known: list[tuple[Rows, Array]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, subject: Subject, settings: Settings, model: Model, rows: int) -> Site:
+        """Return the site; the model scores so many rows of the data, evenly chosen."""
+        data = subject.data
+        chosen = np.linspace(0, len(data) - 1, min(rows, len(data))).astype(int)
+        shown, names = data.iloc[chosen], chosen if settings.id is None else data.index[chosen]
+        asked = model if isinstance(subject.loaded.model, Endpoint) else _one_by_one(model)
+        shown = shown.reset_index(drop=True)
+        outputs = asked(shown)
+        # What was dear to learn serves every question; a cheap model answers as if asked alone.
+        known: list[tuple[Rows, Array]] = [] if model.local else [(shown, outputs)]
+        return cls(subject, settings, asked, shown, tuple(map(str, names)), outputs, known)
+
+    @property
+    def space(self) -> Space:
+        """What may change if the page says nothing."""
+        return self.subject.space
+
+    def allowed(self, wishes: Mapping[str, Any]) -> Space:
+        """Return what may change by the rules of whoever started the page, and by these wishes."""
+        return with_wishes(self.space, wishes, self.subject.data)
+
+    def facts(self, label: str | None) -> dict[str, str]:
+        """Return what a reader of a report should know of a question about a row."""
+        return facts(self.settings, label or "edited")
+
+    def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row that the page sent, or raise if it can't be one."""
+        return self.subject.fit(self.subject.reading.row(dict(cells))[0])
+
+    def cells(self, i: int) -> dict[str, Any]:
+        """Return one of the rows shown, in JSON's own types."""
+        return {name: cell(value) for name, value in cells_of(self.shown, i).items()}
+
+    def watched(self, hear: Callable[[Rows, Array], None]) -> Model:
+        """Return the model; `hear` is told what it says."""
+        scores = self.model.scores
+
+        def predict(rows: Any) -> Array:
+            found = scores(rows)
+            hear(rows, found)
+            return found
+
+        return replace(self.model, predict=predict, content=self.model.fingerprint())
+
+    @contextlib.contextmanager
+    def known(self) -> Iterator[Evaluations]:
+        """Yield what is known of the model: from the file, if there is one, or by questions."""
+        if self.settings.evaluations is not None:
+            with Evaluations.open(self.settings.evaluations) as found:
+                yield found
+            return
+        with self._lock:
+            self._known[:] = [_joined(self._known)] if self._known else []
+            parts = list(self._known)
+        yield Evaluations(*parts[0]) if parts else Evaluations()
+
+    def learn(self, parts: list[tuple[Rows, Array]]) -> None:
+        """Let later questions know what the model said; a file knows it already."""
+        if self.settings.evaluations is None:
+            with self._lock:
+                self._known.extend(parts)
+
+
+def _one_by_one(model: Model) -> Model:
+    """Return the model as one that threads wait for."""
+    lock, scores = threading.Lock(), model.scores
+
+    def predict(rows: Any) -> Array:
+        with lock:
+            return scores(rows)
+
+    return replace(model, predict=predict, content=model.fingerprint())
+
+
+def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
+    """Return all rows and outputs as one, each row once."""
+    rows, outputs = join([rows for rows, _ in parts]), np.concatenate([y for _, y in parts])
+    kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))
+    return pd.DataFrame(rows).iloc[kept].reset_index(drop=True), outputs[kept]

@@ -1,0 +1,131 @@
+"""A page about people and what they pay, with levels, a date, a rule of the house and IDs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import uvicorn
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+
+from bayescfx.cli.arguments import parse
+from bayescfx.cli.asking import make_subject, scoring
+from bayescfx.cli.console import Console
+from bayescfx.cli.settings import gather
+from bayescfx.web.app import make_app
+from bayescfx.web.guard import Guard
+from bayescfx.web.questions import Desk
+from bayescfx.web.site import Site
+
+
+def people(n: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "name": [f"P{i:03d}" for i in range(n)],
+            "age": rng.integers(18, 80, n),
+            "bmi": np.round(rng.normal(27, 4, n), 1),
+            "smoker": rng.choice(["no", "yes"], n),
+            "region": rng.choice(["<b>north</b>", "south", 'we"st'], n),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a model and its data."""
+    folder, table = tmp_path_factory.mktemp("site"), people()
+    X = table.drop(columns="name")
+    y = 100 * X["age"] + 300 * X["bmi"] + 9000 * (X["smoker"] == "yes")
+    encoded = make_column_transformer(
+        (OrdinalEncoder(), ["smoker", "region"]), remainder="passthrough"
+    )
+    model = make_pipeline(encoded, HistGradientBoostingRegressor(max_iter=40)).fit(X, y)
+    table.to_csv(folder / "people.csv", index=False)
+    joblib.dump(model, folder / "model.joblib")
+    return folder
+
+
+def make_desk(folder: Path, *words: str, **how: Any) -> Desk:
+    """Return the desk of a page, as the command line would make it."""
+    given = ["serve", "--model", str(folder / "model.joblib"), "--trust-pickle", "--quiet"]
+    given += ["--data", str(folder / "people.csv"), "--id", "name", *words]
+    options: Namespace = parse(given)
+    console, settings = Console(io.StringIO(), io.StringIO()), gather(options)
+    subject = make_subject(settings, console)
+    site = Site.of(subject, settings, scoring(subject, settings, console), 100)
+    return Desk(site, **how)
+
+
+@pytest.fixture(scope="module")
+def desk(files: Path) -> Iterator[Desk]:
+    """Return a desk where age can't fall."""
+    found = make_desk(files, "--only-up", "age")
+    yield found
+    found.close()
+
+
+@contextlib.contextmanager
+def served(desk: Desk, **how: Any) -> Iterator[httpx.Client]:
+    """Yield a client of the page, which a real server shows."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+        guard = Guard(make_app(desk), frozenset([host]), **how)
+        config = uvicorn.Config(guard, log_level="critical", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://{host}", timeout=60) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def page(desk: Desk) -> Iterator[httpx.Client]:
+    """Return a client of the page."""
+    with served(desk) as client:
+        yield client
+
+
+def row(page: httpx.Client, **where: Any) -> Any:
+    """Return the first row that the page shows."""
+    return page.get("/api/rows", params={"limit": 1, **where}).json()["rows"][0]
+
+
+def ended(page: httpx.Client, number: int, seconds: float = 60.0) -> Any:
+    """Return a question when it has ended."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = page.get(f"/api/questions/{number}").json()
+        if found["state"] in ("done", "failed"):
+            return found
+        time.sleep(0.02)
+    raise AssertionError("the question has not ended")
+
+
+def ask(page: httpx.Client, **wish: Any) -> Any:
+    """Return a question and its answer."""
+    given = {"target": "+10%", "budget": 300, "n": 2, **wish}
+    given.setdefault("cells", row(page)["cells"])
+    asked = page.post("/api/questions", json=given)
+    assert asked.status_code == 202, asked.text
+    return ended(page, asked.json()["id"])

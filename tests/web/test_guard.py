@@ -1,0 +1,65 @@
+"""Who may talk to the page."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from bayescfx.web.questions import Desk
+from tests.web.conftest import served
+
+
+def test_every_answer_has_a_strict_policy(page: httpx.Client) -> None:
+    for path in ("/", "/api/site", "/api/nothing", "/static/app.js"):
+        headers = page.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_requests_of_other_pages_are_refused(page: httpx.Client, headers: dict[str, str]) -> None:
+    assert page.get("/api/site", headers=headers).status_code == 403
+    told = page.post("/api/predict", json={"cells": {}}, headers=headers)
+    assert told.status_code == 403
+
+
+def test_the_page_itself_is_not_refused(page: httpx.Client) -> None:
+    own = {"origin": str(page.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
+    assert page.get("/api/site", headers=own).status_code == 200
+
+
+def test_without_the_token_nobody_is_let_in(desk: Desk) -> None:
+    with served(desk, token="s3cret") as page:
+        for given in ({}, {"authorization": "Bearer no"}, {"cookie": "bayescfx=no"}):
+            told = page.get("/api/site", headers=given)
+            assert told.status_code == 401
+            assert "token" in told.json()["error"]
+        assert page.get("/api/site", headers={"authorization": "Bearer s3cret"}).status_code == 200
+
+
+def test_the_token_moves_from_the_address_into_a_cookie(desk: Desk) -> None:
+    with served(desk, token="s3cret") as page:
+        told = page.get("/?token=s3cret")
+        assert (told.status_code, told.headers["location"]) == (303, "/")
+        assert "HttpOnly; SameSite=Strict" in told.headers["set-cookie"]
+        assert page.get("/api/site").status_code == 200
+
+
+def test_large_requests_are_refused_whatever_they_say(desk: Desk) -> None:
+    body = b'{"cells": {"a": "' + b"x" * 2000 + b'"}}'
+    parts = (body[i : i + 100] for i in range(0, len(body), 100))
+    with served(desk, most=1000) as page:
+        assert page.post("/api/predict", content=body).status_code == 413
+        told = page.post("/api/predict", content=parts)  # sent in chunks, without a length
+    assert told.status_code == 413
+    assert told.json() == {"error": "A request must be at most 1000 bytes."}
