@@ -23,8 +23,8 @@ from bayescfx.result.assessment import what_if
 from bayescfx.version import VERSION
 from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
-from bayescfx.web.forms import Asked, Bookmarks, Goal, Guess, Line
-from bayescfx.web.questions import Desk, FullError, Question
+from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
+from bayescfx.web.questions import Desk, FullError, Ticket
 
 OUTPUT = "(output)"  # what rows are sorted by if not by a column
 PAUSE = 0.1  # seconds between two looks at a search
@@ -154,7 +154,7 @@ def _questions(app: FastAPI, desk: Desk) -> None:
     """Add the routes to questions and answers."""
 
     @app.post("/api/questions", status_code=202)
-    def ask(asked: Asked) -> Plain:
+    def ask(asked: AskForm) -> Plain:
         """Ask a question; it is answered in its turn."""
         return plain.question_as_plain(desk, desk.ask(asked))
 
@@ -208,7 +208,7 @@ def _questions(app: FastAPI, desk: Desk) -> None:
         return StreamingResponse(stream, media_type="text/event-stream")
 
 
-async def _events(desk: Desk, question: Question) -> AsyncIterator[str]:
+async def _events(desk: Desk, question: Ticket) -> AsyncIterator[str]:
     """Yield a question as it is, each step, and how it ended; now and then a sign of life."""
     yield _event("snapshot", plain.question_as_plain(desk, question))
     told, quiet = len(question.steps), 0.0
@@ -231,7 +231,7 @@ def _event(kind: str, content: Plain) -> str:
     return f"event: {kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n"
 
 
-def _found(desk: Desk, number: int) -> Question:
+def _found(desk: Desk, number: int) -> Ticket:
     """Return a question, or say that there is none."""
     try:
         return desk[number]

@@ -15,14 +15,14 @@ from bayescfx.cli.inspecting import toml_value
 from bayescfx.cli.targets import parse_call
 from bayescfx.io.loaders import is_code
 from bayescfx.result.explanation import Explanation
-from bayescfx.web.forms import Asked
+from bayescfx.web.forms import AskForm
 from bayescfx.web.site import Site
 
 #: What `explain` takes beside the row and the target.
 SETTINGS = ("method", "budget", "n", "tolerance", "timeout", "seed")
 
 
-def exported(form: str, site: Site, asked: Asked, answer: Explanation) -> bytes:
+def exported(form: str, site: Site, asked: AskForm, answer: Explanation) -> bytes:
     """Return a question and its answer in one of the `FORMS`."""
     made: Callable[..., str] | None = FORMS[form]
     if made is not None:
@@ -33,7 +33,7 @@ def exported(form: str, site: Site, asked: Asked, answer: Explanation) -> bytes:
         return Path(path).read_bytes()
 
 
-def python(site: Site, asked: Asked) -> str:
+def python(site: Site, asked: AskForm) -> str:
     """Return a program that asks the same question."""
     settings, space = site.settings, site.space
     trust = ", trust=cfx.Trust(pickle=True)" if settings.trust_pickle else ""
@@ -94,7 +94,7 @@ def _verbs(wishes: dict[str, Any]) -> list[str]:
     return calls
 
 
-def toml(site: Site, asked: Asked) -> str:
+def toml(site: Site, asked: AskForm) -> str:
     """Return a settings file that asks the same question."""
     settings = site.settings
     lines = ["# bayescfx explain --settings question.toml"]
@@ -118,7 +118,7 @@ def toml(site: Site, asked: Asked) -> str:
     )
 
 
-def shell(site: Site, asked: Asked) -> str:
+def shell(site: Site, asked: AskForm) -> str:
     """Return commands that write the settings and ask the question."""
     settings, words = site.settings, ["bayescfx", "explain", "--settings", "question.toml"]
     words += ["--model", settings.model] if is_code(settings.model) else []
@@ -145,7 +145,7 @@ def together(house: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
 
 
 #: By the ending of a file: how it is made; None as the command line writes an answer.
-FORMS: dict[str, Callable[[Site, Asked], str] | None] = {
+FORMS: dict[str, Callable[[Site, AskForm], str] | None] = {
     "json": None,
     "csv": None,
     "html": None,

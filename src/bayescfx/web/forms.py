@@ -80,7 +80,7 @@ class Line(Form):
     ask: bool = True
 
 
-class Asked(Form):
+class AskForm(Form):
     """A question."""
 
     cells: Cells

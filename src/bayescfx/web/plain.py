@@ -20,8 +20,8 @@ from bayescfx.search.methods import METHODS
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.tables import cells_of
 from bayescfx.version import VERSION
-from bayescfx.web.forms import MOST, Asked
-from bayescfx.web.questions import Desk, Question
+from bayescfx.web.forms import MOST, AskForm
+from bayescfx.web.questions import Desk, Ticket
 from bayescfx.web.relaxing import relaxed
 from bayescfx.web.site import Site
 
@@ -32,7 +32,7 @@ def site_as_plain(site: Site) -> Plain:
     """Return what the page has to know before it asks anything."""
     settings, space, labels = site.settings, site.space, site.subject.loaded.labels
     label = labels[-1] if labels and settings.label is None else settings.label
-    asked = Asked(cells={}, target="")
+    asked = AskForm(cells={}, target="")
     defaults = {key: getattr(asked, key) for key in ("timeout", "seed", "tolerance", "n", "method")}
     counts, edges = np.histogram(site.outputs[np.isfinite(site.outputs)], bins=40)
     derived = {rule.derives for rule in space.rules}
@@ -113,7 +113,7 @@ def goal_as_plain(wanted: Intervals, accepted: Intervals, output: float) -> Plai
     return told | {"wanted": _ends(wanted), "accepted": _ends(accepted)}
 
 
-def question_as_plain(desk: Desk, question: Question, *, whole: bool = True) -> Plain:
+def question_as_plain(desk: Desk, question: Ticket, *, whole: bool = True) -> Plain:
     """Return a question and what became of it; without steps and answer in a list."""
     asked, answer = question.asked, question.answer
     wish = asked.target if answer is None else wording.wish(answer.wanted)
@@ -147,7 +147,7 @@ def step_as_plain(step: list[Any]) -> list[Any]:
     return [_finite(value) if isinstance(value, float) else value for value in step]
 
 
-def answer_as_plain(answer: Explanation, view: View, asked: Asked) -> Plain:
+def answer_as_plain(answer: Explanation, view: View, asked: AskForm) -> Plain:
     """Return an answer with what a change chart shows of each counterfactual."""
     return {
         "status": answer.status,

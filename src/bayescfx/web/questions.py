@@ -22,7 +22,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
 from bayescfx.tables import Rows, join
-from bayescfx.web.forms import Asked
+from bayescfx.web.forms import AskForm
 from bayescfx.web.site import Site
 
 State: TypeAlias = Literal["waiting", "running", "done", "failed"]
@@ -33,11 +33,11 @@ class FullError(BayesCFXError):
 
 
 @dataclass(eq=False)
-class Question:
+class Ticket:
     """A question, what became of it so far, and who may stop it."""
 
     id: int
-    asked: Asked
+    asked: AskForm
     state: State = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
     reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
@@ -100,23 +100,23 @@ class Desk:
     def __init__(self, site: Site, *, workers: int = 2, queue: int = 32, kept: int = 100) -> None:
         self.site, self._queue, self._kept = site, queue, kept
         self._workers = ThreadPoolExecutor(workers, "search")
-        self._questions: dict[int, Question] = {}
+        self._questions: dict[int, Ticket] = {}
         self._lock = threading.Lock()
         self._last = 0
 
-    def __iter__(self) -> Iterator[Question]:
+    def __iter__(self) -> Iterator[Ticket]:
         """Yield the questions, the newest first."""
         return iter(sorted(self._questions.copy().values(), key=lambda q: -q.id))
 
-    def __getitem__(self, number: int) -> Question:
+    def __getitem__(self, number: int) -> Ticket:
         return self._questions[number]
 
-    def place(self, question: Question) -> int:
+    def place(self, question: Ticket) -> int:
         """Return how many wait before this one."""
         waiting = (q for q in self if q.state == "waiting" and q.id < question.id)
         return sum(1 for _ in waiting) if question.state == "waiting" else 0
 
-    def ask(self, asked: Asked) -> Question:
+    def ask(self, asked: AskForm) -> Ticket:
         """Return the question, which will be answered; it must make sense now.
 
         The same question again is the one before, if that has come to its own end.
@@ -130,7 +130,7 @@ class Desk:
             if sum(q.state == "waiting" for q in self) >= self._queue:
                 raise FullError(f"{self._queue} questions wait already. Stop one, or try later.")
             self._last += 1
-            question = Question(self._last, asked)
+            question = Ticket(self._last, asked)
             self._questions[question.id] = question
             old = (q.id for q in sorted(self, key=lambda q: q.id) if q.ended and not q.bookmarks)
             for number in list(islice(old, max(0, len(self._questions) - self._kept))):
@@ -138,7 +138,7 @@ class Desk:
         self._workers.submit(self._work, question)
         return question
 
-    def stop(self, question: Question) -> None:
+    def stop(self, question: Ticket) -> None:
         """End a search with the best so far; one that waits is not begun."""
         question.stopped = True
         if question.state == "waiting":
@@ -154,7 +154,7 @@ class Desk:
             self.stop(question)
         self._workers.shutdown(wait=True, cancel_futures=True)
 
-    def _work(self, question: Question) -> None:
+    def _work(self, question: Ticket) -> None:
         if question.stopped:
             return
         question.state, question.begun = "running", time.monotonic()
@@ -172,7 +172,7 @@ class Desk:
             question.seconds = time.monotonic() - question.begun
             self.site.learn(question.heard)
 
-    def _answer(self, question: Question, known: Evaluations) -> Explanation:
+    def _answer(self, question: Ticket, known: Evaluations) -> Explanation:
         """Return the answer; if the model fails half-way, the best so far."""
         asked, site = question.asked, self.site
         try:
