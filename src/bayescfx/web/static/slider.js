@@ -1,0 +1,57 @@
+// A handle on a picture: dragged by pointer, moved by keys, and told to screen readers.
+import { s, set } from "./dom.js";
+
+const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+
+/**
+ * Return a handle in an SVG picture.
+ *
+ * `drag(x, final)` hears where the pointer is, in the picture's pixels; `step(k, final)` how many steps a key
+ * asks for, -Infinity and Infinity for the ends. `place(x, aria)` moves it.
+ */
+export function handle({ test, label, top, bottom, grip, drag, step, svg }) {
+  const node = s("g", { class: "handle", role: "slider", tabindex: 0, "aria-label": label, "data-test": test },
+    s("line", { class: "stem", y1: top, y2: bottom }),
+    s("circle", { class: "hit", cy: grip, r: 22 }),
+    s("circle", { class: "ring", cy: grip, r: 13 }),
+    s("circle", { class: "grip", cy: grip, r: 8 }));
+  let dragging = false;
+  const where = (event) => {
+    const box = svg().getBoundingClientRect();
+    return event.clientX - box.left;
+  };
+  node.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || node.getAttribute("aria-disabled") === "true") return;
+    dragging = true;
+    node.setPointerCapture(event.pointerId);
+    node.classList.add("held");
+    node.focus({ preventScroll: true });
+    event.preventDefault();
+  });
+  node.addEventListener("pointermove", (event) => {
+    if (dragging) drag(where(event), false);
+  });
+  const drop = (event) => {
+    if (!dragging) return;
+    dragging = false;
+    node.classList.remove("held");
+    drag(where(event), true);
+  };
+  node.addEventListener("pointerup", drop);
+  node.addEventListener("lostpointercapture", drop);
+  node.addEventListener("keydown", (event) => {
+    if (node.getAttribute("aria-disabled") === "true") return;
+    let k = KEYS[event.key] ?? (event.key === "Home" ? -Infinity : event.key === "End" ? Infinity : 0);
+    if (!k) return;
+    if (event.shiftKey && Math.abs(k) === 1) k *= 10;
+    event.preventDefault();
+    step(k, true);
+  });
+  return {
+    node,
+    place(x, aria, disabled = false) {
+      set(node, { transform: `translate(${x.toFixed(1)} 0)`, ...aria, "aria-disabled": disabled ? "true" : null, tabindex: disabled ? -1 : 0 });
+    },
+    held: () => dragging,
+  };
+}
