@@ -6,11 +6,13 @@ follow one pattern: *thing must be X; got Y. Do Z.*
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from types import ModuleType
 
 
@@ -135,8 +137,25 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+_HEARS: ContextVar[Callable[[str], object] | None] = ContextVar("hears", default=None)
+
+
+@contextlib.contextmanager
+def hearing(hear: Callable[[str], object]) -> Iterator[None]:
+    """Let somebody hear the warnings of this library, of this thread only, instead of Python."""
+    token = _HEARS.set(hear)
+    try:
+        yield
+    finally:
+        _HEARS.reset(token)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line of the user's that led here: the last outside this package."""
+    hear = _HEARS.get()
+    if hear is not None:
+        hear(message)
+        return
     level, frame, home = 2, sys._getframe(1), os.path.dirname(__file__)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         level, frame = level + 1, frame.f_back

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,7 +10,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, waiting
-from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError, warn
+from bayescfx.errors import BayesCFXError, ModelError, SpaceWarning, TargetError, hearing, warn
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.explainer.report import Posed
 from bayescfx.explainer.settings import CallSettings
@@ -48,27 +47,22 @@ def regions_around(
         [rows.iloc[i : i + 1] for i in range(len(rows))] if isinstance(rows, pd.DataFrame) else rows
     )
     for i, row in enumerate(rows, first):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        told: list[str] = []
+        with hearing(told.append):
             try:
                 if look is not None:
                     look(row)
                 regions[i] = space.around(row)
             except BayesCFXError as error:
                 refuse(i, error)
-        for told in caught:
-            if issubclass(told.category, SpaceWarning):
-                said.append((i, str(told.message)))
-            else:  # from a rule or a derived column
-                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+        said += [(i, text) for text in told]
     schema = space.schema  # one that covers all queries
     for region in regions.values():
         if region.schema is not space.schema:
             schema, _, _ = schema.covering(region.own.cells, "query")
     if schema is space.schema or len(regions) == 1:
         return regions, said
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with hearing(lambda _: None):  # it was told
         return {i: space.around(rows[i - first], schema=schema) for i in regions}, said
 
 

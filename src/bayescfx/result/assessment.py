@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import compress
@@ -13,7 +12,7 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
-from bayescfx.errors import QueryError, SpaceError, SpaceWarning
+from bayescfx.errors import QueryError, SpaceError, hearing
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
@@ -259,8 +258,7 @@ def _missing(value: Any) -> bool:
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:
     """Return the region around a row, without the warnings of a search."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpaceWarning)
+    with hearing(lambda _: None):
         return space.around(query, schema=schema)
 
 

@@ -11,7 +11,6 @@ the tabular kernel add -s r exp(-t_i) sign(x_j - X_ij)/(l_j √d).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array
-from bayescfx.errors import SurrogateWarning
+from bayescfx.errors import SurrogateWarning, warn
 from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
 from bayescfx.surrogate.kernels import Columns, Kernel
 
@@ -55,11 +54,10 @@ def cholesky(K: Array) -> tuple[Array, float]:
         jitter = 10.0 * jitter if jitter else 1e-12 * largest
         L, info = scipy.linalg.lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
     if jitter > 1e-6 * largest:
-        warnings.warn(
+        warn(
             f"the kernel is singular: a noise of {jitter:.0e} was added. "
             "Raise `noise` or remove rows that nearly coincide.",
             SurrogateWarning,
-            stacklevel=2,
         )
     return L, jitter
 

@@ -23,6 +23,7 @@ from bayescfx.result.assessment import what_if
 from bayescfx.version import VERSION
 from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
+from bayescfx.web.description import described
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
 from bayescfx.web.questions import Desk, FullError, Ticket
 
@@ -53,6 +54,7 @@ def make_app(desk: Desk) -> FastAPI:
     _errors(app)
     _rows(app, desk)
     _questions(app, desk)
+    vars(app)["openapi"] = lambda: described(app, site)
 
     @app.get("/api/site")
     def about() -> Plain:

@@ -129,6 +129,7 @@ def question_as_plain(desk: Desk, question: Ticket, *, whole: bool = True) -> Pl
         "spent": question.spent,
         "seconds": round(question.seconds, 2),
         "error": question.error,
+        "notes": question.notes.copy(),
         "bookmarks": list(question.bookmarks),
         "reachable": _pair(question.reachable),
     }

@@ -15,10 +15,11 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
-from bayescfx.errors import BayesCFXError
+from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain
 from bayescfx.plots.info.view import View
+from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
 from bayescfx.tables import Rows, join
@@ -43,6 +44,7 @@ class Ticket:
     reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
     bookmarks: tuple[int, ...] = ()
     error: str | None = None
+    notes: list[str] = field(default_factory=list)  # what there is to say about the row
     answer: Explanation | None = None
     view: View | None = None  # the answer through a surrogate
     heard: list[tuple[Rows, Array]] = field(default_factory=list)  # what the model said
@@ -122,7 +124,7 @@ class Desk:
         The same question again is the one before, if that has come to its own end.
         """
         parse_target(asked.target)
-        self.site.allowed(asked.space.said()).around(self.site.row(asked.cells))
+        around(self.site.allowed(asked.space.said()), self.site.row(asked.cells))
         with self._lock:
             for known in self:
                 if known.asked == asked and (known.settled or not (known.ended or known.stopped)):
@@ -159,7 +161,7 @@ class Desk:
             return
         question.state, question.begun = "running", time.monotonic()
         try:
-            with self.site.known() as known:
+            with self.site.known() as known, hearing(question.notes.append):
                 answer = self._answer(question, known)
                 question.view = View.of(answer)
             mine = Evaluations(*_joined(question.heard)) if question.heard else Evaluations()

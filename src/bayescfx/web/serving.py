@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 import socket
-import warnings
 import webbrowser
 from argparse import Namespace
 
 from bayescfx.cli.asking import make_subject, scoring
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import gather
-from bayescfx.errors import BayesCFXWarning, SettingsError, optional
+from bayescfx.errors import SettingsError, optional
 
 HERE = ("127.0.0.1", "localhost", "::1")
 
@@ -46,8 +45,6 @@ def serve(options: Namespace, console: Console) -> int:
         console.say("note", "Ctrl-C ends it.")
         if options.open:
             webbrowser.open(address)
-        # Searches run in threads, which share the filters of warnings.
-        warnings.simplefilter("ignore", BayesCFXWarning)
         config = uvicorn.Config(guard, log_level="error", timeout_graceful_shutdown=1, ws="none")
         try:
             uvicorn.Server(config).run(sockets=[listening])

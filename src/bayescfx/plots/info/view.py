@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER
-from bayescfx.errors import BayesCFXWarning
+from bayescfx.errors import hearing
 from bayescfx.evaluations.evaluator import fitting_codes
 from bayescfx.features import Feature
 from bayescfx.potentials import Logit, contains
@@ -125,8 +124,7 @@ class View:
             other = ~same_codes(self.X, base)[:, counted]
             chosen = np.union1d(chosen, np.flatnonzero(other.sum(axis=1) <= 1)[:200])
         y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
-        with warnings.catch_warnings(), one_thread():
-            warnings.simplefilter("ignore", BayesCFXWarning)
+        with hearing(lambda _: None), one_thread():
             return learn(settings, self.region, self.X[chosen], y, None, NEVER)
 
     @cached_property
