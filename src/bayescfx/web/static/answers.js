@@ -74,7 +74,7 @@ function answered(question) {
   return [
     h("section", { class: "panel", "aria-labelledby": id, "data-test": "answer" },
       h("div", { class: "row spread" }, h("h2", { id }, badge(question.status), " ", h("bdi", { dir: "auto" }, question.words)), parts.tools(question)),
-      h("p", { class: "lead", dir: "auto", "data-test": "sentence" }, clip(answer.sentence, 3000)),
+      h("p", { class: "lead sentence", dir: "auto", "data-test": "sentence" }, clip(answer.sentence, 3000)),
       h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)), parts.facts(question),
       question.status === "best_guess" && answer.binding.length ? [h("h3", null, "What keeps it away"), binding(answer)] : null),
     parts.cards(question),
@@ -109,7 +109,7 @@ const parts = {
 
 function answerCard(question, found, k) {
   const id = uid("card");
-  const status = found.valid ? "reached" : question.status === "unreachable" ? "unreachable" : "best_guess";
+  const status = found.valid ? "reached" : "best_guess";
   const button = (test, act, ...inside) => h("button", { type: "button", "data-test": test, "data-index": k, onclick: act }, ...inside);
   const copy = button("copy-row", () => toClipboard(JSON.stringify(found.cells, null, 2), copy), "Copy the row");
   const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));

@@ -12,7 +12,7 @@
 //             progress, progress-bar, best-so-far, gap, potential-chart
 //   answers:  answer, sentence, verdict, badge (data-status), answer-card (data-index) with answer-output, answer-sentence, changes,
 //             change (data-feature), whatif-start, bookmark, compare, copy-row; comparison, compare-table, compare-chart, compare-clear,
-//             failed, stale; unreachable, nearest, aim-nearest, binding, relax
+//             failed, stale; unreachable, nearest, aim-nearest, search-longer, binding, relax
 //   what if:  whatif-from, whatif-line (data-feature), whatif-input, whatif-input-box, whatif-output, whatif-value, whatif-miss,
 //             whatif-broken, whatif-reset, whatif-filter, use-as-row, curve, curve-chart, curve-ask, curve-note
 //   export:   export-menu, export-json … export-toml, show-py …, export-text, copy

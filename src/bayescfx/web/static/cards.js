@@ -80,9 +80,9 @@ function makeCard(feature) {
   const title = uid("card");
   const node = h("article", { class: "card", "data-test": "feature-card", "data-feature": feature.name, "aria-labelledby": title },
     h("header", null, h("h3", { id: title }, name(feature.name)), lock),
-    h("p", { class: "now-line" }, now, h("span", { class: "soft clip", title: clip(feature.words, 600) }, clip(feature.words, 120))),
+    h("p", { class: "now-line" }, now, isScale(feature) ? h("span", { class: "soft clip", title: clip(feature.words, 600) }, clip(feature.words, 120)) : null),
     parts.nodes, move,
-    h("div", { class: "row card-row" }, direction?.node, field("Difficulty", difficulty), parts.step));
+    h("div", { class: "row card-row" }, direction?.node, field("Difficulty", difficulty)));
 
   let drawn = "";
   function draw() {
@@ -111,10 +111,10 @@ function directionPicker(feature, update) {
   const group = uid("direction");
   const options = [["", "both", "up or down"], ["up", "up", "only up"], ["down", "down", "only down"]].map(([value, picture, word]) => {
     const input = h("input", { type: "radio", name: group, value, id: uid("way"), "data-test": `direction-${value || "both"}`, onchange: () => update({ direction: value }) });
-    return { input, node: [input, h("label", { for: input.id, title: word }, icon(picture), h("span", { class: "hidden" }, word))] };
+    return { input, node: h("span", { class: "segment" }, input, h("label", { for: input.id, title: word }, icon(picture), h("span", { class: "hidden" }, word))) };
   });
   return {
-    node: h("fieldset", { class: "field" }, h("legend", null, "Direction"), h("div", { class: "segments" }, options.map(({ node }) => node))),
+    node: h("div", { class: "field ways", role: "radiogroup", "aria-labelledby": `${group}-label` }, h("span", { class: "label", id: `${group}-label` }, "Direction"), h("div", { class: "segments" }, options.map(({ node }) => node))),
     draw: (card) => options.forEach(({ input }) => { input.checked = input.value === card.direction; input.disabled = card.locked; }),
   };
 }
@@ -134,8 +134,7 @@ function scaleParts(feature, update) {
   const step = feature.kind === "moment" ? null : h("input", { type: "number", class: "short", min: 0, step: "any", "data-test": "step", placeholder: feature.step ?? "any",
     onchange: () => update({ step: step.valueAsNumber > 0 ? step.valueAsNumber : null }) });
   return {
-    nodes: [range.node, h("div", { class: "row tight" }, field("at least", ends[0]), field("at most", ends[1]))],
-    step: step && field("Step", step),
+    nodes: [range.node, h("div", { class: "row tight" }, field("at least", ends[0]), field("at most", ends[1]), step ? field("Step", step) : null)],
     draw(card, now) {
       range.draw({ now, low: card.low, high: card.high, direction: card.direction, locked: card.locked });
       ["low", "high"].forEach((which, k) => {
@@ -179,7 +178,6 @@ function levelParts(feature, update) {
     h("button", { type: "button", class: "link", "data-test": "levels-none", onclick: () => { const gone = new Set(visible()); take([...allowed(settings(feature))].filter((k) => !gone.has(k))); } }, "none"));
   return {
     nodes: [h("fieldset", { class: "levels" }, h("legend", null, "May become"), tools, h("div", { class: `level-list${many ? " many" : ""}` }, lines.map(({ node }) => node)), warning)],
-    step: null,
     draw(card, now) {
       const kept = allowed(card), at = levelOf(feature, now);
       lines.forEach(({ input, here }, k) => {

@@ -33,7 +33,7 @@ function effect(change, most) {
     h("span", { class: "effect-track", "aria-hidden": "true" }, h("i", { class: change.effect < 0 ? "minus" : "plus", style: { width: `${50 * share}%` } })));
 }
 
-const value = (shown, exact) => h("bdi", { class: "cell", dir: "auto", title: clip(exact ?? "missing", 1000) }, clip(shown, 80));
+const value = (shown, exact) => h("bdi", { class: String(shown).length > 14 ? "cell long" : "cell", dir: "auto", title: clip(exact ?? "missing", 1000) }, clip(shown, 80));
 
 /** Return the table of what an answer changes, the prediction last. */
 export function changeTable(found, before) {

@@ -7,7 +7,7 @@ const charts = new Map(); // node -> what was drawn, to be drawn anew in other c
 
 /** Return a text that Plotly shows as it is: its small markup is not interpreted. */
 export const plain = (text, length = 40) =>
-  clip(String(text).replace(/\s+/g, " "), length).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
+  clip((String(text).trim() || "(no name)").replace(/\s+/g, " "), length).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -94,7 +94,7 @@ export function searchChart(node, question) {
       { x: rows, y: steps.map((p) => p[1]), yaxis: "y2", mode: "lines", line: { shape: "hv", color: colour.second, width: 2 }, hoverinfo: "text", text: steps.map((p) => `row ${p[0]}<br>potential ${number(p[1], 3)}`) },
     ],
     layout: {
-      xaxis: { title: { text: "rows of the model used" }, anchor: "y2", rangemode: "tozero" },
+      xaxis: { title: { text: "rows of the model used" }, anchor: "y2", range: [0, Math.max(10, (rows.at(-1) ?? 0) * 1.02)] },
       yaxis: { domain: [0.55, 1], title: { text: plain(`best ${name}`, 24) }, range },
       yaxis2: { domain: [0, 0.45], title: { text: "potential" }, range: [-0.05, 1.08] },
       shapes: wantedShapes(wanted, colour, range),

@@ -78,8 +78,8 @@ function tableOf(items, features) {
   return h("table", { class: "compare", "data-test": "compare-table" },
     h("caption", { class: "hidden" }, "Answers side by side"),
     h("thead", null, h("tr", null, h("th", { scope: "col" }, h("span", { class: "hidden" }, "feature")), h("th", { scope: "col" }, "now"),
-      items.map((item) => h("th", { scope: "col" }, label(items, item), several(items) ? h("span", { class: "hint" }, clip(item.question.words, 60)) : null,
-        h("button", { type: "button", class: "quiet square", "aria-label": `Take ${label(items, item)} out of the comparison`, onclick: () => toggleCompare(item.id, item.index) }, icon("cross")))))),
+      items.map((item) => h("th", { scope: "col" }, h("div", null, h("span", null, label(items, item), several(items) ? h("span", { class: "hint" }, clip(item.question.words, 60)) : null),
+        h("button", { type: "button", class: "quiet square", "aria-label": `Take ${label(items, item)} out of the comparison`, onclick: () => toggleCompare(item.id, item.index) }, icon("cross"))))))),
     h("tbody", null,
       features.map((f) => h("tr", null, h("th", { scope: "row" }, name(f.name)), h("td", { class: "soft" }, whatNow(f)), items.map(({ found }) => {
         const change = found.changes.find((c) => c.name === f.name);
@@ -87,7 +87,7 @@ function tableOf(items, features) {
       })))),
     h("tfoot", null,
       h("tr", { class: "sum" }, h("th", { scope: "row" }, name(state.site.output.name)), h("td", null, several(items) ? "" : num(first.output)), items.map(({ found }) => h("td", null, num(found.output)))),
-      cells("", ({ question, found }) => badge(found.valid ? "reached" : question.status === "unreachable" ? "unreachable" : "best_guess")),
+      cells("", ({ found }) => badge(found.valid ? "reached" : "best_guess")),
       cells("cost", ({ found }) => num(found.cost, { digits: 3 })),
       cells("changes", ({ found }) => count(found.n_changes, "feature")),
       cells("more usual than", ({ found }) => (found.usual === null ? "–" : `${percent(found.usual)} of the data`))));
@@ -111,7 +111,7 @@ function plotOf(node, items, features) {
       data: [
         { x: features.map((f) => where(f, query[f.name])), y: rows, mode: "markers", name: "now", marker: { symbol: "line-ns-open", size: 22, color: colour.ink, line: { width: 2, color: colour.ink } }, hoverinfo: "text", text: features.map((f) => hover(f, "now", query[f.name])) },
         ...items.map((item, k) => ({
-          x: features.map((f) => (item.found.changes.some((c) => c.name === f.name) ? where(f, item.found.cells[f.name]) : null)), y: rows, mode: "markers", name: plain(label(items, item)), hoverinfo: "text",
+          x: features.map((f) => (item.found.changes.some((c) => c.name === f.name) ? where(f, item.found.cells[f.name]) : null)), y: rows.map((y) => y + ((k - (items.length - 1) / 2) * 0.5) / Math.max(items.length, 3)), mode: "markers", name: plain(label(items, item)), hoverinfo: "text",
           marker: { symbol: SYMBOLS[k], size: 12, color: palette[k % palette.length], line: { width: 1, color: colour.card } },
           text: features.map((f) => hover(f, plain(label(items, item)), item.found.cells[f.name])),
         })),

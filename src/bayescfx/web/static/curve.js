@@ -64,7 +64,7 @@ function figure(found, colour) {
   const data = [];
   const lines = numeric ? "lines" : "markers";
   if (mean && low && high) {
-    if (numeric) data.push({ x: [...x, ...[...x].reverse()], y: [...high, ...[...low].reverse()], fill: "toself", fillcolor: colour.veil, line: { width: 0 }, hoverinfo: "skip", name: "band", mode: "lines" });
+    if (numeric) data.push({ x: [...x, ...[...x].reverse()], y: [...high, ...[...low].reverse()], fill: "toself", fillcolor: colour.veil, line: { width: 0 }, hoverinfo: "skip", name: "its band", mode: "lines" });
     data.push({ x, y: mean, mode: lines, line: { color: colour.second, width: 2 }, marker: { color: colour.second, symbol: "line-ew-open", size: 16, line: { width: 2 } },
       error_y: numeric ? undefined : { type: "data", symmetric: false, array: high.map((y, k) => y - mean[k]), arrayminus: low.map((y, k) => mean[k] - y), color: colour.second, thickness: 1.5, width: 5 },
       name: "surrogate", hoverinfo: "text", text: hover("surrogate", mean) });

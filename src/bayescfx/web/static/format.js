@@ -28,7 +28,7 @@ export function cell(value, digits = 6) {
   if (value === null || value === undefined) return "missing";
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value === "number") return Number.isInteger(value) && Math.abs(value) < 1e15 ? minus(String(value)) : number(value, digits);
-  return value === "" ? "(empty)" : String(value);
+  return value === "" ? "(empty)" : String(value).trim() === "" ? "(blank)" : String(value);
 }
 
 /** Return a text cut to a length. */

@@ -101,7 +101,7 @@ function changeMode(mode) {
   if (mode === "typed") return;
   const { output, site } = { output: state.row.output ?? 0, site: state.site };
   const edges = site.predictions.edges, span = edges.at(-1) - edges[0] || 1;
-  const held = handleValues();
+  const held = handleValues().map((value) => Number(value.toPrecision(6)));
   const middle = held.length ? held[0] : clean(Number((output + span / 10).toPrecision(4)));
   if (mode === "between") {
     const other = held.length > 1 ? held[1] : snap(middle + span / 10, rulerStep(ends(edges)));
@@ -117,11 +117,11 @@ export function goalPanel() {
     MODES.map(([value, word]) => h("option", { value }, word)));
   const boxes = h("div", { class: "row tight" });
   const text = h("input", { type: "text", "data-test": "goal-text", autocomplete: "off", spellcheck: "false", maxlength: 200,
-    placeholder: "+20 %, >= 150, [140, 160]", "aria-describedby": "goal-words", oninput: () => takeTyped(text.value) });
+    placeholder: "+20 %, >= 150, [140, 160]", "aria-describedby": "goal-words", oninput: () => takeTyped(), onchange: () => takeTyped.now() });
   const words = h("p", { id: "goal-words", class: "words", "aria-live": "polite", "data-test": "goal-words" });
   const stage = h("div", { class: "stage" });
   const ruler = new Ruler(stage, { moved });
-  const takeTyped = debounce((value) => takeGoal(value.trim()), 250);
+  const takeTyped = debounce(() => text.value.trim() !== state.goal.text && takeGoal(text.value.trim()), 250);
 
   function moved(k, value, final, steps) {
     const values = handleValues(), step = rulerStep(ruler.view.domain), [low, high] = ruler.view.domain;

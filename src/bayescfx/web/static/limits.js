@@ -18,7 +18,7 @@ export function limitsPanel() {
     Object.assign(state.limits, change);
     emit("space");
   };
-  const rules = h("textarea", { rows: 4, spellcheck: "false", "data-test": "rules", maxlength: 10000, placeholder: "one per line, e.g.  a <= b", oninput: debounce(() => update({ require: rules.value.split("\n").map((l) => l.trim()).filter(Boolean) }), 300) });
+  const rules = h("textarea", { rows: 4, spellcheck: "false", "data-test": "rules", maxlength: 10000, placeholder: "one per line, e.g.  a <= b", oninput: take });
   const insert = h("select", { "data-test": "rule-insert", onchange: () => { put(insert.value); insert.value = ""; } },
     h("option", { value: "" }, "insert a feature …"), site.features.map((f, k) => h("option", { value: k }, clip(f.name, 60))));
   const most = h("select", { "data-test": "max-changes", onchange: () => update({ maxChanges: most.value === "" ? null : Number(most.value) }) });
@@ -27,13 +27,17 @@ export function limitsPanel() {
   const pair = [0, 1].map((k) => h("select", { "aria-label": k ? "Second feature that moves along" : "First feature that moves along", "data-test": "together" },
     h("option", { value: "" }, k ? "and …" : "feature …"), free.map((f, j) => h("option", { value: j }, clip(f.name, 60)))));
 
+  function take() {
+    update({ require: rules.value.split("\n").map((line) => line.trim()).filter(Boolean) });
+  }
+
   function put(k) {
     if (k === "") return;
     const feature = site.features[Number(k)].name;
     const word = /^[\p{L}_][\p{L}\p{N}_]*$/u.test(feature) ? feature : `\`${feature}\``;
     rules.setRangeText(word, rules.selectionStart, rules.selectionEnd, "end");
     rules.focus();
-    rules.oninput();
+    take();
   }
 
   function join() {

@@ -64,7 +64,7 @@ export function rowsPanel() {
     const { total, rows } = view.found;
     const visible = site.features.slice(view.first, view.first + view.fit);
     const focus = document.activeElement?.closest?.("table") === table ? document.activeElement.dataset.key : null;
-    fill(head, h("tr", null, h("th", { scope: "col" }, site.id === null ? "row" : name(site.id)), title(OUTPUT, site.output.name, "right"),
+    fill(head, h("tr", null, h("th", { scope: "col" }, site.id === null ? "row" : name(site.id)), title(OUTPUT, name(site.output.name), "right"),
       visible.map((f) => title(f.name, name(f.name), f.levels ? null : "right"))));
     fill(body, rows.map((row) => line(row, visible)));
     if (focus) body.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();

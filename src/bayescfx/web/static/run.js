@@ -29,7 +29,7 @@ export async function ask() {
   } catch (error) {
     asking = false;
     emit("question");
-    fail(error, ask, "ask");
+    fail(error, error.lost || error.status === 429 || error.status >= 500 ? ask : null, "ask");
   }
 }
 
@@ -166,11 +166,11 @@ export function settingsFold() {
     input.value = key === "tolerance" ? Number((value * 100).toPrecision(6)) : value ?? "";
   };
   const controls = [
-    control("budget", "Rows of the model, at most", { min: 1, max: site.most.budget, placeholder: "as fits" }),
+    control("budget", "Model rows, at most", { min: 1, max: site.most.budget, placeholder: "as fits" }),
     control("timeout", "Seconds, at most", { min: 1, max: site.most.timeout, step: "any" }),
     control("n", "Answers wanted", { min: 1, max: site.most.n }),
     control("seed", "Seed", { min: 0 }),
-    control("tolerance", "May miss, % of the change", { min: 0, max: 99, step: "any" }, (box) => box.valueAsNumber / 100),
+    control("tolerance", "May miss, in %", { min: 0, max: 99, step: "any" }, (box) => box.valueAsNumber / 100),
   ];
   const method = h("select", { "data-test": "set-method", onchange: () => takeSettings({ ...state.settings, method: method.value }) }, site.methods.map((m) => h("option", { value: m }, m)));
   const draw = () => {

@@ -1,11 +1,11 @@
 // Out of reach is a screen of its own: what is nearest, what binds, and one click to loosen it and ask again.
 import { badge } from "./badge.js";
 import { h, icon, s } from "./dom.js";
-import { clip, num, number, percent } from "./format.js";
+import { clip, num, number } from "./format.js";
 import { takeGoal } from "./goal.js";
 import { gap } from "./progress.js";
 import { ask } from "./run.js";
-import { state, takeSpace } from "./state.js";
+import { state, takeSettings, takeSpace } from "./state.js";
 
 /** Return the screen of a question whose goal seems out of reach; `parts` are what answers are made of. */
 export function unreachableScreen(question, parts) {
@@ -22,11 +22,10 @@ export function unreachableScreen(question, parts) {
           h("p", { class: "huge", "data-test": "nearest" }, num(nearest, { unit })),
           shortfall(answer, nearest),
           h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)),
-          sureness(answer),
-          h("button", { type: "button", "data-test": "aim-nearest", onclick: () => aim(question, nearest) }, "Aim for what can be reached")),
+          h("div", { class: "row tight" }, h("button", { type: "button", "data-test": "aim-nearest", onclick: () => aim(question, nearest) }, "Aim for what can be reached"), longer())),
         h("div", null, h("h3", null, "What keeps it away"), binding(answer))),
       parts.facts(question)),
-    h("h2", { class: "between" }, "The best guess"),
+    h("h2", { class: "between" }, "The nearest that was found"),
     parts.cards(question),
     parts.history(question),
   ];
@@ -52,25 +51,27 @@ function shortfall(answer, nearest) {
 
 const mark = (at, word) => s("text", { class: "tick", x: Math.min(Math.max(at, 20), 334), y: 41, "text-anchor": "middle" }, word);
 
-function sureness(answer) {
-  const { probability, jump } = answer;
-  return [
-    typeof probability === "number" ? h("p", { class: "soft" }, `The search's own model of the outputs gives it ${probability < 0.01 ? "less than 1 %" : percent(probability)}. That is no proof.`) : null,
-    jump ? h("p", { class: "soft" }, `Seen on either side: ${number(jump[0])} and ${number(jump[1])}; the model may jump over what is between.`) : null,
-  ];
-}
-
 /** Return what keeps a goal away, each with a button that loosens it and asks again. */
 export function binding(answer) {
   if (!answer.binding.length) return h("p", { class: "soft" }, "No single limit was found to keep it away: within what the data show, the model does not go there.");
   return h("ul", { class: "binding" }, answer.binding.map((one, k) => h("li", { "data-test": "binding" },
-    h("p", { dir: "auto" }, icon("lock"), clip(one.words, 400)),
-    one.relax ? h("button", { type: "button", class: "primary", "data-test": "relax", "data-index": k, onclick: () => relax(one.relax) }, icon("unlock"), h("bdi", { dir: "auto" }, clip(one.does ?? "Loosen this", 200)), " and ask again") : null)));
+    h("p", { dir: "auto" }, icon("lock"), capital(clip(one.words, 400))),
+    one.relax ? h("button", { type: "button", class: "primary", "data-test": "relax", "data-index": k, onclick: () => relax(one.relax) }, icon("unlock"), h("span", null, h("bdi", { dir: "auto" }, capital(clip(one.does ?? "Loosen this", 200))), " and ask again")) : null)));
 }
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function relax(space) {
   takeSpace(space);
   ask();
+}
+
+/** Return a button that asks again with more rows, if more are to be had. */
+function longer() {
+  const { settings, site } = state;
+  if (settings.budget === null || settings.budget >= site.most.budget) return null;
+  const budget = Math.min(2 * settings.budget, site.most.budget);
+  return h("button", { type: "button", "data-test": "search-longer", onclick: () => { takeSettings({ ...settings, budget }); ask(); } }, `Search longer (${budget} rows)`);
 }
 
 /** Wish for the nearest output that was reached, on the side that was asked for. */

@@ -89,24 +89,31 @@ export function whatifPanel() {
   }
 
   async function guess() {
-    const { cells } = view;
+    const { cells } = view, { tolerance } = state.settings;
+    let trouble = null;
     try {
-      const found = await asked({ cells, query: state.row.cells, space: space(), target: state.goal.error ? null : state.goal.text, tolerance: state.settings.tolerance });
+      const whole = { cells, query: state.row.cells, space: space(), target: state.goal.error ? null : state.goal.text, tolerance };
+      const found = await asked(whole).catch((error) => {
+        if (error.status !== 422) throw error;
+        trouble = error.message; // a rule may be half written: the prediction is to be had all the same
+        return asked({ cells, query: null, space: null, target: null, tolerance });
+      });
       if (!found || cells !== view.cells) return;
       heard();
-      drawOutput(found);
+      drawOutput(found, trouble);
     } catch (error) {
       if (error.lost) return fail(error, guess);
-      fill(output, h("p", { class: "wrong", dir: "auto" }, clip(error.message, 600)));
+      fill(output, wrong(error.message));
     }
   }
+  const wrong = (message) => h("p", { class: "wrong", dir: "auto" }, icon("warn"), clip(message, 600));
   const predictSoon = debounce(guess, 120);
 
-  function drawOutput(found) {
+  function drawOutput(found, trouble) {
     const { unit, name: word } = site.output, before = state.row.output;
     const goal = found.reached === null || found.miss === null ? null : found.reached ? h("p", null, badge("reached"), ` ${state.goal.words}`) : h("p", null, icon("near"), h("strong", { "data-test": "whatif-miss" }, num(found.miss)), ` away from ${state.goal.words}`);
     fill(output, h("p", { class: "soft" }, word), h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value" })),
-      before === null ? null : h("p", { class: "soft" }, num(found.output - before, { signs: true }), " against the row"), goal,
+      before === null ? null : h("p", { class: "soft" }, num(found.output - before, { signs: true }), " against the row"), goal, trouble ? wrong(trouble) : null,
       found.broken.length ? h("div", { class: "broken", "data-test": "whatif-broken" }, h("p", null, icon("warn"), "Not allowed by what you said:"), h("ul", null, found.broken.map((text) => h("li", { dir: "auto" }, clip(text, 300))))) : null);
   }
 
