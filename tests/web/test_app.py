@@ -304,7 +304,8 @@ def test_a_model_that_fails_says_so(files: Path) -> None:
         found = ask(page, cells=cells, target="+5%")
         told = page.post("/api/predict", json={"cells": cells})
     assert found["state"] == "failed"
-    assert "out of order" in found["error"]
-    assert told.status_code == 500
-    assert told.json() == {"error": "Something unexpected happened (RuntimeError)."}
+    assert told.status_code == 422
+    for error in (found["error"], told.json()["error"]):
+        assert error.startswith("The model failed: RuntimeError: out of order at …")
+        assert "secret" not in error
     desk.close()

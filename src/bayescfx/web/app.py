@@ -16,7 +16,6 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.result.assessment import what_if
@@ -25,7 +24,7 @@ from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
 from bayescfx.web.description import described
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
-from bayescfx.web.questions import Desk, FullError, Ticket
+from bayescfx.web.questions import Desk, FullError, Ticket, told
 
 OUTPUT = "(output)"  # what rows are sorted by if not by a column
 PAUSE = 0.1  # seconds between two looks at a search
@@ -50,7 +49,7 @@ def make_app(desk: Desk) -> FastAPI:
             for code, words in ((404, "Not there."), (422, "It makes no sense."))
         },
     )
-    told = plain.site_as_plain(site)
+    content = plain.site_as_plain(site)
     _errors(app)
     _rows(app, desk)
     _questions(app, desk)
@@ -59,7 +58,7 @@ def make_app(desk: Desk) -> FastAPI:
     @app.get("/api/site")
     def about() -> Plain:
         """Return what the page is about."""
-        return told
+        return content
 
     @app.post("/api/predict")
     def predict(guess: Guess) -> Plain:
@@ -213,16 +212,16 @@ def _questions(app: FastAPI, desk: Desk) -> None:
 async def _events(desk: Desk, question: Ticket) -> AsyncIterator[str]:
     """Yield a question as it is, each step, and how it ended; now and then a sign of life."""
     yield _event("snapshot", plain.question_as_plain(desk, question))
-    told, quiet = len(question.steps), 0.0
-    while not question.ended:
+    sent, quiet, ended = len(question.steps), 0.0, False
+    while not ended:
         await asyncio.sleep(PAUSE)
-        quiet += PAUSE
-        for step in question.steps[told:]:
-            told, quiet = told + 1, 0.0
-            seen = question.reachable
+        ended = question.ended  # what was said before it ended is told, too
+        for step in question.steps[sent:]:
+            sent, quiet = sent + 1, 0.0
             more = {"spent": question.spent, "seconds": round(question.seconds, 2)}
-            now = {"step": plain.step_as_plain(step), "reachable": seen, **more}
+            now = {"step": plain.step_as_plain(step), "reachable": question.reachable, **more}
             yield _event("step", now)
+        quiet += PAUSE
         if quiet >= 10:
             quiet = 0.0
             yield ": alive\n\n"
@@ -259,8 +258,10 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(BayesCFXError)
     def ours(_: Request, error: BayesCFXError) -> JSONResponse:
-        return said(429 if isinstance(error, FullError) else 422, describe(error))
+        return said(429 if isinstance(error, FullError) else 422, told(error))
 
     @app.exception_handler(Exception)
     def others(_: Request, error: Exception) -> JSONResponse:
+        if hasattr(error, "__notes__"):  # it says which row the model refused
+            return said(422, told(error))
         return said(500, f"Something unexpected happened ({type(error).__name__}).")

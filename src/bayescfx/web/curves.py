@@ -35,7 +35,9 @@ def curve(
     k = [*places].index(feature) if feature in places else 0
     return found | {
         "feature": feature,
-        "at": int(np.nanargmin(np.abs(codes - region.query[j]))),
+        "at": None
+        if np.isnan(region.query[j])
+        else int(np.argmin(np.abs(codes - region.query[j]))),
         "values": [cell(line[k]) for line in column],
         "texts": [scale.label(code) for code in codes.tolist()],
         "x": codes.tolist(),
