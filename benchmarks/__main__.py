@@ -22,6 +22,7 @@ NAMES = (
     "efficiency",
     "scale",
     "workers",
+    "page",
 )
 
 

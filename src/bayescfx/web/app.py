@@ -24,7 +24,7 @@ from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
 from bayescfx.web.description import described
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
-from bayescfx.web.questions import Desk, FullError, Ticket, told
+from bayescfx.web.questions import Desk, FullError, Ticket, in_words
 
 OUTPUT = "(output)"  # what rows are sorted by if not by a column
 PAUSE = 0.1  # seconds between two looks at a search
@@ -258,10 +258,10 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(BayesCFXError)
     def ours(_: Request, error: BayesCFXError) -> JSONResponse:
-        return said(429 if isinstance(error, FullError) else 422, told(error))
+        return said(429 if isinstance(error, FullError) else 422, in_words(error))
 
     @app.exception_handler(Exception)
     def others(_: Request, error: Exception) -> JSONResponse:
         if hasattr(error, "__notes__"):  # it says which row the model refused
-            return said(422, told(error))
+            return said(422, in_words(error))
         return said(500, f"Something unexpected happened ({type(error).__name__}).")

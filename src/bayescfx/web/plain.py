@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,18 +9,14 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.features import Feature
 from bayescfx.io.protocols import cell
-from bayescfx.plots.info.changes import Change, change_info
-from bayescfx.plots.info.view import View
 from bayescfx.potentials import Intervals
 from bayescfx.result import wording
-from bayescfx.result.explanation import Explanation
 from bayescfx.search.methods import METHODS
 from bayescfx.space.rules.limits import limits_of
-from bayescfx.tables import cells_of
 from bayescfx.version import VERSION
+from bayescfx.web.ends import ends, finite, pair
 from bayescfx.web.forms import MOST, AskForm
 from bayescfx.web.questions import Desk, Ticket
-from bayescfx.web.relaxing import relaxed
 from bayescfx.web.site import Site
 
 Plain = dict[str, Any]
@@ -93,7 +87,7 @@ def feature_as_plain(feature: Feature, codes: Array) -> Plain:
 
 def _end(feature: Feature, code: float) -> Any:
     """Return an end of a feature: a number, or a text."""
-    return _finite(code) if feature.numeric else feature.say(code)[0]
+    return finite(code) if feature.numeric else feature.say(code)[0]
 
 
 def rows_as_plain(site: Site, chosen: Array, total: int) -> Plain:
@@ -103,14 +97,14 @@ def rows_as_plain(site: Site, chosen: Array, total: int) -> Plain:
 
 def row_as_plain(site: Site, i: int) -> Plain:
     """Return one of the rows that are shown, with the model's output."""
-    return {"label": site.labels[i], "cells": site.cells(i), "output": _finite(site.outputs[i])}
+    return {"label": site.labels[i], "cells": site.cells(i), "output": finite(site.outputs[i])}
 
 
 def goal_as_plain(wanted: Intervals, accepted: Intervals, output: float) -> Plain:
     """Return what is wanted, and what is accepted."""
     met = any(low <= output <= high for low, high in wanted)
     told = {"words": wording.wish(wanted), "met": met}
-    return told | {"wanted": _ends(wanted), "accepted": _ends(accepted)}
+    return told | {"wanted": ends(wanted), "accepted": ends(accepted)}
 
 
 def question_as_plain(desk: Desk, question: Ticket, *, whole: bool = True) -> Plain:
@@ -131,82 +125,14 @@ def question_as_plain(desk: Desk, question: Ticket, *, whole: bool = True) -> Pl
         "error": question.error,
         "notes": question.notes.copy(),
         "bookmarks": list(question.bookmarks),
-        "reachable": _pair(question.reachable),
+        "reachable": pair(question.reachable),
     }
     if not whole:
         return told
-    done = answer is not None and question.view is not None
-    view = question.view if done else None
-    return told | {
-        "steps": [step_as_plain(step) for step in question.steps.copy()],
-        "answer": None if view is None or answer is None else answer_as_plain(answer, view, asked),
-    }
+    steps = [step_as_plain(step) for step in question.steps.copy()]
+    return told | {"steps": steps, "answer": question.told}
 
 
 def step_as_plain(step: list[Any]) -> list[Any]:
     """Return a step without what JSON does not know."""
-    return [_finite(value) if isinstance(value, float) else value for value in step]
-
-
-def answer_as_plain(answer: Explanation, view: View, asked: AskForm) -> Plain:
-    """Return an answer with what a change chart shows of each counterfactual."""
-    return {
-        "status": answer.status,
-        "sentence": wording.sentence(answer),
-        "verdict": answer.verdict,
-        "output": answer.output,
-        "wanted": _ends(answer.wanted),
-        "accepted": _ends(answer.accepted),
-        "reachable": _pair(answer.reachable),
-        "probability": answer.probability_reachable,
-        "jump": _pair(answer.jump),
-        "binding": [relaxed(words, answer.space, asked.space) for words in answer.binding],
-        "n_evaluations": answer.n_evaluations,
-        "method": answer.method,
-        "seed": answer.seed,
-        "stopped": answer.stopped,
-        "query": _cells(answer, list(answer.query)),
-        "counterfactuals": [
-            {
-                "cells": _cells(answer, list(found.row)),
-                "output": found.output,
-                "output_text": wording.number(found.output),
-                "valid": found.valid,
-                "cost": _finite(found.cost),
-                "potential": found.potential,
-                "usual": found.usual,
-                "n_changes": found.n_changes,
-                "sentence": wording.moves(found.changes),
-                "changes": [
-                    _change(change, found.changes) for change in change_info(view, k, 10**6).changes
-                ],
-            }
-            for k, found in enumerate(answer.counterfactuals)
-        ],
-    }
-
-
-def _change(change: Change, cells: Any) -> Plain:
-    pairs: dict[str, tuple[Hashable, Hashable]] = {str(n): pair for n, pair in cells.items()}
-    before, after = pairs.get(change.name, (change.before, change.after))
-    told: Plain = change._asdict() | {"before_text": change.before, "after_text": change.after}
-    return told | {"before": cell(before), "after": cell(after)}
-
-
-def _cells(answer: Explanation, row: list[Any]) -> Plain:
-    """Return a row by column."""
-    line = cells_of(answer.layout.table([row]))[0]
-    return {str(n): cell(value) for n, value in zip(answer.layout.names, line, strict=True)}
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _pair(ends: tuple[float, float] | None) -> list[float | None] | None:
-    """Return two numbers; nothing where there are none."""
-    return None if ends is None or math.isnan(ends[0]) else [_finite(end) for end in ends]
-
-
-def _ends(intervals: Intervals) -> list[list[float | None]]:
-    return [[_finite(low), _finite(high)] for low, high in intervals]
+    return [finite(value) if isinstance(value, float) else value for value in step]

@@ -24,11 +24,12 @@ from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
 from bayescfx.tables import Rows, join
+from bayescfx.web.answers import answer_as_plain, seen
 from bayescfx.web.forms import AskForm
 from bayescfx.web.site import Site
 
 
-def told(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
     """Return an error in one sentence; what is not ours is the model's, and may know of places."""
     text = describe(error)
     if isinstance(error, BayesCFXError):
@@ -57,6 +58,7 @@ class Ticket:
     notes: list[str] = field(default_factory=list)  # what there is to say about the row
     answer: Explanation | None = None
     view: View | None = None  # the answer through a surrogate
+    told: dict[str, Any] | None = None  # the answer as the page gets it
     heard: list[tuple[Rows, Array]] = field(default_factory=list)  # what the model said
     stopped: bool = False
     begun: float | None = None
@@ -173,13 +175,15 @@ class Desk:
         try:
             with self.site.known() as known, hearing(question.notes.append):
                 answer = self._answer(question, known)
-                question.view = View.of(answer)
+                view = seen(answer)
             mine = Evaluations(*_joined(question.heard)) if question.heard else Evaluations()
-            question.answer = replace(answer, evaluations=mine)
+            question.answer = answer = replace(answer, evaluations=mine)
+            question.view = view = replace(view, answer=answer)
+            question.told = answer_as_plain(answer, view, question.asked)
             question.reachable = answer.reachable
             question.state = "done"
         except Exception as error:  # whatever the model raises, and what the space refuses
-            question.error, question.state = told(error), "failed"
+            question.error, question.state = in_words(error), "failed"
         finally:
             question.seconds = time.monotonic() - question.begun
             self.site.learn(question.heard)
@@ -206,7 +210,7 @@ class Desk:
             best = getattr(error, "explanations", None)
             if not best:
                 raise
-            question.error, answer = told(error), best[0]
+            question.error, answer = in_words(error), best[0]
         return replace(answer, seed=asked.seed, about=site.facts(asked.label))
 
 

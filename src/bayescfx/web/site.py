@@ -24,6 +24,8 @@ from bayescfx.model.model import Model
 from bayescfx.space.space import Space
 from bayescfx.tables import Rows, join
 
+MOST = 50_000  # rows that are remembered without a file, the last ones
+
 
 @dataclass(frozen=True, eq=False)
 class Site:
@@ -115,7 +117,7 @@ def _one_by_one(model: Model) -> Model:
 
 
 def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
-    """Return all rows and outputs as one, each row once."""
+    """Return rows and outputs as one, each row once, the last ones."""
     rows, outputs = join([rows for rows, _ in parts]), np.concatenate([y for _, y in parts])
-    kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))
+    kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))[-MOST:]
     return pd.DataFrame(rows).iloc[kept].reset_index(drop=True), outputs[kept]
