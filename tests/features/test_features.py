@@ -179,3 +179,9 @@ def test_what_is_said_of_a_column_of_dates_is_read_as_the_column_writes_them() -
         sold.code("12/01/2019")
     with pytest.raises(SpaceError, match="point in time"):
         infer("sold", pd.Series(days)).code("01.12.2019")
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308])
+def test_a_grid_does_not_grow_farther_than_it_can_count(value: float) -> None:
+    with pytest.raises(SpaceError, match=r"1e\+308 is too far away for steps of 0\.1"):
+        Real(0.0, 1.0, step=0.1).covering(pd.Series([value]))

@@ -57,6 +57,8 @@ class _Number(Feature):
         """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
         low, high = float(values.min()), max(float(self.high), float(values.max()))
         if self.code_step:
+            if not max(high - self.low, self.high - low) / self.code_step < 2**53:
+                raise SpaceError(f"{values.iloc[0]:g} is too far away for steps of {self.step:g}.")
             down = max(0, math.ceil((self.low - low) / self.code_step))
             low = float(self.grid(np.array(-down), float(self.low)))
         high = math.ceil(high) if self.whole else high
