@@ -27,7 +27,7 @@ export function answersPanel() {
 
   function draw() {
     const { question } = state;
-    const key = question && JSON.stringify([question.id, question.state, question.status, open(question)]);
+    const key = JSON.stringify([state.asking, question?.id, question?.state, question?.status]);
     mark("answers", question?.answer ? String(question.answer.counterfactuals.length) : open(question) ? "…" : "");
     if (key !== shownKey) {
       shownKey = key;
@@ -39,7 +39,7 @@ export function answersPanel() {
   }
 
   function freshness() {
-    stale.hidden = open(state.question) || !isStale();
+    stale.hidden = state.asking || open(state.question) || !isStale();
   }
 
   on("question", draw);
@@ -50,6 +50,7 @@ export function answersPanel() {
 }
 
 function screenOf(question, progress) {
+  if (state.asking) return h("section", { class: "panel empty", role: "status" }, h("p", null, "Asking …"));
   if (!question) return empty();
   if (open(question)) return progress.node;
   if (question.state === "failed" || !question.answer) return failed(question);
@@ -74,8 +75,8 @@ function answered(question) {
   return [
     h("section", { class: "panel", "aria-labelledby": id, "data-test": "answer" },
       h("div", { class: "row spread" }, h("h2", { id }, badge(question.status), " ", h("bdi", { dir: "auto" }, question.words)), parts.tools(question)),
-      h("p", { class: "lead sentence", dir: "auto", "data-test": "sentence" }, clip(answer.sentence, 3000)),
-      h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)), parts.facts(question),
+      h("p", { class: "lead sentence", dir: "auto", "data-test": "sentence" }, clip(answer.sentence, 1500)),
+      h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)), parts.notes(question), parts.facts(question),
       question.status === "best_guess" && answer.binding.length ? [h("h3", null, "What keeps it away"), binding(answer)] : null),
     parts.cards(question),
     parts.history(question),
@@ -85,6 +86,8 @@ function answered(question) {
 /** What the screens of an answer are made of. */
 const parts = {
   tools: (question) => h("div", { class: "row tight" }, exportMenu(question)),
+
+  notes: (question) => (question.notes ?? []).map((text) => h("p", { class: "aside", dir: "auto", "data-test": "note" }, icon("note"), clip(text, 600))),
 
   facts(question) {
     const { answer } = question;
@@ -117,7 +120,7 @@ function answerCard(question, found, k) {
     h("header", { class: "row spread" }, h("h3", { id }, `Answer ${k + 1} `, badge(status)),
       h("p", { class: "big", "data-test": "answer-output" }, num(found.output), h("span", { class: "soft" }, state.site.output.unit ? ` ${state.site.output.unit}` : ""))),
     h("p", { class: "sentence", "data-test": "answer-sentence" }, h("strong", null, found.n_changes ? `Change ${count(found.n_changes, "thing")}: ` : "Change nothing"),
-      h("bdi", { dir: "auto" }, found.n_changes ? `${clip(found.sentence, 3000)}.` : ".")),
+      h("bdi", { dir: "auto" }, found.n_changes ? `${clip(found.sentence, 1500)}.` : ".")),
     found.changes.length ? changeTable(found, question.answer.output) : h("p", { class: "soft" }, "Nothing changes."),
     h("dl", { class: "facts" }, fact("cost", num(found.cost, { digits: 3 })), fact("changes", count(found.n_changes, "feature")),
       fact("how usual", found.usual === null ? "not known" : `more usual than ${percent(found.usual)} of the data`)),

@@ -12,7 +12,7 @@
 //             progress, progress-bar, best-so-far, gap, potential-chart
 //   answers:  answer, sentence, verdict, badge (data-status), answer-card (data-index) with answer-output, answer-sentence, changes,
 //             change (data-feature), whatif-start, bookmark, compare, copy-row; comparison, compare-table, compare-chart, compare-clear,
-//             failed, stale; unreachable, nearest, aim-nearest, search-longer, binding, relax
+//             failed, stale, note; unreachable, nearest, aim-nearest, search-longer, binding, relax
 //   what if:  whatif-from, whatif-line (data-feature), whatif-input, whatif-input-box, whatif-output, whatif-value, whatif-miss,
 //             whatif-broken, whatif-reset, whatif-filter, use-as-row, curve, curve-chart, curve-ask, curve-note
 //   export:   export-menu, export-json … export-toml, show-py …, export-text, copy
@@ -33,7 +33,7 @@ import { rowsPanel } from "./rows.js";
 import { openQuestion, runButton, settingsFold } from "./run.js";
 import { begin, emit, on, recall, state, takeRow, takeSettings, takeSpace } from "./state.js";
 import { buildTabs, mark, show } from "./tabs.js";
-import { whatifPanel } from "./whatif.js";
+import { resumeWhatIf, whatifPanel } from "./whatif.js";
 import { isSet } from "./space.js";
 
 const byId = (id) => document.getElementById(id);
@@ -72,6 +72,7 @@ async function build(site) {
     state.asked = typeof kept.asked === "string" ? kept.asked : null;
     await openQuestion(kept.open, { quiet: true, draft: false });
   }
+  resumeWhatIf(kept.whatif);
   emit("compare");
 }
 

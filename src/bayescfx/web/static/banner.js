@@ -8,7 +8,7 @@ function draw() {
   fill(document.getElementById("banners"), [...shown].map(([key, { text, actions, calm }]) =>
     h("div", { class: `banner${calm ? " calm" : ""}`, role: calm ? "status" : "alert", "data-test": "banner" },
       icon(calm ? "wait" : "warn"),
-      h("p", { dir: "auto" }, clip(text, 2000)),
+      h("p", { dir: "auto" }, clip(text, 700)),
       h("div", { class: "tools" },
         actions.map(([word, act]) => h("button", { type: "button", "data-test": "banner-action", onclick: act }, word)),
         h("button", { type: "button", class: "quiet square", "aria-label": "Close this message", onclick: () => dismiss(key) }, icon("cross"))))));

@@ -94,7 +94,7 @@ function makeCard(feature) {
     node.classList.toggle("touched", isSet(card));
     fill(now, "now ", shown(cell, "strong"));
     fill(lock, icon(card.locked ? "lock" : "unlock"), card.locked ? "Locked" : "Lock");
-    set(lock, { "aria-pressed": String(card.locked), "aria-label": `Lock ${clip(feature.name, 80)}` });
+    set(lock, { "aria-pressed": String(card.locked), "aria-label": `${card.locked ? "Locked" : "Lock"}: ${clip(feature.name, 80)}` });
     const known = DIFFICULTIES.some(([factor]) => factor === card.difficulty);
     fill(difficulty, DIFFICULTIES.map(([factor, word]) => h("option", { value: factor }, word)),
       known ? null : h("option", { value: card.difficulty }, `factor ${number(card.difficulty)}`), h("option", { value: "never" }, "impossible"));

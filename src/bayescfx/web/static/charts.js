@@ -95,7 +95,7 @@ export function searchChart(node, question) {
     ],
     layout: {
       xaxis: { title: { text: "rows of the model used" }, anchor: "y2", range: [0, Math.max(10, (rows.at(-1) ?? 0) * 1.02)] },
-      yaxis: { domain: [0.55, 1], title: { text: plain(`best ${name}`, 24) }, range },
+      yaxis: { domain: [0.55, 1], title: { text: plain(`best ${name}`, 16) }, range },
       yaxis2: { domain: [0, 0.45], title: { text: "potential" }, range: [-0.05, 1.08] },
       shapes: wantedShapes(wanted, colour, range),
     },

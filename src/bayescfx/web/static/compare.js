@@ -87,7 +87,7 @@ function tableOf(items, features) {
       })))),
     h("tfoot", null,
       h("tr", { class: "sum" }, h("th", { scope: "row" }, name(state.site.output.name)), h("td", null, several(items) ? "" : num(first.output)), items.map(({ found }) => h("td", null, num(found.output)))),
-      cells("", ({ found }) => badge(found.valid ? "reached" : "best_guess")),
+      cells("result", ({ found }) => badge(found.valid ? "reached" : "best_guess")),
       cells("cost", ({ found }) => num(found.cost, { digits: 3 })),
       cells("changes", ({ found }) => count(found.n_changes, "feature")),
       cells("more usual than", ({ found }) => (found.usual === null ? "–" : `${percent(found.usual)} of the data`))));

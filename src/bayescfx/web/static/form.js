@@ -55,7 +55,7 @@ export function formPanel() {
     for (const { feature, input } of inputs) input.update(row.cells[feature.name]);
     const edited = row.base !== null && row.label !== row.base.label;
     reset.hidden = !edited;
-    reset.textContent = edited ? `Back to row ${clip(row.base.label, 30)} as it is in the data` : "";
+    reset.textContent = edited ? `Undo the edits of row ${clip(String(row.base.label).replace(/, edited$/, ""), 30)}` : "";
   }
 
   function drawOutput() {

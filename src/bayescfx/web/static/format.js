@@ -89,6 +89,13 @@ export function ticks(low, high, n = 6) {
   return found;
 }
 
+/** Return a number without an exponent, as attributes for screen readers need it. */
+export function decimal(value) {
+  const text = String(value);
+  if (!text.includes("e")) return text;
+  return Math.abs(value) < 1 ? value.toFixed(40).replace(/0+$/, "") : BigInt(Math.round(value)).toString();
+}
+
 /** Let a copied number be the exact one. */
 export function copyExact() {
   document.addEventListener("copy", (event) => {

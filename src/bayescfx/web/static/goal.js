@@ -139,7 +139,7 @@ export function goalPanel() {
       const names = now === "between" ? ["lower end", "upper end"] : ["value"];
       fill(boxes, values.map((_, k) => field(names[k] ?? "value", h("input", { type: "number", step: "any", class: "short", "data-test": "goal-value", onchange: changed }))));
     }
-    boxes.querySelectorAll("input").forEach((box, k) => { if (document.activeElement !== box) box.value = values[k]; });
+    boxes.querySelectorAll("input").forEach((box, k) => { if (document.activeElement !== box) box.value = Number(values[k].toPrecision(6)); });
   }
 
   function changed() {

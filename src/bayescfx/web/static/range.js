@@ -98,8 +98,6 @@ export class Range {
     const shownValue = open ? `no limit, ${which === "low" ? "lowest" : "highest"} value` : text(view[which]);
     const value = toNumber(feature, view[which]) ?? scale[which];
     one.node.classList.toggle("open", open);
-    one.place(this.x(this.share(which)), {
-      "aria-valuemin": scale.low, "aria-valuemax": scale.high, "aria-valuenow": value, "aria-valuetext": shownValue,
-    }, view.locked);
+    one.place(this.x(this.share(which)), { low: scale.low, high: scale.high, value, text: shownValue }, view.locked);
   }
 }

@@ -125,7 +125,7 @@ export function rowsPanel() {
       field("Search the rows", search, { wide: true }),
       field(`${site.output.name} from`, end("low", "range-low")), field("to", end("high", "range-high")),
       h("button", { type: "button", "data-test": "random-row", onclick: anyRow }, icon("dice"), "Random row")),
-    wide,
+    wide, site.shown < site.rows ? h("p", { class: "hint" }, `${site.shown} of ${site.rows} rows of the data are listed here.`) : null,
     h("div", { class: "row spread" }, h("div", { class: "row tight middle" }, back, on_, status), h("div", { class: "row tight middle" }, columns, left, right)));
 }
 

@@ -160,9 +160,7 @@ export class Ruler {
       const beyond = value > high ? " →" : value < low ? "← " : "";
       const text = beyond === "← " ? beyond + number(value) : number(value) + beyond;
       one.node.setAttribute("aria-label", label);
-      one.place(this.x(value), {
-        "aria-valuemin": low, "aria-valuemax": high, "aria-valuenow": value, "aria-valuetext": `${label} ${number(value)} ${unit}`.trim(),
-      });
+      one.place(this.x(value), { low, high, value, text: `${label} ${number(value)} ${unit}`.trim() });
       one.tag.textContent = text;
       const half = text.length * 4.2 + 2, x = this.x(value);
       one.tag.setAttribute("x", Math.max(half - x, Math.min(0, this.width - half - x)));

@@ -8,26 +8,25 @@ import { draftKey, emit, on, request, state, takeRow, takeSettings, takeSpace } 
 import { show } from "./tabs.js";
 
 let unfollow = () => {};
-let asking = false;
 
 /** Ask the draft. */
 export async function ask() {
-  if (asking) return;
+  if (state.asking) return;
   const body = request(), key = draftKey();
-  asking = true;
+  state.asking = true;
   emit("question");
   try {
     const question = await askServer(body);
     heard();
     dismiss("ask");
     state.asked = key;
-    asking = false;
+    state.asking = false;
     take(question);
     show("answers");
     document.getElementById("question").scrollIntoView({ block: "start" });
     emit("history");
   } catch (error) {
-    asking = false;
+    state.asking = false;
     emit("question");
     fail(error, error.lost || error.status === 429 || error.status >= 500 ? ask : null, "ask");
   }
@@ -52,7 +51,7 @@ function take(question) {
       if (!mine()) return;
       const now = state.question;
       now.state = "running";
-      now.steps.push(step);
+      (now.steps ??= []).push(step);
       Object.assign(now, { reachable, spent, seconds: time });
       emit("progress");
     },
@@ -139,10 +138,10 @@ export function runButton() {
   const busy = () => open(state.question);
   const draw = () => {
     const running = busy();
-    fill(node, icon(running ? "stop" : "play"), running ? "Stop" : asking ? "Asking …" : "Find changes");
+    fill(node, icon(running ? "stop" : "play"), running ? "Stop" : state.asking ? "Asking …" : "Find changes");
     node.dataset.test = running ? "stop" : "run";
     node.title = running ? "Stop the search; the best so far is kept" : "Search for the smallest changes that reach the goal";
-    node.disabled = !running && (asking || state.goal.error !== null || state.row.output === null);
+    node.disabled = !running && (state.asking || state.goal.error !== null || state.row.output === null);
   };
   on("question output goal row", draw);
   draw();

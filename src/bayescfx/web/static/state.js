@@ -10,8 +10,10 @@ export const state = {
   limits: freshLimits(),
   settings: {},
   question: null, // as the server knows it, with steps and answer
+  asking: false, // is a question on its way to the server?
   asked: null, // the draft that was asked, to see whether it has changed since
   compare: [], // [{id, index}]
+  whatif: { cells: null, from: "row" }, // what the reader tries, and what it started from
   tab: "row",
 };
 
@@ -63,12 +65,15 @@ function known(cells) {
   return Object.fromEntries(state.site.features.map((f) => [f.name, cells[f.name] ?? null]));
 }
 
+/** Return the label of a row that is no longer the data's own. */
+export const asEdited = (label) => `${String(label ?? "row").replace(/, edited$/, "")}, edited`;
+
 /** Change one cell of the row. */
 export function editCell(name, cell) {
   const { row } = state;
   row.cells = { ...row.cells, [name]: cell };
   const same = row.base && state.site.features.every((f) => row.cells[f.name] === (row.base.cells[f.name] ?? null));
-  row.label = same ? row.base.label : row.base ? `${row.base.label}, edited` : "by hand";
+  row.label = same ? row.base.label : row.base ? asEdited(row.base.label) : "by hand";
   row.output = null;
   row.error = null;
   emit("row");
@@ -118,9 +123,9 @@ export function remember() {
 
 function save() {
   clearTimeout(timer);
-  const { row, goal, settings, asked, compare, tab } = state;
+  const { row, goal, settings, asked, compare, whatif, tab } = state;
   const open = state.question?.id ?? null;
-  const kept = { row: { label: row.label, cells: row.cells, base: row.base }, target: goal.text, space: space(), settings, open, asked, compare, tab };
+  const kept = { row: { label: row.label, cells: row.cells, base: row.base }, target: goal.text, space: space(), settings, open, asked, compare, whatif, tab };
   try {
     localStorage.setItem(storageKey(), JSON.stringify(kept));
   } catch {
@@ -144,7 +149,8 @@ export function recall() {
   return { ...kept, row };
 }
 
-function isRow(row) {
+/** Return whether something stored is a row of this site: {cells}. */
+export function isRow(row) {
   const cells = row?.cells;
   if (cells === null || typeof cells !== "object") return false;
   const names = Object.keys(cells);

@@ -1,7 +1,7 @@
 // Out of reach is a screen of its own: what is nearest, what binds, and one click to loosen it and ask again.
 import { badge } from "./badge.js";
 import { h, icon, s } from "./dom.js";
-import { clip, num, number } from "./format.js";
+import { clean, clip, num, number } from "./format.js";
 import { takeGoal } from "./goal.js";
 import { gap } from "./progress.js";
 import { ask } from "./run.js";
@@ -24,7 +24,7 @@ export function unreachableScreen(question, parts) {
           h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)),
           h("div", { class: "row tight" }, h("button", { type: "button", "data-test": "aim-nearest", onclick: () => aim(question, nearest) }, "Aim for what can be reached"), longer())),
         h("div", null, h("h3", null, "What keeps it away"), binding(answer))),
-      parts.facts(question)),
+      parts.notes(question), parts.facts(question)),
     h("h2", { class: "between" }, "The nearest that was found"),
     parts.cards(question),
     parts.history(question),
@@ -78,7 +78,11 @@ function longer() {
 function aim(question, nearest) {
   const { wanted } = question.answer;
   const [low, high] = wanted[0] ?? [null, null];
-  const plain = nearest < 0 ? `=${nearest}` : String(nearest);
-  takeGoal(high === null && low !== null ? `>= ${plain}` : low === null && high !== null ? `<= ${plain}` : `= ${nearest}`);
+  const above = high === null && low !== null, below = low === null && high !== null;
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(nearest) || 1)) - 4);
+  const round = above ? Math.floor : below ? Math.ceil : Math.round; // never beyond what was reached
+  const near = clean(round(nearest / unit) * unit);
+  const plain = near < 0 ? `=${near}` : String(near);
+  takeGoal(above ? `>= ${plain}` : below ? `<= ${plain}` : `= ${near}`);
   ask();
 }

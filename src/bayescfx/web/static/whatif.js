@@ -7,19 +7,27 @@ import { announce, debounce, field, fill, h, icon } from "./dom.js";
 import { isScale, same } from "./features.js";
 import { clip, count, name, num, number } from "./format.js";
 import { levelList, slider } from "./inputs.js";
-import { emit, on, space, state, takeRow } from "./state.js";
+import { asEdited, emit, isRow, on, remember, space, state, takeRow } from "./state.js";
 import { show } from "./tabs.js";
 
 const asked = newest(predict);
-const view = { cells: null, from: "row", base: null, output: null, focus: null };
+const view = state.whatif;
+let focus = null; // the feature whose curve is shown
 
 /** Start from the row ("row") or an answer (its number). */
 export function startWhatIf({ from }) {
   const found = from === "row" ? null : state.question?.answer?.counterfactuals[from];
   view.from = found ? from : "row";
-  view.base = found ? found.cells : state.row.cells;
-  view.cells = { ...view.base };
-  if (found?.changes.length) view.focus = found.changes[0].name;
+  view.cells = { ...(found ? found.cells : state.row.cells) };
+  if (found?.changes.length) focus = found.changes[0].name;
+  emit("whatif");
+}
+
+/** Take up what was tried before a reload, if it still makes sense. */
+export function resumeWhatIf(kept) {
+  if (!isRow(kept)) return;
+  view.cells = kept.cells;
+  view.from = Number.isInteger(kept.from) && state.question?.answer?.counterfactuals[kept.from] ? kept.from : "row";
   emit("whatif");
 }
 
@@ -32,13 +40,14 @@ export function whatifPanel() {
   const filter = h("input", { type: "search", placeholder: "name", maxlength: 100, "data-test": "whatif-filter", oninput: sift });
   const lines = site.features.map(line);
   const moved = h("p", { class: "hint" });
-  view.focus = site.features.find((f) => !f.derived)?.name ?? site.features[0].name;
+  focus = site.features.find((f) => !f.derived)?.name ?? site.features[0].name;
 
   function line(feature) {
     const change = (cell) => {
       view.cells = { ...view.cells, [feature.name]: cell };
       look(feature.name);
       update();
+      remember();
     };
     const label = `${clip(feature.name, 80)}, what if`;
     const now = state.row.cells[feature.name];
@@ -64,8 +73,8 @@ export function whatifPanel() {
   }
 
   function look(featureName) {
-    if (view.focus === featureName && curve.shown === featureName) return;
-    view.focus = curve.shown = featureName;
+    if (focus === featureName && curve.shown === featureName) return;
+    focus = curve.shown = featureName;
     for (const { feature, node } of lines) node.classList.toggle("focus", feature.name === featureName);
     if (state.tab === "whatif") curve.follow(view.cells, featureName);
   }
@@ -74,7 +83,7 @@ export function whatifPanel() {
     drawMarks();
     if (state.tab !== "whatif") return;
     predictSoon();
-    curve.follow(view.cells, view.focus);
+    curve.follow(view.cells, focus);
   }
 
   function drawMarks() {
@@ -123,7 +132,7 @@ export function whatifPanel() {
     fill(start, h("option", { value: "row" }, `row ${clip(state.row.label ?? "", 40)}`), answers.map((_, k) => h("option", { value: k }, `answer ${k + 1}`)));
     start.value = String(view.from);
     for (const { feature, update: put } of lines) put(view.cells[feature.name] ?? null);
-    for (const { feature, node } of lines) node.classList.toggle("focus", feature.name === view.focus);
+    for (const { feature, node } of lines) node.classList.toggle("focus", feature.name === focus);
     update();
   }
 
@@ -147,9 +156,7 @@ export function whatifPanel() {
 }
 
 function adopt() {
-  const { label } = state.row;
-  const text = String(label ?? "row");
-  takeRow({ label: text.endsWith(", changed") ? text : `${text}, changed`, cells: view.cells, base: state.row.base });
+  takeRow({ label: asEdited(state.row.label), cells: view.cells, base: state.row.base });
   announce("The row is now what you made of it.");
   show("row");
 }
