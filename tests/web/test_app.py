@@ -292,20 +292,21 @@ def test_wishes_are_checked_before_a_search_begins(page: httpx.Client, wish: Any
     assert told.status_code == (202 if wish == {"cost": {}} else 422)
 
 
+def fails(rows: Any) -> Any:
+    raise RuntimeError("out of order at /secret/place")
+
+
 def test_a_model_that_fails_says_so(files: Path) -> None:
     desk = make_desk(files)
 
-    def fails(rows: Any) -> Any:
-        raise RuntimeError("out of order at /secret/place")
-
     with served(desk) as page:
         cells = row(page)["cells"]
-        object.__setattr__(desk.site.model, "predict", fails)
+        object.__setattr__(desk.site.subject.loaded.model, "predict", fails)
         found = ask(page, cells=cells, target="+5%")
         told = page.post("/api/predict", json={"cells": cells})
     assert found["state"] == "failed"
     assert told.status_code == 422
     for error in (found["error"], told.json()["error"]):
-        assert error.startswith("The model failed: RuntimeError: out of order at …")
+        assert error.startswith("the model failed: RuntimeError: out of order at …")
         assert "secret" not in error
     desk.close()

@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
+from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.result.assessment import what_if
@@ -24,7 +25,7 @@ from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
 from bayescfx.web.description import described
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
-from bayescfx.web.questions import Desk, FullError, Ticket, in_words
+from bayescfx.web.questions import Desk, FullError, Ticket
 
 OUTPUT = "(output)"  # what rows are sorted by if not by a column
 PAUSE = 0.1  # seconds between two looks at a search
@@ -258,10 +259,8 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(BayesCFXError)
     def ours(_: Request, error: BayesCFXError) -> JSONResponse:
-        return said(429 if isinstance(error, FullError) else 422, in_words(error))
+        return said(429 if isinstance(error, FullError) else 422, describe(error))
 
     @app.exception_handler(Exception)
     def others(_: Request, error: Exception) -> JSONResponse:
-        if hasattr(error, "__notes__"):  # it says which row the model refused
-            return said(422, in_words(error))
         return said(500, f"Something unexpected happened ({type(error).__name__}).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -27,15 +26,6 @@ from bayescfx.tables import Rows, join
 from bayescfx.web.answers import answer_as_plain, seen
 from bayescfx.web.forms import AskForm
 from bayescfx.web.site import Site
-
-
-def in_words(error: BaseException) -> str:
-    """Return an error in one sentence; what is not ours is the model's, and may know of places."""
-    text = describe(error)
-    if isinstance(error, BayesCFXError):
-        return text
-    return "The model failed: " + re.sub(r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}", "…", text)
-
 
 State: TypeAlias = Literal["waiting", "running", "done", "failed"]
 
@@ -183,7 +173,7 @@ class Desk:
             question.reachable = answer.reachable
             question.state = "done"
         except Exception as error:  # whatever the model raises, and what the space refuses
-            question.error, question.state = in_words(error), "failed"
+            question.error, question.state = describe(error), "failed"
         finally:
             question.seconds = time.monotonic() - question.begun
             self.site.learn(question.heard)
@@ -210,7 +200,7 @@ class Desk:
             best = getattr(error, "explanations", None)
             if not best:
                 raise
-            question.error, answer = in_words(error), best[0]
+            question.error, answer = describe(error), best[0]
         return replace(answer, seed=asked.seed, about=site.facts(asked.label))
 
 

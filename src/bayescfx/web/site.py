@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,10 +14,11 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.cli.asking import Subject, facts
+from bayescfx.cli.console import describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import with_wishes
 from bayescfx.cli.tables import cells_of
-from bayescfx.errors import hearing
+from bayescfx.errors import BayesCFXError, ModelError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.io.endpoint import Endpoint
 from bayescfx.io.protocols import cell
@@ -46,7 +48,7 @@ class Site:
         data = subject.data
         chosen = np.linspace(0, len(data) - 1, min(rows, len(data))).astype(int)
         shown, names = data.iloc[chosen], chosen if settings.id is None else data.index[chosen]
-        asked = model if isinstance(subject.loaded.model, Endpoint) else _one_by_one(model)
+        asked = _asked(model, alone=not isinstance(subject.loaded.model, Endpoint))
         shown = shown.reset_index(drop=True)
         outputs = asked(shown)
         # What was dear to learn serves every question; a cheap model answers as if asked alone.
@@ -105,13 +107,19 @@ class Site:
                 self._known.extend(parts)
 
 
-def _one_by_one(model: Model) -> Model:
-    """Return the model as one that threads wait for."""
-    lock, scores = threading.Lock(), model.scores
+def _asked(model: Model, *, alone: bool) -> Model:
+    """Return the model with errors fit for the page; `alone`, it is asked by one at a time."""
+    lock = threading.Lock() if alone else contextlib.nullcontext()
 
     def predict(rows: Any) -> Array:
-        with lock:
-            return scores(rows)
+        try:
+            with lock:
+                return model.scores(rows)
+        except BayesCFXError:
+            raise
+        except Exception as error:  # whatever a model raises, and it may know of places
+            told = re.sub(r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}", "…", describe(error))
+            raise ModelError(f"the model failed: {told}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())
 
