@@ -60,7 +60,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("bayescfx needs Python 3.11 or newer, got " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable '.[plots,gradient,progress,parallel,models]' --group lint --group test
+	$(BIN)/python -m pip install --quiet --editable '.[plots,gradient,progress,parallel,models,web]' --group lint --group test
 	touch $(READY)
 
 clean:
