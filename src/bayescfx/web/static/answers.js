@@ -97,8 +97,9 @@ const parts = {
   },
 
   cards(question) {
-    const found = question.answer.counterfactuals;
-    return h("div", { class: "answers" }, found.map((one, k) => answerCard(question, one, k)));
+    const found = question.answer.counterfactuals, wanted = question.asked?.n ?? 1;
+    const fewer = found.length < wanted ? h("p", { class: "aside", "data-test": "fewer" }, icon("note"), `${count(wanted, "answer")} wanted, ${found.length} found.`) : null;
+    return [h("div", { class: "answers" }, found.map((one, k) => answerCard(question, one, k))), fewer];
   },
 
   history(question) {

@@ -83,18 +83,22 @@ export const open = (question) => question !== null && !FINAL.has(question.state
  * events or, should that break, by asking again and again. Returns a function that stops following.
  */
 export function follow(id, heard) {
-  let over = false, timer = 0, misses = 0;
+  let over = false, timer = 0, misses = 0, queued = 0, begun = false;
   const source = new EventSource(`/api/questions/${id}/events`);
   const end = () => {
     over = true;
     source.close();
     clearTimeout(timer);
+    clearTimeout(queued);
   };
   const whole = (found) => {
     if (over) return;
     if (!open(found)) end();
     heard.whole(found);
+    clearTimeout(queued); // its place in the queue is no event
+    if (!over && !timer && found.state === "waiting") queued = setTimeout(look, 2000);
   };
+  const look = () => question(id).then((found) => begun || timer || found.steps?.length || whole(found), () => {});
   const poll = async () => {
     try {
       const found = await question(id);
@@ -115,7 +119,10 @@ export function follow(id, heard) {
   };
   source.addEventListener("snapshot", (event) => whole(JSON.parse(event.data)));
   source.addEventListener("end", (event) => whole(JSON.parse(event.data)));
-  source.addEventListener("step", (event) => over || heard.step(JSON.parse(event.data)));
+  source.addEventListener("step", (event) => {
+    begun = true;
+    if (!over) heard.step(JSON.parse(event.data));
+  });
   source.onerror = () => {
     source.close();
     if (!over && !timer) poll();

@@ -12,7 +12,7 @@
 //             progress, progress-bar, best-so-far, gap, potential-chart
 //   answers:  answer, sentence, verdict, badge (data-status), answer-card (data-index) with answer-output, answer-sentence, changes,
 //             change (data-feature), whatif-start, bookmark, compare, copy-row; comparison, compare-table, compare-chart, compare-clear,
-//             failed, stale, note; unreachable, nearest, aim-nearest, search-longer, binding, relax
+//             failed, stale, note, fewer; unreachable, nearest, aim-nearest, search-longer, binding, relax
 //   what if:  whatif-from, whatif-line (data-feature), whatif-input, whatif-input-box, whatif-output, whatif-value, whatif-miss,
 //             whatif-broken, whatif-reset, whatif-filter, use-as-row, curve, curve-chart, curve-ask, curve-note
 //   export:   export-menu, export-json … export-toml, show-py …, export-text, copy
@@ -55,7 +55,7 @@ async function build(site) {
   const kept = recall();
   document.title = clip(site.title, 80);
   fill(byId("site-title"), h("bdi", { dir: "auto", title: clip(site.title, 600) }, clip(site.title, 200)));
-  const chance = site.classifier === null ? "" : `, the chance of ${clip(site.classifier, 60)}`;
+  const chance = site.classifier === null ? "" : ` of class ${clip(site.classifier, 60)}`;
   byId("site-facts").textContent = `${site.output.name}${chance} · ${count(site.rows, "row")} of data · ${count(site.features.length, "feature")}`;
   byId("foot-version").textContent = `bayescfx ${site.version} · what the model says is kept ${site.store ? "in a file" : "while the server runs"}`;
   takeSettings(kept.settings ?? {});

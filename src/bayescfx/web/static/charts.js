@@ -1,7 +1,7 @@
 // Charts by Plotly, in the page's colours; every text from the data is escaped for it.
 import { fill, h } from "./dom.js";
 import { clip, number } from "./format.js";
-import { state } from "./state.js";
+import { isStale, state } from "./state.js";
 
 const charts = new Map(); // node -> what was drawn, to be drawn anew in other colours
 
@@ -85,13 +85,16 @@ export function rangeOf(values, margin = 0.08) {
 export function searchChart(node, question) {
   const { steps } = question;
   const wanted = question.answer?.wanted ?? state.goal.wanted ?? [];
-  const rows = steps.map((step) => step[0]), outputs = steps.map((step) => step[2]);
+  const first = question.answer?.output ?? (isStale() ? null : state.row.output); // the row itself is scored first
+  const known = first === null || steps[0]?.[0] <= 1 ? [] : [[1, null, first, false]];
+  const path = [...known, ...steps];
+  const rows = path.map((step) => step[0]), outputs = path.map((step) => step[2]);
   const name = state.site.output.name;
   const range = rangeOf([...outputs, ...wanted.flat().filter((y) => y !== null)]);
   draw(node, (colour) => ({
     data: [
-      { x: rows, y: outputs, mode: "lines", line: { shape: "hv", color: colour.accent, width: 2 }, hoverinfo: "text", text: steps.map((p) => `row ${p[0]}<br>best ${plain(name)} ${number(p[2])}${p[3] ? "<br>reached" : ""}`) },
-      { x: rows, y: steps.map((p) => p[1]), yaxis: "y2", mode: "lines", line: { shape: "hv", color: colour.second, width: 2 }, hoverinfo: "text", text: steps.map((p) => `row ${p[0]}<br>potential ${number(p[1], 3)}`) },
+      { x: rows, y: outputs, mode: "lines", line: { shape: "hv", color: colour.accent, width: 2 }, hoverinfo: "text", text: path.map((p) => `row ${p[0]}<br>best ${plain(name)} ${number(p[2])}${p[3] ? "<br>reached" : ""}`) },
+      { x: steps.map((p) => p[0]), y: steps.map((p) => p[1]), yaxis: "y2", mode: "lines", line: { shape: "hv", color: colour.second, width: 2 }, hoverinfo: "text", text: steps.map((p) => `row ${p[0]}<br>potential ${number(p[1], 3)}`) },
     ],
     layout: {
       xaxis: { title: { text: "rows of the model used" }, anchor: "y2", range: [0, Math.max(10, (rows.at(-1) ?? 0) * 1.02)] },

@@ -33,8 +33,9 @@ export function curvePanel() {
     const n = found.values.length;
     button.hidden = found.model !== null;
     fill(button, icon("play"), `Ask the true model (${count(n, "row")})`);
-    const band = found.mean ? "Line and band: what the search has learnt, with two deviations." : "No search has learnt anything for this curve yet.";
-    const model = found.model ? ` Dotted: the true model${found.rows ? `, ${count(found.rows, "row")} asked` : ""}.` : "";
+    const signs = found.numeric ? ["Line and band", "Dotted"] : ["Bars", "Dots"];
+    const band = found.mean ? `${signs[0]}: what the search has learnt, with two deviations.` : "No search has learnt anything for this curve yet.";
+    const model = found.model ? ` ${signs[1]}: the true model${found.rows ? `, ${count(found.rows, "row")} asked` : ""}.` : "";
     fill(note, band + model);
     chart.setAttribute("aria-label", described(found));
     drawChart(chart, (colour) => figure(found, colour));
