@@ -122,7 +122,9 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     for option in ("model", "data"):
         value = getattr(settings, option)
         if option == "model" and value is not None and is_code(value):
-            lines.append(f"# give on the command line, since it is code: --model {toml_value(value)}")
+            lines.append(
+                f"# give on the command line, since it is code: --model {toml_value(value)}"
+            )
         elif value is not None:
             there = Path(value).exists()
             lines.append(f"{option} = {toml_value(str(Path(value).resolve()) if there else value)}")
