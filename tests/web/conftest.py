@@ -42,6 +42,7 @@ def people(n: int = 200) -> pd.DataFrame:
             "bmi": np.round(rng.normal(27, 4, n), 1),
             "smoker": rng.choice(["no", "yes"], n),
             "region": rng.choice(["<b>north</b>", "south", 'we"st'], n),
+            "visits": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 9, n)),
         }
     )
 

@@ -26,14 +26,15 @@ from tests.web.conftest import ask, ended, make_desk, row, served
 
 def scored(files: Path, *cells: Any) -> list[float]:
     model = joblib.load(files / "model.joblib")
-    columns = ["age", "bmi", "smoker", "region"]
+    columns = ["age", "bmi", "smoker", "region", "visits"]
     return [float(y) for y in model.predict(pd.DataFrame(cells)[columns])]
 
 
 def test_the_site_tells_what_the_form_needs(page: httpx.Client) -> None:
     site = page.get("/api/site").json()
     features = {feature["name"]: feature for feature in site["features"]}
-    assert list(features) == ["age", "bmi", "smoker", "region"]
+    assert list(features) == ["age", "bmi", "smoker", "region", "visits"]
+    assert [name for name, feature in features.items() if feature["missing"]] == ["visits"]
     assert features["age"]["kind"] == "integer"
     assert features["bmi"]["step"] == 0.1
     assert features["smoker"]["levels"] == ["no", "yes"]
@@ -72,6 +73,13 @@ def test_a_row_by_hand_is_scored_as_the_model_does(page: httpx.Client, files: Pa
     told = page.post("/api/predict", json=given).json()
     assert told["reached"]
     assert told["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
+
+
+def test_a_cell_may_be_made_missing_by_hand(page: httpx.Client, files: Path) -> None:
+    query = {**row(page)["cells"], "visits": 3.0}
+    other = {**query, "visits": None}
+    told = page.post("/api/predict", json={"cells": other, "query": query}).json()
+    assert [told["output"]] == scored(files, {**other, "visits": np.nan})
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.result.assessment import what_if
+from bayescfx.tables import cells_of
+from bayescfx.values import same_cell
 from bayescfx.version import VERSION
 from bayescfx.web import exports, plain
 from bayescfx.web.curves import curve
@@ -67,7 +69,7 @@ def make_app(desk: Desk) -> FastAPI:
         row = site.row(guess.cells)
         space = site.allowed({} if guess.space is None else guess.space.said())
         query = row if guess.query is None else site.row(guess.query)
-        changes = {n: v for n, v in row.items() if v != query.get(n) and v is not None}
+        changes = {n: v for n, v in row.items() if not same_cell(v, query.get(n))}
         target = None if guess.target is None else parse_target(guess.target)
         found = what_if(site.model, query, changes, space, target, tolerance=guess.tolerance)
         reached = None if target is None else not found.miss
@@ -110,7 +112,7 @@ def make_app(desk: Desk) -> FastAPI:
 def _rows(app: FastAPI, desk: Desk) -> None:
     """Add the routes to rows of the data."""
     site = desk.site
-    texts = site.shown.astype(str).agg(" ".join, axis=1).str.casefold().to_numpy()
+    texts = [" ".join(map(str, line)).casefold() for line in cells_of(site.shown)]
     rng = np.random.default_rng()
 
     def within(low: float | None, high: float | None, search: str = "") -> Any:
