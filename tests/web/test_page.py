@@ -1,0 +1,247 @@
+"""The page in a real browser, walked through as a person would: on two models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bayescfx.result.explanation import Explanation
+from tests.web.browser import CHROMIUM, Viewer, browser, diabetes, houses, serving
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser: install chromium to test the page"),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=[diabetes, houses])
+def address(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Return the address of a page."""
+    write: Callable[[Path], list[str]] = request.param
+    folder = tmp_path_factory.mktemp("served")
+    with serving(folder, *write(folder)) as found:
+        yield found
+
+
+@pytest.fixture
+def viewer(made: Any, address: str) -> Iterator[Viewer]:
+    """Return somebody who looks at the page; at the end nothing was complained about."""
+    found = Viewer(made, address)
+    yield found
+    found.context.close()
+    assert not found.complaints
+
+
+def site(viewer: Viewer) -> Any:
+    return httpx.get(f"{viewer.page.url}api/site").json()
+
+
+def movable(viewer: Viewer) -> str:
+    """Return a number that may move."""
+    kinds = ("real", "integer")
+    found = [f for f in site(viewer)["features"] if f["kind"] in kinds and not f["fixed"]]
+    return str(found[0]["name"])
+
+
+def test_a_row_is_found_drawn_and_edited(viewer: Viewer) -> None:
+    known = site(viewer)
+    viewer.at("sort-output").click()
+    viewer.page.wait_for_function(
+        "(() => { const v = [...document.querySelectorAll('[data-test=row]')].map(r => "
+        "+r.querySelector('data').value); return v.every((y, i) => !i || v[i-1] <= y); })()"
+    )
+    label = viewer.at("row").nth(2).get_attribute("data-label")
+    viewer.at("row").nth(2).click()
+    assert label in viewer.at("row-chip").inner_text()
+    low, high = known["predictions"]["edges"][10], known["predictions"]["edges"][30]
+    viewer.type("range-low", str(low))
+    viewer.type("range-high", str(high))
+    with viewer.page.expect_response("**/api/random*"):
+        viewer.at("random-row").click()
+    viewer.page.wait_for_timeout(200)
+    assert low <= viewer.number(viewer.at("row-chip")) <= high
+    name = movable(viewer)
+    before = viewer.number(viewer.at("row-output"))
+    [feature] = [f for f in known["features"] if f["name"] == name]
+    for value in (feature["low"], feature["high"]):
+        with viewer.page.expect_response("**/api/predict") as heard:
+            viewer.type("row-input", str(value), feature=name)
+        viewer.page.wait_for_timeout(200)
+        assert viewer.number(viewer.at("row-output")) == heard.value.json()["output"]
+    assert "edited" in viewer.at("row-chip").inner_text()
+    viewer.at("row-reset").click()
+    viewer.page.wait_for_timeout(500)
+    assert viewer.number(viewer.at("row-output")) == before
+
+
+def test_a_goal_is_typed_dragged_and_moved_by_keys(viewer: Viewer) -> None:
+    viewer.goal("+20%")
+    assert viewer.at("goal-mode").input_value() == "change"
+    viewer.at("goal-mode").select_option("least")
+    handle = viewer.at("goal-handle").first
+    before = float(handle.get_attribute("aria-valuenow"))
+    handle.focus()
+    handle.press("ArrowRight")
+    moved = float(handle.get_attribute("aria-valuenow"))
+    assert moved > before
+    box = handle.locator(".grip").bounding_box()
+    viewer.page.mouse.move(box["x"] + 8, box["y"] + 8)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(box["x"] + 60, box["y"] + 8, steps=6)
+    viewer.page.mouse.up()
+    dragged = float(handle.get_attribute("aria-valuenow"))
+    assert dragged > moved
+    assert viewer.at("goal-text").input_value().startswith(">=")
+    viewer.at("goal-mode").select_option("between")
+    assert viewer.at("goal-handle").count() == 2
+    viewer.goal("nonsense")
+    assert "must be like" in viewer.at("goal-words").inner_text()
+    assert viewer.at("run").is_disabled()
+
+
+def test_limits_of_the_cards_hold_in_every_answer(viewer: Viewer) -> None:
+    name = movable(viewer)
+    viewer.goal(">= +8%")
+    viewer.at("tab-space").click()
+    card = viewer.at("feature-card", feature=name)
+    viewer.at("lock", card).click()
+    others = [f["name"] for f in site(viewer)["features"] if not f["fixed"] and f["name"] != name]
+    free = viewer.at("feature-card", feature=others[0])
+    viewer.at("direction-up", free).check(force=True)
+    viewer.at("max-changes").select_option("2")
+    assert viewer.run() in ("reached", "best_guess", "unreachable")
+    shown = {c.get_attribute("data-feature") for c in viewer.at("change").all()}
+    assert name not in shown
+    assert all(viewer.at("change", one).count() <= 2 for one in viewer.at("answer-card").all())
+
+
+def test_a_search_is_watched_and_stopped(viewer: Viewer) -> None:
+    viewer.goal("<= -99%")
+    viewer.settings(method="bayes-cfx", budget="3000", seed="5")
+    viewer.at("run").click()
+    viewer.at("progress").wait_for()
+    viewer.at("reachable").first.wait_for()
+    viewer.page.wait_for_function(
+        "document.querySelector('[data-test=progress]').innerText.match(/[1-9][0-9]* (of|rows)/)"
+    )
+    viewer.at("stop").first.click()
+    viewer.ended()
+    assert viewer.at("answer-card").count() >= 1
+
+
+def test_answers_are_kept_compared_and_survive_a_reload(viewer: Viewer) -> None:
+    viewer.goal(">= +10%")
+    viewer.settings(seed="11", n="3")
+    assert viewer.run() == "reached"
+    cards = viewer.at("answer-card").count()
+    assert cards >= 2
+    viewer.at("bookmark").first.click()
+    viewer.page.wait_for_function(
+        "document.querySelector('[data-test=bookmark]').getAttribute('aria-pressed') === 'true'"
+    )
+    viewer.at("compare").nth(0).click()
+    viewer.at("compare").nth(1).click()
+    viewer.at("compare-table").wait_for()
+    viewer.at("compare-chart").locator("svg").first.wait_for()
+    kept = [viewer.at(name).first.inner_text() for name in ("row-chip", "answer-sentence")]
+    viewer.page.wait_for_timeout(500)
+    viewer.page.reload()
+    viewer.at("answer-card").first.wait_for()
+    again = [viewer.at(name).first.inner_text() for name in ("row-chip", "answer-sentence")]
+    assert (again, viewer.at("answer-card").count()) == (kept, cards)
+    assert viewer.at("goal-text").input_value() == ">= +10%"
+    assert viewer.at("bookmark").first.get_attribute("aria-pressed") == "true"
+    viewer.at("history").click()
+    viewer.at("history-item").first.wait_for()
+    assert viewer.at("bookmark-item").count() >= 1
+    viewer.at("history-open").first.click()
+    viewer.ended()
+
+
+def test_what_if_begins_at_an_answer_and_shows_the_curve(viewer: Viewer) -> None:
+    viewer.goal(">= +10%")
+    viewer.settings(seed="12")
+    assert viewer.run() == "reached"
+    output = viewer.number(viewer.at("answer-output").first)
+    viewer.at("whatif-start").first.click()
+    viewer.at("curve-chart").locator("svg").first.wait_for()
+    viewer.page.wait_for_timeout(500)
+    assert viewer.number(viewer.at("whatif-value")) == output
+    name = movable(viewer)
+    slider = viewer.at("whatif-line", feature=name).locator("input[type=range]")
+    with viewer.page.expect_response("**/api/predict") as heard:
+        slider.press("Home")
+    viewer.page.wait_for_timeout(700)
+    assert viewer.number(viewer.at("whatif-value")) == pytest.approx(
+        heard.value.json()["output"], rel=0.5
+    )
+    viewer.at("use-as-row").click()
+    viewer.page.wait_for_timeout(300)
+    assert "edited" in viewer.at("row-chip").inner_text()
+
+
+def test_out_of_reach_names_what_binds_and_relaxes_it(viewer: Viewer) -> None:
+    name = {f["name"] for f in site(viewer)["features"]} & {"area", "bmi"}
+    viewer.goal("+45%")
+    viewer.at("tab-space").click()
+    for card in viewer.at("feature-card").all():
+        if card.get_attribute("data-feature") not in name:
+            viewer.at("lock", card).click()
+    assert viewer.run() != "reached" or viewer.at("answer-card").count()
+    if viewer.at("unreachable").count():
+        assert viewer.at("nearest").inner_text()
+        if viewer.at("relax").count():
+            with viewer.page.expect_request("**/api/questions") as sent:
+                viewer.at("relax").first.click()
+            assert sent.value.post_data_json["space"] != {}
+            viewer.ended()
+
+
+def test_every_export_is_a_file(viewer: Viewer) -> None:
+    viewer.goal(">= +6%")
+    viewer.settings(seed="13", budget="300")
+    viewer.run()
+    menu = viewer.at("export-menu")
+    for form in ("json", "csv", "html", "md", "py", "sh", "toml"):
+        if not menu.evaluate("e => e.open"):
+            menu.locator("summary").click()
+        with viewer.page.expect_download() as found:
+            viewer.at(f"export-{form}").click()
+        path = Path(found.value.path())
+        assert path.stat().st_size > 100, form
+        if form == "json":
+            assert Explanation.from_json(path.read_text()).seed == 13
+
+
+@pytest.mark.parametrize("width", [1280, 1024, 768])
+def test_nothing_is_cut_off_at_any_width(made: Any, address: str, width: int) -> None:
+    viewer = Viewer(made, address, width=width, color_scheme="dark" if width == 1024 else "light")
+    for tab in ("tab-row", "tab-space", "tab-whatif"):
+        viewer.at(tab).click()
+        viewer.page.wait_for_timeout(150)
+        wide, seen = viewer.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= seen
+    unnamed = viewer.page.evaluate(
+        "[...document.querySelectorAll('input, select, textarea, button')].filter(e => "
+        "e.offsetParent && !(e.labels?.length || e.ariaLabel || e.title || e.innerText.trim() || "
+        "e.getAttribute('aria-labelledby'))).map(e => e.outerHTML.slice(0, 120))"
+    )
+    assert unnamed == []
+    assert not viewer.complaints
+    viewer.context.close()
+
+
+def test_texts_of_the_data_are_only_text(viewer: Viewer) -> None:
+    assert viewer.page.locator("i:text('Bonn')").count() == 0
