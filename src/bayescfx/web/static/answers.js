@@ -4,7 +4,7 @@ import { badge } from "./badge.js";
 import { changeTable } from "./changes.js";
 import { chartBox, searchChart } from "./charts.js";
 import { comparePanel, isCompared, toggleCompare } from "./compare.js";
-import { fill, h, icon, set, uid } from "./dom.js";
+import { fact, fill, h, icon, set, uid } from "./dom.js";
 import { exportMenu, toClipboard } from "./export.js";
 import { clip, count, num, number, percent, seconds } from "./format.js";
 import { progressPanel } from "./progress.js";
@@ -17,8 +17,9 @@ import { startWhatIf } from "./whatif.js";
 /** Build the answers' part of the page. */
 export function answersPanel() {
   const root = h("div", { class: "stack" });
-  const stale = h("div", { class: "note", role: "status", hidden: true, "data-test": "stale" }, h("p", null, "The row, the goal or the limits have changed since this was asked."),
-    h("button", { type: "button", onclick: ask }, icon("play"), "Ask again"));
+  const stale = h("div", { class: "note", role: "status", hidden: true, "data-test": "stale" },
+    h("p", null, "The row, the goal or the limits have changed since this was asked."),
+    h("button", { onclick: ask }, icon("play"), "Ask again"));
   const screen = h("div", { class: "stack" });
   const progress = progressPanel();
   const compared = comparePanel();
@@ -60,13 +61,13 @@ function screenOf(question, progress) {
 function empty() {
   return h("section", { class: "panel empty" }, h("h2", null, "No question yet"),
     h("p", null, "Pick a row, set the goal on the ruler, say what may change, then press “Find changes”."),
-    h("button", { type: "button", onclick: () => show("row") }, "Pick a row"));
+    h("button", { onclick: () => show("row") }, "Pick a row"));
 }
 
 function failed(question) {
   return h("section", { class: "panel", "data-test": "failed" }, h("h2", null, badge("failed"), " ", h("bdi", { dir: "auto" }, question.words)),
     h("p", { class: "wrong", dir: "auto" }, clip(question.error ?? "The search ended without an answer.", 2000)),
-    h("button", { type: "button", onclick: ask }, icon("play"), "Ask again"));
+    h("button", { onclick: ask }, icon("play"), "Ask again"));
 }
 
 function answered(question) {
@@ -91,15 +92,17 @@ const parts = {
 
   facts(question) {
     const { answer } = question;
-    const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
     return h("dl", { class: "facts" }, fact("rows used", String(answer.n_evaluations)), fact("time", seconds(question.seconds)), fact("method", answer.method),
       fact("seed", String(answer.seed ?? "–")), answer.reachable ? fact("outputs seen", `${number(answer.reachable[0])} … ${number(answer.reachable[1])}`) : null);
   },
 
   cards(question) {
     const found = question.answer.counterfactuals, wanted = question.asked?.n ?? 1;
-    const fewer = found.length < wanted ? h("p", { class: "aside", "data-test": "fewer" }, icon("note"), `${count(wanted, "answer")} wanted, ${found.length} found.`) : null;
-    return [h("div", { class: "answers" }, found.map((one, k) => answerCard(question, one, k))), fewer];
+    const words = `${count(wanted, "answer")} wanted, ${found.length} found.`;
+    return [
+      h("div", { class: "answers" }, found.map((one, k) => answerCard(question, one, k))),
+      found.length < wanted ? h("p", { class: "aside", "data-test": "fewer" }, icon("note"), words) : null,
+    ];
   },
 
   history(question) {
@@ -114,12 +117,11 @@ const parts = {
 function answerCard(question, found, k) {
   const id = uid("card");
   const status = found.valid ? "reached" : "best_guess";
-  const button = (test, act, ...inside) => h("button", { type: "button", "data-test": test, "data-index": k, onclick: act }, ...inside);
+  const button = (test, act, ...inside) => h("button", { "data-test": test, "data-index": k, onclick: act }, ...inside);
   const copy = button("copy-row", () => toClipboard(JSON.stringify(found.cells, null, 2), copy), "Copy the row");
-  const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
   return h("article", { class: `panel answer-card ${status}`, "aria-labelledby": id, "data-test": "answer-card", "data-index": k },
     h("header", { class: "row spread" }, h("h3", { id }, `Answer ${k + 1} `, badge(status)),
-      h("p", { class: "big", "data-test": "answer-output" }, num(found.output), h("span", { class: "soft" }, state.site.output.unit ? ` ${state.site.output.unit}` : ""))),
+      h("p", { class: "big", "data-test": "answer-output" }, num(found.output, { unit: state.site.output.unit }))),
     h("p", { class: "sentence", "data-test": "answer-sentence" }, h("strong", null, found.n_changes ? `Change ${count(found.n_changes, "thing")}: ` : "Change nothing"),
       h("bdi", { dir: "auto" }, found.n_changes ? `${clip(found.sentence, 1500)}.` : ".")),
     found.changes.length ? changeTable(found, question.answer.output) : h("p", { class: "soft" }, "Nothing changes."),

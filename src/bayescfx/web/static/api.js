@@ -1,7 +1,7 @@
 // The server's words: one function per call, errors as sentences, progress as a stream.
 
 /** What went wrong, in words for the reader; `lost` if the server was not heard at all. */
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(message, { status = 0, lost = false } = {}) {
     super(message);
     this.status = status;
@@ -12,7 +12,7 @@ export class ApiError extends Error {
 const LOST = "The server does not answer. It may have been stopped, or the connection is lost.";
 
 /** Ask the server; resolves to its JSON, or rejects with an `ApiError`. */
-export async function call(method, path, body, signal) {
+async function call(method, path, body, signal) {
   const options = { method, signal, headers: { Accept: "application/json" } };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";

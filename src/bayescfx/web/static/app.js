@@ -62,7 +62,9 @@ async function build(site) {
   takeSpace(kept.space ?? {});
   const row = kept.row ?? (await firstRow());
   if (!row) return say("empty", "The data have no rows to start from.");
-  state.row = { label: row.label, cells: row.cells, base: row.base ?? (kept.row ? null : { label: row.label, cells: row.cells }), output: row.output ?? null, error: null };
+  const { label, cells, output = null } = row;
+  const base = row.base ?? (kept.row ? null : { label, cells });
+  state.row = { label, cells, base, output, error: null };
   assemble();
   wireGoal(typeof kept.target === "string" ? kept.target : "");
   state.compare = Array.isArray(kept.compare) ? kept.compare.filter((one) => Number.isInteger(one?.id) && Number.isInteger(one?.index)) : [];
@@ -105,7 +107,8 @@ function assemble() {
   fill(byId("tabs"), list, runButton());
   fill(byId("top-tools"), historyButton(), themeButton());
   const touched = () => {
-    const n = [...state.cards.values()].filter(isSet).length + state.limits.require.length + (state.limits.maxChanges !== null) + state.limits.nearData + state.limits.together.length;
+    const { require, together, maxChanges, nearData } = state.limits;
+    const n = [...state.cards.values()].filter(isSet).length + require.length + together.length + (maxChanges !== null) + nearData;
     mark("space", n ? String(n) : "");
   };
   on("space", touched);
@@ -117,7 +120,8 @@ function assemble() {
 
 function rowChip() {
   const node = h("p", { class: "row-chip", "data-test": "row-chip" });
-  const draw = () => fill(node, h("span", { class: "soft" }, "row "), name(state.row.label ?? "by hand", "strong"), h("span", { class: "soft" }, ` · ${state.site.output.name} `),
+  const draw = () => fill(node,
+    h("span", { class: "soft" }, "row "), name(state.row.label ?? "by hand", "strong"), h("span", { class: "soft" }, ` · ${state.site.output.name} `),
     state.row.error ? h("span", { class: "wrong" }, "not known") : state.row.output === null ? "…" : num(state.row.output, { unit: state.site.output.unit }));
   on("row output", draw);
   return node;
@@ -127,7 +131,7 @@ function themeButton() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const root = document.documentElement;
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const node = h("button", { type: "button", class: "square", "data-test": "theme", onclick: () => choose(isDark() ? "light" : "dark") });
+  const node = h("button", { class: "square", "data-test": "theme", onclick: () => choose(isDark() ? "light" : "dark") });
   const draw = () => {
     fill(node, icon(isDark() ? "sun" : "moon"));
     node.setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");

@@ -1,5 +1,5 @@
 // What went wrong, in the server's words, until it is read or mended.
-import { fill, h, icon } from "./dom.js";
+import { crossButton, fill, h, icon } from "./dom.js";
 import { clip } from "./format.js";
 
 const shown = new Map();
@@ -10,8 +10,8 @@ function draw() {
       icon(calm ? "wait" : "warn"),
       h("p", { dir: "auto" }, clip(text, 700)),
       h("div", { class: "tools" },
-        actions.map(([word, act]) => h("button", { type: "button", "data-test": "banner-action", onclick: act }, word)),
-        h("button", { type: "button", class: "quiet square", "aria-label": "Close this message", onclick: () => dismiss(key) }, icon("cross"))))));
+        actions.map(([word, act]) => h("button", { "data-test": "banner-action", onclick: act }, word)),
+        crossButton("Close this message", () => dismiss(key))))));
 }
 
 /** Show a message; another of the same key takes its place. */

@@ -42,9 +42,9 @@ export function cardsPanel() {
     h("h2", { id: "cards-title" }, "Features"),
     h("div", { class: "row" },
       field("Find a feature", filter, { wide: true }), field("Show", which),
-      h("button", { type: "button", "data-test": "lock-all", onclick: all(true) }, icon("lock"), "Lock these"),
-      h("button", { type: "button", "data-test": "unlock-all", onclick: all(false) }, icon("unlock"), "Unlock these"),
-      h("button", { type: "button", class: "quiet", "data-test": "cards-reset", onclick: resetAll }, "Reset all")),
+      h("button", { "data-test": "lock-all", onclick: all(true) }, icon("lock"), "Lock these"),
+      h("button", { "data-test": "unlock-all", onclick: all(false) }, icon("unlock"), "Unlock these"),
+      h("button", { class: "quiet", "data-test": "cards-reset", onclick: resetAll }, "Reset all")),
     h("div", { class: "cards" }, cards.map(({ node }) => node)), none, kept.length ? keptList(kept) : null);
 }
 
@@ -73,9 +73,10 @@ function makeCard(feature) {
   };
   const parts = isScale(feature) ? scaleParts(feature, update) : levelParts(feature, update);
   const now = h("span", { class: "now-value" });
-  const lock = h("button", { type: "button", class: "toggle", "data-test": "lock", onclick: () => update({ locked: !settings(feature).locked }) });
+  const lock = h("button", { class: "toggle", "data-test": "lock", onclick: () => update({ locked: !settings(feature).locked }) });
   const direction = hasDirection(feature) ? directionPicker(feature, update) : null;
-  const difficulty = h("select", { "data-test": "difficulty", onchange: () => update(difficulty.value === "never" ? { locked: true } : { locked: false, difficulty: Number(difficulty.value) }) });
+  const take = () => update(difficulty.value === "never" ? { locked: true } : { locked: false, difficulty: Number(difficulty.value) });
+  const difficulty = h("select", { "data-test": "difficulty", onchange: take });
   const move = h("p", { class: "hint" });
   const title = uid("card");
   const node = h("article", { class: "card", "data-test": "feature-card", "data-feature": feature.name, "aria-labelledby": title },
@@ -101,7 +102,8 @@ function makeCard(feature) {
     difficulty.value = card.locked ? "never" : String(card.difficulty);
     direction?.draw(card);
     move.hidden = card.move === null;
-    if (card.move) fill(move, `may move by ${card.move.map((end) => text(end)).join(" … ")} `, h("button", { type: "button", class: "link", onclick: () => update({ move: null }) }, "take this limit away"));
+    if (card.move) fill(move, `may move by ${card.move.map((end) => text(end)).join(" … ")} `,
+      h("button", { class: "link", onclick: () => update({ move: null }) }, "take this limit away"));
     parts.draw(card, cell);
   }
   return { feature, node, draw };
@@ -110,11 +112,13 @@ function makeCard(feature) {
 function directionPicker(feature, update) {
   const group = uid("direction");
   const options = [["", "both", "up or down"], ["up", "up", "only up"], ["down", "down", "only down"]].map(([value, picture, word]) => {
-    const input = h("input", { type: "radio", name: group, value, id: uid("way"), "data-test": `direction-${value || "both"}`, onchange: () => update({ direction: value }) });
+    const input = h("input", { type: "radio", name: group, value, id: uid("way"), "data-test": `direction-${value || "both"}`,
+      onchange: () => update({ direction: value }) });
     return { input, node: h("span", { class: "segment" }, input, h("label", { for: input.id, title: word }, icon(picture), h("span", { class: "hidden" }, word))) };
   });
   return {
-    node: h("div", { class: "field ways", role: "radiogroup", "aria-labelledby": `${group}-label` }, h("span", { class: "label", id: `${group}-label` }, "Direction"), h("div", { class: "segments" }, options.map(({ node }) => node))),
+    node: h("div", { class: "field ways", role: "radiogroup", "aria-labelledby": `${group}-label` },
+      h("span", { class: "label", id: `${group}-label` }, "Direction"), h("div", { class: "segments" }, options.map(({ node }) => node))),
     draw: (card) => options.forEach(({ input }) => { input.checked = input.value === card.direction; input.disabled = card.locked; }),
   };
 }
@@ -131,7 +135,8 @@ function scaleParts(feature, update) {
     set(input, { "aria-invalid": error ? "true" : null, title: error ?? null });
     if (!error) update({ [which]: cell });
   };
-  const step = feature.kind === "moment" ? null : h("input", { type: "number", class: "short", min: 0, step: "any", "data-test": "step", placeholder: feature.step ?? "any",
+  const step = feature.kind === "moment" ? null : h("input", {
+    type: "number", class: "short", min: 0, step: "any", "data-test": "step", placeholder: feature.step ?? "any",
     onchange: () => update({ step: step.valueAsNumber > 0 ? step.valueAsNumber : null }) });
   return {
     nodes: [range.node, h("div", { class: "row tight" }, field("at least", ends[0]), field("at most", ends[1]), step ? field("Step", step) : null)],
@@ -162,7 +167,8 @@ function levelParts(feature, update) {
     const input = h("input", { type: "checkbox", "data-test": "level", "data-level": clip(text(level), 80), onchange: () => choose(k, input.checked) });
     const bar = h("i", { class: "level-bar", "aria-hidden": "true", style: { width: `${(100 * (counts[k] ?? 0)) / most}%` } });
     const here = h("span", { class: "here", hidden: true }, "now");
-    const node = h("label", { class: "level" }, input, h("span", { class: "level-text" }, h("bdi", { class: "clip", title: clip(text(level), 600) }, clip(text(level), 80)), here, bar),
+    const node = h("label", { class: "level" }, input,
+      h("span", { class: "level-text" }, h("bdi", { class: "clip", title: clip(text(level), 600) }, clip(text(level), 80)), here, bar),
       h("span", { class: "soft num" }, counts[k] ?? ""));
     return { input, node, here };
   });
@@ -171,13 +177,18 @@ function levelParts(feature, update) {
     feature.levels.forEach((level, k) => { lines[k].node.hidden = !text(level).toLowerCase().includes(wanted); });
   } });
   const visible = () => lines.flatMap(({ node }, k) => (node.hidden ? [] : [k]));
+  const none = () => {
+    const gone = new Set(visible());
+    take([...allowed(settings(feature))].filter((k) => !gone.has(k)));
+  };
   const many = lines.length > 8;
   const warning = h("p", { class: "hint wrong", hidden: true }, "No level is allowed, so it stays as it is.");
   const tools = h("div", { class: "row tight level-tools" }, many ? filter : null,
-    h("button", { type: "button", class: "link", "data-test": "levels-all", onclick: () => take([...new Set([...allowed(settings(feature)), ...visible()])]) }, "all"),
-    h("button", { type: "button", class: "link", "data-test": "levels-none", onclick: () => { const gone = new Set(visible()); take([...allowed(settings(feature))].filter((k) => !gone.has(k))); } }, "none"));
+    h("button", { class: "link", "data-test": "levels-all", onclick: () => take([...new Set([...allowed(settings(feature)), ...visible()])]) }, "all"),
+    h("button", { class: "link", "data-test": "levels-none", onclick: none }, "none"));
   return {
-    nodes: [h("fieldset", { class: "levels" }, h("legend", null, "May become"), tools, h("div", { class: `level-list${many ? " many" : ""}` }, lines.map(({ node }) => node)), warning)],
+    nodes: [h("fieldset", { class: "levels" }, h("legend", null, "May become"), tools,
+      h("div", { class: `level-list${many ? " many" : ""}` }, lines.map(({ node }) => node)), warning)],
     draw(card, now) {
       const kept = allowed(card), at = levelOf(feature, now);
       lines.forEach(({ input, here }, k) => {

@@ -1,13 +1,13 @@
 // What an answer changes, one line per feature: before and after on the feature's own scale, and the effect.
 import { h, icon, s } from "./dom.js";
-import { clip, name, num, number } from "./format.js";
+import { clip, name, num, number, percent } from "./format.js";
 import { state } from "./state.js";
 
 const WIDTH = 200, HEIGHT = 24, MID = 12;
 const x = (place) => 10 + Math.min(1, Math.max(0, place)) * (WIDTH - 20);
 
 /** Return the scale of a change as a picture. */
-export function changeScale(change) {
+function changeScale(change) {
   const { start, end, allowed, levels, wraps } = change;
   if (typeof start !== "number" || typeof end !== "number") return null;
   const many = (levels ?? []).length > 24 ? [] : levels ?? [];
@@ -16,7 +16,8 @@ export function changeScale(change) {
     ? [`M${x(start)} ${MID}H${up ? WIDTH - 2 : 2}`, `M${up ? 2 : WIDTH - 2} ${MID}H${x(end)}`].join("")
     : `M${x(start)} ${MID}H${x(end)}`;
   const tip = x(end) + (up ? -9 : 9), back = tip + (up ? -5 : 5);
-  return s("svg", { class: "scale", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `on its scale from ${Math.round(100 * start)} % to ${Math.round(100 * end)} %` },
+  const words = `on its scale from ${percent(start)} to ${percent(end)}`;
+  return s("svg", { class: "scale", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
     s("line", { class: "axis", x1: x(0), x2: x(1), y1: MID, y2: MID }),
     allowed ? s("line", { class: "may", x1: x(allowed[0]), x2: x(allowed[1]), y1: MID, y2: MID }) : null,
     many.map((at) => s("circle", { class: "dot", cx: x(at), cy: MID, r: 2 })),
@@ -33,7 +34,8 @@ function effect(change, most) {
     h("span", { class: "effect-track", "aria-hidden": "true" }, h("i", { class: change.effect < 0 ? "minus" : "plus", style: { width: `${50 * share}%` } })));
 }
 
-const value = (shown, exact) => h("bdi", { class: String(shown).length > 14 ? "cell long" : "cell", dir: "auto", title: clip(exact ?? "missing", 1000) }, clip(shown, 80));
+const value = (shown, exact) =>
+  h("bdi", { class: String(shown).length > 14 ? "cell long" : "cell", dir: "auto", title: clip(exact ?? "missing", 1000) }, clip(shown, 80));
 
 /** Return the table of what an answer changes, the prediction last. */
 export function changeTable(found, before) {
@@ -50,8 +52,8 @@ export function changeTable(found, before) {
         h("td", { class: "left strong" }, icon(arrow(change)), value(change.after_text, change.after)),
         h("td", { class: "scale-cell" }, changeScale(change)), effect(change, most)))),
     h("tfoot", null, h("tr", null, h("th", { scope: "row" }, name(output.name)), h("td", { class: "right" }, num(before)),
-      h("td", { class: "left strong" }, icon(found.output > before ? "up" : found.output < before ? "down" : "both"), num(found.output)), h("td", { class: "scale-cell" }),
-      h("td", { class: "right" }, num(found.output - before, { signs: true })))));
+      h("td", { class: "left strong" }, icon(found.output > before ? "up" : found.output < before ? "down" : "both"), num(found.output)),
+      h("td", { class: "scale-cell" }), h("td", { class: "right" }, num(found.output - before, { signs: true })))));
 }
 
 function arrow(change) {

@@ -37,7 +37,8 @@ export async function draw(node, figure) {
   }
   const colour = colours();
   const { data, layout } = figure(colour);
-  const axis = { gridcolor: colour.line, linecolor: colour.line, zeroline: false, tickfont: { color: colour.soft }, title: { font: { color: colour.soft } }, automargin: true, fixedrange: true };
+  const soft = { color: colour.soft };
+  const axis = { gridcolor: colour.line, linecolor: colour.line, zeroline: false, tickfont: soft, title: { font: soft }, automargin: true, fixedrange: true };
   const merged = {
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour.ink }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 56, r: 16, t: 8, b: 44 }, showlegend: false, hovermode: "closest", dragmode: false, separators: ". ", height: node.clientHeight || 260,
@@ -91,10 +92,13 @@ export function searchChart(node, question) {
   const rows = path.map((step) => step[0]), outputs = path.map((step) => step[2]);
   const name = state.site.output.name;
   const range = rangeOf([...outputs, ...wanted.flat().filter((y) => y !== null)]);
+  const best = path.map((p) => `row ${p[0]}<br>best ${plain(name)} ${number(p[2])}${p[3] ? "<br>reached" : ""}`);
+  const potential = steps.map((p) => `row ${p[0]}<br>potential ${number(p[1], 3)}`);
+  const stairs = (color) => ({ mode: "lines", line: { shape: "hv", color, width: 2 }, hoverinfo: "text" });
   draw(node, (colour) => ({
     data: [
-      { x: rows, y: outputs, mode: "lines", line: { shape: "hv", color: colour.accent, width: 2 }, hoverinfo: "text", text: path.map((p) => `row ${p[0]}<br>best ${plain(name)} ${number(p[2])}${p[3] ? "<br>reached" : ""}`) },
-      { x: steps.map((p) => p[0]), y: steps.map((p) => p[1]), yaxis: "y2", mode: "lines", line: { shape: "hv", color: colour.second, width: 2 }, hoverinfo: "text", text: steps.map((p) => `row ${p[0]}<br>potential ${number(p[1], 3)}`) },
+      { x: rows, y: outputs, text: best, ...stairs(colour.accent) },
+      { x: steps.map((p) => p[0]), y: steps.map((p) => p[1]), yaxis: "y2", text: potential, ...stairs(colour.second) },
     ],
     layout: {
       xaxis: { title: { text: "rows of the model used" }, anchor: "y2", range: [0, Math.max(10, (rows.at(-1) ?? 0) * 1.02)] },

@@ -2,7 +2,7 @@
 import { question as askQuestion } from "./api.js";
 import { badge } from "./badge.js";
 import { chartBox, draw as drawChart, plain } from "./charts.js";
-import { fill, h, icon, uid } from "./dom.js";
+import { crossButton, fill, h, uid } from "./dom.js";
 import { axis, isScale, levelOf, place } from "./features.js";
 import { cell as text, clip, count, name, num, percent, shown } from "./format.js";
 import { emit, on, state } from "./state.js";
@@ -40,7 +40,7 @@ export function comparePanel() {
   const node = h("section", { class: "panel", hidden: true, "aria-labelledby": title, "data-test": "comparison" },
     h("div", { class: "row spread middle" }, h("h2", { id: title }, "Side by side"),
       h("div", { class: "row tight middle" }, h("label", { class: "switch", for: every.id }, every, "all features"),
-        h("button", { type: "button", class: "quiet", "data-test": "compare-clear", onclick: () => compareOnly([]) }, "Clear"))),
+        h("button", { class: "quiet", "data-test": "compare-clear", onclick: () => compareOnly([]) }, "Clear"))),
     table, h("h3", null, "On the features’ own scales"), chart);
   let turn = 0;
 
@@ -71,22 +71,31 @@ export function comparePanel() {
 const several = (items) => new Set(items.map(({ id }) => id)).size > 1;
 const label = (items, { question, index }) => (several(items) ? `Question ${question.id}, answer ${index + 1}` : `Answer ${index + 1}`);
 
+function headOf(items, item) {
+  const which = label(items, item);
+  const question = several(items) ? h("span", { class: "hint" }, clip(item.question.words, 60)) : null;
+  const away = crossButton(`Take ${which} out of the comparison`, () => toggleCompare(item.id, item.index));
+  return h("th", { scope: "col" }, h("div", null, h("span", null, which, question), away));
+}
+
 function tableOf(items, features) {
-  const cells = (word, value, cls) => h("tr", { class: cls }, h("th", { scope: "row" }, word), h("td", { class: "soft" }), items.map((item) => h("td", null, value(item))));
+  const cells = (word, value) => h("tr", null, h("th", { scope: "row" }, word), h("td"), items.map((item) => h("td", null, value(item))));
   const first = items[0].question.answer;
   const whatNow = (f) => (several(items) && items.some(({ question }) => question.answer.query[f.name] !== first.query[f.name]) ? "differs" : shown(first.query[f.name]));
   return h("table", { class: "compare", "data-test": "compare-table" },
     h("caption", { class: "hidden" }, "Answers side by side"),
     h("thead", null, h("tr", null, h("th", { scope: "col" }, h("span", { class: "hidden" }, "feature")), h("th", { scope: "col" }, "now"),
-      items.map((item) => h("th", { scope: "col" }, h("div", null, h("span", null, label(items, item), several(items) ? h("span", { class: "hint" }, clip(item.question.words, 60)) : null),
-        h("button", { type: "button", class: "quiet square", "aria-label": `Take ${label(items, item)} out of the comparison`, onclick: () => toggleCompare(item.id, item.index) }, icon("cross"))))))),
+      items.map((item) => headOf(items, item)))),
     h("tbody", null,
       features.map((f) => h("tr", null, h("th", { scope: "row" }, name(f.name)), h("td", { class: "soft" }, whatNow(f)), items.map(({ found }) => {
         const change = found.changes.find((c) => c.name === f.name);
-        return h("td", { class: change ? "changed" : "soft" }, change ? [h("span", { class: "hidden" }, "becomes "), h("bdi", { class: "cell", dir: "auto", title: clip(change.after ?? "missing", 1000) }, clip(change.after_text, 80))] : "–");
+        if (!change) return h("td", { class: "soft" }, "–");
+        const after = h("bdi", { class: "cell", dir: "auto", title: clip(change.after ?? "missing", 1000) }, clip(change.after_text, 80));
+        return h("td", { class: "changed" }, h("span", { class: "hidden" }, "becomes "), after);
       })))),
     h("tfoot", null,
-      h("tr", { class: "sum" }, h("th", { scope: "row" }, name(state.site.output.name)), h("td", null, several(items) ? "" : num(first.output)), items.map(({ found }) => h("td", null, num(found.output)))),
+      h("tr", { class: "sum" }, h("th", { scope: "row" }, name(state.site.output.name)), h("td", null, several(items) ? "" : num(first.output)),
+        items.map(({ found }) => h("td", null, num(found.output)))),
       cells("result", ({ found }) => badge(found.valid ? "reached" : "best_guess")),
       cells("cost", ({ found }) => num(found.cost, { digits: 3 })),
       cells("changes", ({ found }) => count(found.n_changes, "feature")),
@@ -107,11 +116,16 @@ function plotOf(node, items, features) {
   drawChart(node, (colour) => {
     const palette = [colour.accent, colour.miss, colour.good, colour.second, colour.soft];
     const query = items[0].question.answer.query;
+    const now = { symbol: "line-ns-open", size: 22, color: colour.ink, line: { width: 2, color: colour.ink } };
+    const moved = (found, f) => (found.changes.some((c) => c.name === f.name) ? where(f, found.cells[f.name]) : null);
+    const apart = (k) => ((k - (items.length - 1) / 2) * 0.5) / Math.max(items.length, 3); // signs beside each other
     return {
       data: [
-        { x: features.map((f) => where(f, query[f.name])), y: rows, mode: "markers", name: "now", marker: { symbol: "line-ns-open", size: 22, color: colour.ink, line: { width: 2, color: colour.ink } }, hoverinfo: "text", text: features.map((f) => hover(f, "now", query[f.name])) },
+        { x: features.map((f) => where(f, query[f.name])), y: rows, mode: "markers", name: "now", marker: now, hoverinfo: "text",
+          text: features.map((f) => hover(f, "now", query[f.name])) },
         ...items.map((item, k) => ({
-          x: features.map((f) => (item.found.changes.some((c) => c.name === f.name) ? where(f, item.found.cells[f.name]) : null)), y: rows.map((y) => y + ((k - (items.length - 1) / 2) * 0.5) / Math.max(items.length, 3)), mode: "markers", name: plain(label(items, item)), hoverinfo: "text",
+          x: features.map((f) => moved(item.found, f)), y: rows.map((y) => y + apart(k)),
+          mode: "markers", name: plain(label(items, item)), hoverinfo: "text",
           marker: { symbol: SYMBOLS[k], size: 12, color: palette[k % palette.length], line: { width: 1, color: colour.card } },
           text: features.map((f) => hover(f, plain(label(items, item)), item.found.cells[f.name])),
         })),

@@ -12,7 +12,7 @@ export function curvePanel() {
   const chart = chartBox("Response curve", "curve-chart", 300);
   const title = h("h3");
   const note = h("p", { class: "hint", "data-test": "curve-note" });
-  const button = h("button", { type: "button", hidden: true, "data-test": "curve-ask", onclick: () => load(true) });
+  const button = h("button", { hidden: true, "data-test": "curve-ask", onclick: () => load(true) });
   const node = h("div", { class: "curve", "data-test": "curve" }, title, chart, h("div", { class: "row middle" }, button, note));
   let cells = null, feature = null;
 
@@ -62,16 +62,25 @@ function described(found) {
 function figure(found, colour) {
   const { x, texts, model, mean, low, high, numeric, at } = found;
   const hover = (word, values) => values.map((y, k) => `${plain(texts[k])}<br>${word} ${number(y)}`);
+  const dots = numeric ? (x.length > 40 ? "lines" : "lines+markers") : "markers";
   const data = [];
-  const lines = numeric ? "lines" : "markers";
   if (mean && low && high) {
-    if (numeric) data.push({ x: [...x, ...[...x].reverse()], y: [...high, ...[...low].reverse()], fill: "toself", fillcolor: colour.veil, line: { width: 0 }, hoverinfo: "skip", name: "its band", mode: "lines" });
-    data.push({ x, y: mean, mode: lines, line: { color: colour.second, width: 2 }, marker: { color: colour.second, symbol: "line-ew-open", size: 16, line: { width: 2 } },
-      error_y: numeric ? undefined : { type: "data", symmetric: false, array: high.map((y, k) => y - mean[k]), arrayminus: low.map((y, k) => mean[k] - y), color: colour.second, thickness: 1.5, width: 5 },
-      name: "surrogate", hoverinfo: "text", text: hover("surrogate", mean) });
+    const spread = { type: "data", symmetric: false, array: high.map((y, k) => y - mean[k]), arrayminus: low.map((y, k) => mean[k] - y), color: colour.second, thickness: 1.5, width: 5 };
+    const there = [...x, ...[...x].reverse()], round = [...high, ...[...low].reverse()];
+    if (numeric) data.push({ x: there, y: round, fill: "toself", fillcolor: colour.veil, line: { width: 0 }, hoverinfo: "skip", name: "its band", mode: "lines" });
+    data.push({
+      x, y: mean, mode: numeric ? "lines" : "markers", error_y: numeric ? undefined : spread, name: "surrogate", hoverinfo: "text", text: hover("surrogate", mean),
+      line: { color: colour.second, width: 2 }, marker: { color: colour.second, symbol: "line-ew-open", size: 16, line: { width: 2 } },
+    });
   }
-  if (model) data.push({ x, y: model, mode: numeric && x.length > 40 ? "lines" : numeric ? "lines+markers" : "markers", line: { color: colour.accent, width: 2, dash: "dot" }, marker: { color: colour.accent, size: 7 }, name: "true model", hoverinfo: "text", text: hover("model", model) });
-  if (found.seen?.length) data.push({ x: found.seen.map((p) => p[0]), y: found.seen.map((p) => p[1]), mode: "markers", marker: { symbol: "circle-open", color: colour.soft, size: 6 }, name: "rows seen", hoverinfo: "y" });
+  if (model) data.push({
+    x, y: model, mode: dots, name: "true model", hoverinfo: "text", text: hover("model", model),
+    line: { color: colour.accent, width: 2, dash: "dot" }, marker: { color: colour.accent, size: 7 },
+  });
+  if (found.seen?.length) data.push({
+    x: found.seen.map((p) => p[0]), y: found.seen.map((p) => p[1]), mode: "markers", name: "rows seen", hoverinfo: "y",
+    marker: { symbol: "circle-open", color: colour.soft, size: 6 },
+  });
   const here = { type: "line", yref: "paper", y0: 0, y1: 1, x0: x[at], x1: x[at], line: { color: colour.ink, width: 1.5, dash: "dash" } };
   const outputs = [...(model ?? []), ...(mean ?? []), ...(low ?? []), ...(high ?? [])];
   const ticks = ticksOf(found);

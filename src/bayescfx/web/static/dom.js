@@ -23,10 +23,19 @@ function assign(node, props) {
 
 const PROPERTIES = { value: 1, checked: 1, disabled: 1, hidden: 1, selected: 1, open: 1, indeterminate: 1 };
 
-/** Return an HTML element. */
+/** Return an HTML element; a button sends nothing. */
 export function h(tag, props, ...children) {
-  return put(assign(document.createElement(tag), props), children);
+  const node = document.createElement(tag);
+  if (tag === "button") node.type = "button";
+  return put(assign(node, props), children);
 }
+
+/** Return a small button with a cross, and words for those who don't see it. */
+export const crossButton = (label, act, test = null) =>
+  h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, icon("cross"));
+
+/** Return a term of a list of facts, with what it is. */
+export const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
 
 /** Return an SVG element; its properties are attributes, apart from listeners. */
 export function s(tag, props, ...children) {

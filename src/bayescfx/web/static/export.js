@@ -17,8 +17,10 @@ const FORMS = [
 /** Return the menu of exports of a question. */
 export function exportMenu(question) {
   const items = FORMS.map(([form, word, use, isText]) => h("li", null,
-    h("a", { href: exportPath(question.id, form), download: "", "data-test": `export-${form}` }, icon("out"), h("span", null, h("strong", null, word), h("span", { class: "hint" }, use))),
-    isText ? h("button", { type: "button", class: "quiet", "data-test": `show-${form}`, "aria-label": `Show ${word}`, onclick: () => showText(question.id, form, word) }, "Show") : null));
+    h("a", { href: exportPath(question.id, form), download: "", "data-test": `export-${form}` }, icon("out"),
+      h("span", null, h("strong", null, word), h("span", { class: "hint" }, use))),
+    isText ? h("button", { class: "quiet", "data-test": `show-${form}`, "aria-label": `Show ${word}`,
+      onclick: () => showText(question.id, form, word) }, "Show") : null));
   const menu = h("details", { class: "menu", "data-test": "export-menu" }, h("summary", { class: "button" }, icon("out"), "Export"), h("ul", { class: "sheet" }, items));
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -44,7 +46,7 @@ async function showText(id, form, word) {
   } catch (error) {
     return fail(error.name === "TypeError" ? new Error("The server does not answer.") : error, () => showText(id, form, word), "export");
   }
-  const copy = h("button", { type: "button", class: "primary", "data-test": "copy", onclick: () => toClipboard(text, copy) }, "Copy");
+  const copy = h("button", { class: "primary", "data-test": "copy", onclick: () => toClipboard(text, copy) }, "Copy");
   dialog(word, h("pre", { class: "code", tabindex: 0, "data-test": "export-text" }, text), h("div", { class: "row" }, copy));
 }
 

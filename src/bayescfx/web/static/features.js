@@ -26,7 +26,7 @@ export function toNumber(feature, cell) {
 }
 
 /** Return the cell of a place on the axis: written like the feature's own ends. */
-export function toCell(feature, value) {
+function toCell(feature, value) {
   if (feature.kind !== "moment") return feature.kind === "integer" ? Math.round(value) : clean(value);
   const text = new Date(value).toISOString();
   const match = DAY.exec(String(feature.low ?? ""));

@@ -42,7 +42,7 @@ export function formPanel() {
     return { feature, input, holder };
   });
   const filter = h("input", { type: "search", placeholder: "name", "data-test": "form-filter", maxlength: 100, oninput: sift });
-  const reset = h("button", { type: "button", class: "quiet", "data-test": "row-reset", onclick: () => takeRow(state.row.base) });
+  const reset = h("button", { class: "quiet", "data-test": "row-reset", onclick: () => takeRow(state.row.base) });
   const output = h("p", { class: "lead", "data-test": "row-output", "aria-live": "polite" });
 
   function sift() {

@@ -14,7 +14,7 @@ export function number(value, digits = 4) {
 const minus = (text) => (text === "-0" ? "0" : text.replace(/^-/, "−"));
 
 /** Return a difference with its sign. */
-export const signed = (value, digits = 3) => (value > 0 ? "+" : "") + number(value, digits);
+const signed = (value, digits = 3) => (value > 0 ? "+" : "") + number(value, digits);
 
 /** Return an output for reading as an element: click it and it is selected; copied, it is exact. */
 export function num(value, { unit = "", digits = 4, signs = false, test = null } = {}) {

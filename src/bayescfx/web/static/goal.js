@@ -21,7 +21,7 @@ const WRITE = {
 };
 
 /** Return the mode that a text is in. */
-export function modeOf(text) {
+function modeOf(text) {
   const given = text.trim().toLowerCase();
   if (/^(>=|=>|≥|>|at least)/.test(given)) return "least";
   if (/^(<=|=<|≤|<|at most)/.test(given)) return "most";
@@ -137,7 +137,8 @@ export function goalPanel() {
     if (boxes.dataset.kind !== `${now}${values.length}`) {
       boxes.dataset.kind = `${now}${values.length}`;
       const names = now === "between" ? ["lower end", "upper end"] : ["value"];
-      fill(boxes, values.map((_, k) => field(names[k] ?? "value", h("input", { type: "number", step: "any", class: "short", "data-test": "goal-value", onchange: changed }))));
+      const box = () => h("input", { type: "number", step: "any", class: "short", "data-test": "goal-value", onchange: changed });
+      fill(boxes, values.map((_, k) => field(names[k] ?? "value", box())));
     }
     boxes.querySelectorAll("input").forEach((box, k) => { if (document.activeElement !== box) box.value = Number(values[k].toPrecision(6)); });
   }
@@ -188,7 +189,8 @@ export function goalPanel() {
     const { goal, row, site } = state;
     if (!goal.words || row.output === null) return "…";
     const unit = site.output.unit;
-    return [`Wanted: ${site.output.name} `, h("strong", null, goal.words, unit ? ` ${unit}` : ""), "; now ", num(row.output, { unit }), goal.met ? ", which is as wanted already." : "."];
+    const wanted = h("strong", null, goal.words, unit ? ` ${unit}` : "");
+    return [`Wanted: ${site.output.name} `, wanted, "; now ", num(row.output, { unit }), goal.met ? ", which is as wanted already." : "."];
   }
 
   on("goal output question settings", draw);

@@ -4,7 +4,7 @@ import { badge, statusOf } from "./badge.js";
 import { fail, heard } from "./banner.js";
 import { compareOnly } from "./compare.js";
 import { dialog } from "./dialog.js";
-import { fill, h, icon } from "./dom.js";
+import { crossButton, fill, h, icon } from "./dom.js";
 import { clip, count } from "./format.js";
 import { close, openQuestion } from "./run.js";
 import { on, state } from "./state.js";
@@ -32,7 +32,7 @@ export function historyButton() {
   };
   on("history", refresh);
   refresh();
-  return h("button", { type: "button", "data-test": "history", onclick: () => openList(refresh) }, icon("list"), h("span", null, "Earlier questions"), number);
+  return h("button", { "data-test": "history", onclick: () => openList(refresh) }, icon("list"), h("span", null, "Earlier questions"), number);
 }
 
 async function openList(refresh) {
@@ -46,11 +46,12 @@ async function openList(refresh) {
 
 function listOf(box, draw, refresh) {
   if (!known.length) return h("p", { class: "soft" }, "Nothing has been asked yet. Questions of this session are kept here, and share what the model has said.");
-  return h("ul", { class: "history" }, known.map((question) => h("li", { "data-test": "history-item", "data-id": question.id, class: state.question?.id === question.id ? "chosen" : null },
-    h("button", { type: "button", class: "open", "data-test": "history-open", onclick: () => { box.close(); openQuestion(question.id); } },
+  const chosen = ({ id }) => (state.question?.id === id ? "chosen" : null);
+  return h("ul", { class: "history" }, known.map((question) => h("li", { "data-test": "history-item", "data-id": question.id, class: chosen(question) },
+    h("button", { class: "open", "data-test": "history-open", onclick: () => { box.close(); openQuestion(question.id); } },
       h("span", { class: "row spread tight" }, h("strong", null, `Question ${question.id}`), badge(statusOf(question))),
       h("bdi", { dir: "auto" }, clip(question.words, 160)), h("span", { class: "soft" }, `${count(question.spent, "row")} used`)),
-    h("button", { type: "button", class: "quiet square", "aria-label": `Delete question ${question.id}`, title: "Delete", "data-test": "history-delete", onclick: () => forget(question, draw, refresh) }, icon("cross")))));
+    crossButton(`Delete question ${question.id}`, () => forget(question, draw, refresh), "history-delete"))));
 }
 
 async function forget(question, draw, refresh) {
@@ -68,8 +69,14 @@ async function forget(question, draw, refresh) {
 function marked(box) {
   const items = known.flatMap((question) => question.bookmarks.map((index) => ({ id: question.id, index, question })));
   if (!items.length) return null;
+  const compareAll = () => {
+    box.close();
+    compareOnly(items.map(({ id, index }) => ({ id, index })));
+    show("answers");
+  };
   return h("section", null, h("h3", null, icon("star"), " Bookmarks"),
     h("ul", { class: "history" }, items.map(({ id, index, question }) => h("li", { "data-test": "bookmark-item" },
-      h("button", { type: "button", class: "open", onclick: () => { box.close(); openQuestion(id); } }, h("strong", null, `Question ${id}, answer ${index + 1}`), h("bdi", { dir: "auto" }, clip(question.words, 120)))))),
-    items.length > 1 ? h("button", { type: "button", "data-test": "compare-bookmarks", onclick: () => { box.close(); compareOnly(items.map(({ id, index }) => ({ id, index }))); show("answers"); } }, "Compare all bookmarks") : null);
+      h("button", { class: "open", onclick: () => { box.close(); openQuestion(id); } },
+        h("strong", null, `Question ${id}, answer ${index + 1}`), h("bdi", { dir: "auto" }, clip(question.words, 120)))))),
+    items.length > 1 ? h("button", { "data-test": "compare-bookmarks", onclick: compareAll }, "Compare all bookmarks") : null);
 }

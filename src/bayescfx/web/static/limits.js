@@ -1,6 +1,6 @@
 // Limits across features: rules in words, how many may change, what moves together, closeness to the data.
 import { newest, predict } from "./api.js";
-import { debounce, field, fill, h, icon } from "./dom.js";
+import { crossButton, debounce, field, fill, h, icon } from "./dom.js";
 import { isFree } from "./features.js";
 import { clip, count, name } from "./format.js";
 import { freedom } from "./space.js";
@@ -53,8 +53,8 @@ export function limitsPanel() {
     try {
       const found = await asked({ cells: row.cells, query: row.cells, space: space(), target: null, tolerance: state.settings.tolerance });
       if (!found) return;
-      const broken = limits.require.length && found.broken.length ? `The row itself does not keep: ${found.broken.map((text) => clip(text, 120)).join("; ")}. Every answer will.` : "";
-      fill(verdict, broken);
+      const broken = limits.require.length ? found.broken.map((text) => clip(text, 120)).join("; ") : "";
+      fill(verdict, broken ? `The row itself does not keep: ${broken}. Every answer will.` : "");
     } catch (error) {
       fill(verdict, error.lost ? "" : h("span", { class: "wrong", dir: "auto" }, icon("warn"), clip(error.message, 600)));
     }
@@ -72,7 +72,7 @@ export function limitsPanel() {
     most.value = k ?? "";
     near.checked = limits.nearData;
     fill(groups, limits.together.map((group, j) => h("li", null, group.map((feature, i) => [i ? " with " : "", name(feature)]),
-      h("button", { type: "button", class: "quiet square", "aria-label": "Take this away", onclick: () => update({ together: limits.together.filter((_, i) => i !== j) }) }, icon("cross")))));
+      crossButton("Take this away", () => update({ together: limits.together.filter((_, i) => i !== j) })))));
     groups.hidden = !limits.together.length;
   }
 
@@ -83,9 +83,15 @@ export function limitsPanel() {
   return h("section", { class: "panel", "aria-labelledby": "limits-title" },
     h("div", { class: "row spread middle" }, h("h2", { id: "limits-title" }, "Limits"), summary),
     h("div", { class: "limits" },
-      h("div", null, field("Rules that every answer keeps", rules, { wide: true }), h("div", { class: "row tight" }, field("Insert a feature", insert, { quiet: true })), verdict,
-        site.rules.length ? h("details", { class: "fold" }, h("summary", null, `${count(site.rules.length, "rule")} of whoever started this page`), h("ul", null, site.rules.map((rule) => h("li", { dir: "auto" }, clip(rule, 300))))) : null),
+      h("div", null, field("Rules that every answer keeps", rules, { wide: true }),
+        h("div", { class: "row tight" }, field("Insert a feature", insert, { quiet: true })), verdict, site.rules.length ? given(site.rules) : null),
       h("div", { class: "stack" }, field("Most features that may change", most),
         h("label", { class: "switch", for: "near-data" }, near, h("span", null, "Stay near the data", h("span", { class: "hint" }, "answers look like rows that exist"))),
-        free.length > 1 ? h("fieldset", { class: "field" }, h("legend", null, "Move in the same direction"), h("div", { class: "row tight" }, pair, h("button", { type: "button", "data-test": "together-add", onclick: join }, "Add")), groups) : null)));
+        free.length > 1 ? h("fieldset", { class: "field" }, h("legend", null, "Move in the same direction"),
+          h("div", { class: "row tight" }, pair, h("button", { "data-test": "together-add", onclick: join }, "Add")), groups) : null)));
+}
+
+function given(rules) {
+  return h("details", { class: "fold" }, h("summary", null, `${count(rules.length, "rule")} of whoever started this page`),
+    h("ul", null, rules.map((rule) => h("li", { dir: "auto" }, clip(rule, 300)))));
 }

@@ -1,7 +1,7 @@
 // A search at work: best so far, gap to the goal, rows and time used, place in the queue.
 import { badge } from "./badge.js";
 import { chartBox, searchChart } from "./charts.js";
-import { announce, fill, h, icon, throttle } from "./dom.js";
+import { announce, fact, fill, h, icon, throttle } from "./dom.js";
 import { count, num, number, seconds } from "./format.js";
 import { stop } from "./run.js";
 import { on, state } from "./state.js";
@@ -19,7 +19,7 @@ export function progressPanel() {
   const bar = h("progress", { max: 1, value: 0, "data-test": "progress-bar", "aria-label": "Rows used of the budget" });
   const chart = chartBox("Best output and potential over the rows used", "potential-chart", 320);
   const node = h("section", { class: "panel", "aria-labelledby": "progress-title", "data-test": "progress" },
-    h("div", { class: "row spread middle" }, head, h("button", { type: "button", "data-test": "stop-here", onclick: stop }, icon("stop"), "Stop and keep the best")),
+    h("div", { class: "row spread middle" }, head, h("button", { "data-test": "stop-here", onclick: stop }, icon("stop"), "Stop and keep the best")),
     bar, facts, chart);
   let said = 0;
 
@@ -33,7 +33,6 @@ export function progressPanel() {
     bar.max = budget ?? 1;
     if (budget === null || question.state === "waiting") bar.removeAttribute("value");
     else bar.value = Math.min(spent, budget);
-    const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
     if (question.state === "waiting") {
       const n = question.place;
       fill(facts, fact("place in the queue", n > 0 ? `${count(n, "question")} before this one` : "next"));

@@ -89,7 +89,10 @@ export class Range {
     const at = place(this.feature, this.scale, this.view.now);
     if (at === null) return null;
     const x = this.x(at);
-    return [s("line", { class: "now", x1: x, x2: x, y1: 2, y2: TRACK + 3 }), s("path", { class: "now-mark", d: `M${x - 5} ${TRACK + 16}L${x + 5} ${TRACK + 16}L${x} ${TRACK + 7}Z` })];
+    return [
+      s("line", { class: "now", x1: x, x2: x, y1: 2, y2: TRACK + 3 }),
+      s("path", { class: "now-mark", d: `M${x - 5} ${TRACK + 16}L${x + 5} ${TRACK + 16}L${x} ${TRACK + 7}Z` }),
+    ];
   }
 
   placeHandle(one, which) {

@@ -16,7 +16,8 @@ export function rowsPanel() {
   const head = h("thead"), body = h("tbody");
   const table = h("table", { class: "rows", "data-test": "row-table" }, h("caption", { class: "hidden" }, "Rows of the data"), head, body);
   const status = h("p", { class: "soft", role: "status" });
-  const button = (label, test, act, ...inside) => h("button", { type: "button", class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, ...inside);
+  const button = (label, test, act, ...inside) =>
+    h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, ...inside);
   const back = button("Earlier rows", "rows-back", () => turn(-PAGE), "‹"), on_ = button("Further rows", "rows-on", () => turn(PAGE), "›");
   const left = button("Columns to the left", "columns-back", () => slide(-1), "‹"), right = button("Columns to the right", "columns-on", () => slide(1), "›");
   const columns = h("p", { class: "soft" });
@@ -55,7 +56,7 @@ export function rowsPanel() {
   function title(by, text, cls) {
     const sorted = view.sort === by ? (view.descending ? "descending" : "ascending") : null;
     return h("th", { scope: "col", class: cls, "aria-sort": sorted ?? "none" },
-      h("button", { type: "button", class: "sort", "data-test": by === OUTPUT ? "sort-output" : "sort", title: "Sort by this column", onclick: () => order(by) },
+      h("button", { class: "sort", "data-test": by === OUTPUT ? "sort-output" : "sort", title: "Sort by this column", onclick: () => order(by) },
         text, h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (view.descending ? " ↓" : " ↑") : "")));
   }
 
@@ -83,7 +84,7 @@ export function rowsPanel() {
     const chosen = state.row.base !== null && String(state.row.base?.label) === String(row.label);
     const pick = () => choose(row);
     return h("tr", { class: chosen ? "chosen" : null, "data-test": "row", "data-label": row.label, onclick: pick },
-      h("th", { scope: "row" }, h("button", { type: "button", class: "pick", "data-key": row.label, "aria-pressed": String(chosen), "aria-label": `Take row ${row.label}`, onclick: (event) => { event.stopPropagation(); pick(); } },
+      h("th", { scope: "row" }, h("button", { class: "pick", "data-key": row.label, "aria-pressed": String(chosen), "aria-label": `Take row ${row.label}` },
         chosen ? icon("check") : null, h("bdi", { class: "cell" }, row.label))),
       h("td", { class: "right strong" }, num(row.output)),
       visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name]))));
@@ -124,7 +125,7 @@ export function rowsPanel() {
     h("div", { class: "row" },
       field("Search the rows", search, { wide: true }),
       field(`${site.output.name} from`, end("low", "range-low")), field("to", end("high", "range-high")),
-      h("button", { type: "button", "data-test": "random-row", onclick: anyRow }, icon("dice"), "Random row")),
+      h("button", { "data-test": "random-row", onclick: anyRow }, icon("dice"), "Random row")),
     wide, site.shown < site.rows ? h("p", { class: "hint" }, `${site.shown} of ${site.rows} rows of the data are listed here.`) : null,
     h("div", { class: "row spread" }, h("div", { class: "row tight middle" }, back, on_, status), h("div", { class: "row tight middle" }, columns, left, right)));
 }

@@ -134,7 +134,7 @@ export async function toggleBookmark(index) {
 
 /** Build the button that asks or stops. */
 export function runButton() {
-  const node = h("button", { type: "button", class: "primary", onclick: () => (busy() ? stop() : ask()) });
+  const node = h("button", { class: "primary", onclick: () => (busy() ? stop() : ask()) });
   const busy = () => open(state.question);
   const draw = () => {
     const running = busy();
@@ -171,7 +171,8 @@ export function settingsFold() {
     control("seed", "Seed", { min: 0 }),
     control("tolerance", "May miss, in %", { min: 0, max: 99, step: "any" }, (box) => box.valueAsNumber / 100),
   ];
-  const method = h("select", { "data-test": "set-method", onchange: () => takeSettings({ ...state.settings, method: method.value }) }, site.methods.map((m) => h("option", { value: m }, m)));
+  const method = h("select", { "data-test": "set-method", onchange: () => takeSettings({ ...state.settings, method: method.value }) },
+    site.methods.map((m) => h("option", { value: m }, m)));
   const draw = () => {
     const { budget, timeout, seed, n } = state.settings;
     line.textContent = `${budget === null ? "as many rows as fit" : `up to ${count(budget, "row")}`} · ${seconds(timeout)} · ${count(n, "answer")} · seed ${seed}`;

@@ -48,8 +48,10 @@ export function handle({ test, label, top, bottom, grip, drag, step, svg }) {
   return {
     node,
     place(x, { low, high, value, text }, disabled = false) {
-      set(node, { transform: `translate(${x.toFixed(1)} 0)`, "aria-valuemin": decimal(low), "aria-valuemax": decimal(high), "aria-valuenow": decimal(value), "aria-valuetext": text,
-        "aria-disabled": disabled ? "true" : null, tabindex: disabled ? -1 : 0 });
+      set(node, {
+        transform: `translate(${x.toFixed(1)} 0)`, tabindex: disabled ? -1 : 0, "aria-disabled": disabled ? "true" : null,
+        "aria-valuemin": decimal(low), "aria-valuemax": decimal(high), "aria-valuenow": decimal(value), "aria-valuetext": text,
+      });
     },
     held: () => dragging,
   };

@@ -7,7 +7,8 @@ const tabs = new Map();
 /** Build the tabs: [[key, word, node], …]; only what is chosen is shown. */
 export function buildTabs(list, parts) {
   for (const [key, word, ...content] of parts) {
-    const button = h("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}`, "data-test": `tab-${key}`, onclick: () => show(key), onkeydown: walk }, h("span", null, word));
+    const about = { role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}`, "data-test": `tab-${key}` };
+    const button = h("button", { ...about, onclick: () => show(key), onkeydown: walk }, h("span", null, word));
     const mark = h("span", { class: "mark-count", hidden: true });
     button.append(mark);
     const panel = h("div", { role: "tabpanel", id: `panel-${key}`, "aria-labelledby": `tab-${key}`, hidden: true, tabindex: -1 }, content);

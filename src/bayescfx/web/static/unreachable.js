@@ -15,14 +15,16 @@ export function unreachableScreen(question, parts) {
   const { unit, name } = state.site.output;
   return [
     h("section", { class: "panel unreachable-screen", "aria-labelledby": "unreachable-title", "data-test": "unreachable" },
-      h("div", { class: "row spread" }, h("h2", { id: "unreachable-title" }, badge("unreachable"), " ", h("bdi", { dir: "auto" }, question.words)), parts.tools(question)),
+      h("div", { class: "row spread" },
+        h("h2", { id: "unreachable-title" }, badge("unreachable"), " ", h("bdi", { dir: "auto" }, question.words)), parts.tools(question)),
       h("div", { class: "unreachable-grid" },
         h("div", null,
           h("p", { class: "soft" }, `The nearest ${name} that can be reached`),
           h("p", { class: "huge", "data-test": "nearest" }, num(nearest, { unit })),
           shortfall(answer, nearest),
           h("p", { dir: "auto", "data-test": "verdict" }, clip(answer.verdict, 2000)),
-          h("div", { class: "row tight" }, h("button", { type: "button", "data-test": "aim-nearest", onclick: () => aim(question, nearest) }, "Aim for what can be reached"), longer())),
+          h("div", { class: "row tight" },
+            h("button", { "data-test": "aim-nearest", onclick: () => aim(question, nearest) }, "Aim for what can be reached"), longer())),
         h("div", null, h("h3", null, "What keeps it away"), binding(answer))),
       parts.notes(question), parts.facts(question)),
     h("h2", { class: "between" }, "The nearest that was found"),
@@ -37,6 +39,7 @@ function shortfall(answer, nearest) {
   const all = [answer.output, nearest, ...ends, ...(answer.reachable ?? [])];
   const low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
   const x = (y) => 12 + ((y - low) / span) * 336;
+  const apart = (a, b) => Math.abs(x(a) - x(b)) > 62; // so that words have room
   const to = ends.reduce((a, b) => (Math.abs(b - nearest) < Math.abs(a - nearest) ? b : a), ends[0] ?? nearest);
   return h("div", null,
     s("svg", { class: "shortfall", viewBox: "0 0 360 46", role: "img", "aria-label": `From ${number(answer.output)} now to ${number(nearest)}; wanted ${number(to)}` },
@@ -45,7 +48,7 @@ function shortfall(answer, nearest) {
       s("line", { class: "lack", x1: x(nearest), x2: x(to), y1: 16, y2: 16 }),
       s("circle", { class: "from", cx: x(answer.output), cy: 16, r: 5 }), s("circle", { class: "to", cx: x(nearest), cy: 16, r: 6 }),
       s("path", { class: "flag", d: `M${x(to)} 24V4h9l-3 4 3 4h-9` }),
-      mark(x(answer.output), "now"), Math.abs(x(nearest) - x(answer.output)) > 62 ? mark(x(nearest), "nearest") : null, Math.abs(x(to) - x(nearest)) > 62 ? mark(x(to), "wanted") : null),
+      mark(x(answer.output), "now"), apart(nearest, answer.output) ? mark(x(nearest), "nearest") : null, apart(to, nearest) ? mark(x(to), "wanted") : null),
     h("p", null, "Missing: ", h("strong", null, num(miss)), answer.wanted.length ? " to the goal." : ""));
 }
 
@@ -56,7 +59,8 @@ export function binding(answer) {
   if (!answer.binding.length) return h("p", { class: "soft" }, "No single limit was found to keep it away: within what the data show, the model does not go there.");
   return h("ul", { class: "binding" }, answer.binding.map((one, k) => h("li", { "data-test": "binding" },
     h("p", { dir: "auto" }, icon("lock"), capital(clip(one.words, 400))),
-    one.relax ? h("button", { type: "button", class: "primary", "data-test": "relax", "data-index": k, onclick: () => relax(one.relax) }, icon("unlock"), h("span", null, h("bdi", { dir: "auto" }, capital(clip(one.does ?? "Loosen this", 200))), " and ask again")) : null)));
+    one.relax ? h("button", { class: "primary", "data-test": "relax", "data-index": k, onclick: () => relax(one.relax) }, icon("unlock"),
+      h("span", null, h("bdi", { dir: "auto" }, capital(clip(one.does ?? "Loosen this", 200))), " and ask again")) : null)));
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -71,7 +75,7 @@ function longer() {
   const { settings, site } = state;
   if (settings.budget === null || settings.budget >= site.most.budget) return null;
   const budget = Math.min(2 * settings.budget, site.most.budget);
-  return h("button", { type: "button", "data-test": "search-longer", onclick: () => { takeSettings({ ...settings, budget }); ask(); } }, `Search longer (${budget} rows)`);
+  return h("button", { "data-test": "search-longer", onclick: () => { takeSettings({ ...settings, budget }); ask(); } }, `Search longer (${budget} rows)`);
 }
 
 /** Wish for the nearest output that was reached, on the side that was asked for. */

@@ -5,7 +5,7 @@ import { fail, heard } from "./banner.js";
 import { curvePanel } from "./curve.js";
 import { announce, debounce, field, fill, h, icon } from "./dom.js";
 import { isScale, same } from "./features.js";
-import { clip, count, name, num, number } from "./format.js";
+import { cell as text, clip, count, name, num } from "./format.js";
 import { levelList, slider } from "./inputs.js";
 import { asEdited, emit, isRow, on, remember, space, state, takeRow } from "./state.js";
 import { show } from "./tabs.js";
@@ -54,7 +54,8 @@ export function whatifPanel() {
     const made = isScale(feature) ? slider(feature, now, change, { test: "whatif-input", label }) : level(feature, now, change, label);
     const mark = h("span", { class: "was" });
     const node = h("div", { class: "whatif-line", "data-test": "whatif-line", "data-feature": feature.name }, 
-      h("div", { class: "whatif-name" }, h("button", { type: "button", class: "link name-button", title: "Show its curve", onclick: () => look(feature.name) }, name(feature.name)), mark),
+      h("div", { class: "whatif-name" },
+        h("button", { class: "link name-button", title: "Show its curve", onclick: () => look(feature.name) }, name(feature.name)), mark),
       h("div", { class: "whatif-controls" }, made.nodes));
     node.addEventListener("focusin", () => look(feature.name));
     if (feature.derived) node.querySelectorAll("input, select").forEach((control) => { control.disabled = true; });
@@ -92,7 +93,7 @@ export function whatifPanel() {
       const before = state.row.cells[feature.name], changed = !same(before, view.cells[feature.name]);
       n += changed;
       node.classList.toggle("moved", changed);
-      fill(mark, changed ? `was ${clip(before === null ? "missing" : typeof before === "number" ? number(before, 6) : String(before), 30)}` : feature.derived ? "follows from others" : "");
+      fill(mark, changed ? `was ${clip(text(before), 30)}` : feature.derived ? "follows from others" : "");
     }
     fill(moved, n ? `${count(n, "feature")} differ${n === 1 ? "s" : ""} from the row.` : "As the row is.");
   }
@@ -120,10 +121,13 @@ export function whatifPanel() {
 
   function drawOutput(found, trouble) {
     const { unit, name: word } = site.output, before = state.row.output;
-    const goal = found.reached === null || found.miss === null ? null : found.reached ? h("p", null, badge("reached"), ` ${state.goal.words}`) : h("p", null, icon("near"), h("strong", { "data-test": "whatif-miss" }, num(found.miss)), ` away from ${state.goal.words}`);
+    const { words } = state.goal;
+    const away = () => h("p", null, icon("near"), h("strong", { "data-test": "whatif-miss" }, num(found.miss)), ` away from ${words}`);
+    const goal = found.reached ? h("p", null, badge("reached"), ` ${words}`) : found.miss === null ? null : away();
     fill(output, h("p", { class: "soft" }, word), h("p", { class: "huge" }, num(found.output, { unit, test: "whatif-value" })),
       before === null ? null : h("p", { class: "soft" }, num(found.output - before, { signs: true }), " against the row"), goal, trouble ? wrong(trouble) : null,
-      found.broken.length ? h("div", { class: "broken", "data-test": "whatif-broken" }, h("p", null, icon("warn"), "Not allowed by what you said:"), h("ul", null, found.broken.map((text) => h("li", { dir: "auto" }, clip(text, 300))))) : null);
+      found.broken.length ? h("div", { class: "broken", "data-test": "whatif-broken" }, h("p", null, icon("warn"), "Not allowed by what you said:"),
+        h("ul", null, found.broken.map((rule) => h("li", { dir: "auto" }, clip(rule, 300))))) : null);
   }
 
   function drawAll() {
@@ -149,10 +153,10 @@ export function whatifPanel() {
     h("section", { class: "panel", "aria-labelledby": "whatif-title" },
       h("div", { class: "row spread middle" }, h("h2", { id: "whatif-title" }, "What if"), moved),
       h("div", { class: "row" }, field("Start from", start), site.features.length > 8 ? field("Find a feature", filter, { wide: true }) : null,
-        h("button", { type: "button", "data-test": "whatif-reset", onclick: () => startWhatIf({ from: view.from }) }, "Back to the start")),
+        h("button", { "data-test": "whatif-reset", onclick: () => startWhatIf({ from: view.from }) }, "Back to the start")),
       h("div", { class: "whatif-lines" }, lines.map(({ node }) => node))),
     h("section", { class: "panel side", "aria-label": "What the model says" }, output,
-      h("button", { type: "button", class: "primary", "data-test": "use-as-row", onclick: adopt }, "Use as new row"), curve.node));
+      h("button", { class: "primary", "data-test": "use-as-row", onclick: adopt }, "Use as new row"), curve.node));
 }
 
 function adopt() {
