@@ -112,9 +112,9 @@ function makeCard(feature) {
 function directionPicker(feature, update) {
   const group = uid("direction");
   const options = [["", "both", "up or down"], ["up", "up", "only up"], ["down", "down", "only down"]].map(([value, picture, word]) => {
-    const input = h("input", { type: "radio", name: group, value, id: uid("way"), "data-test": `direction-${value || "both"}`,
+    const input = h("input", { type: "radio", name: group, value, id: uid("way"), "data-test": `direction-${value || "both"}`, title: word,
       onchange: () => update({ direction: value }) });
-    return { input, node: h("span", { class: "segment" }, input, h("label", { for: input.id, title: word }, icon(picture), h("span", { class: "hidden" }, word))) };
+    return { input, node: h("span", { class: "segment" }, input, h("label", { for: input.id }, icon(picture), h("span", { class: "hidden" }, word))) };
   });
   return {
     node: h("div", { class: "field ways", role: "radiogroup", "aria-labelledby": `${group}-label` },
