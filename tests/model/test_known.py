@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -76,6 +78,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "plain names": lambda: piped(quick("LGBMRegressor"), verbose=False),
     "search": lambda: GridSearchCV(quick("LGBMRegressor"), {"num_leaves": [7]}, cv=2),
     "log": lambda: TransformedTargetRegressor(quick("LGBMRegressor"), func=None),
+    "vote": lambda: VotingRegressor([("a", quick("LGBMRegressor")), ("b", DummyRegressor())]),
     "scikit-learn": lambda: HistGradientBoostingRegressor(max_iter=30),
     "xgboost": lambda: boosted("XGBRegressor"),
     "xgboost in a pipeline": lambda: piped(boosted("XGBRegressor")),
@@ -116,10 +119,15 @@ def test_a_space_of_text_is_searched_with_a_model_of_categories(name: str) -> No
 @pytest.mark.parametrize(
     "make", [quick, pytest.param(boosted, marks=pytest.mark.slow)], ids=["lightgbm", "xgboost"]
 )
-def test_text_gets_the_categories_of_a_classifier(make: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_text_gets_the_categories_of_a_classifier(
+    make: Callable[..., Any], calibrated: bool
+) -> None:
     X, y = flats()
     kind = "LGBMClassifier" if make is quick else "XGBClassifier"
-    model = make(kind).fit(trained_on(X), (y > y.median()).astype(int))
+    model = make(kind)
+    model = CalibratedClassifierCV(model, cv=2) if calibrated else model
+    model.fit(trained_on(X), (y > y.median()).astype(int))
     expected = model.predict_proba(trained_on(X))[:, 1]
     np.testing.assert_allclose(cfx.probability(model, 1)(X), expected, rtol=1e-6)
     np.testing.assert_allclose(cfx.probability(model, 1)(X[17:18]), expected[17:18], rtol=1e-6)
@@ -169,6 +177,13 @@ def test_numbers_that_xgboost_was_told_are_categories_stay_numbers() -> None:
     some = X[X["zone"] == 7].head(4)
     expected = booster.predict(matrix)[some.index]
     np.testing.assert_allclose(as_model(booster)(some), expected)
+
+
+def test_a_model_of_arrays_tells_of_no_columns() -> None:
+    X, y = flats()
+    trees = HistGradientBoostingRegressor(max_iter=3, categorical_features=[1])
+    found = told(trees.fit(X[["area", "grade"]].to_numpy(), y))
+    assert found == {"levels": {}, "orders": {}, "categorical": ()}
 
 
 def test_categories_that_others_have_changed_are_left_alone() -> None:

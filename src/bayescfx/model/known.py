@@ -15,16 +15,12 @@ import pandas as pd
 from bayescfx.checks import is_several
 from bayescfx.model.columns import Category, Cut, same_name
 
-#: Where models that wrap another keep it once they are fitted; the last is of boosted trees.
-_INNER = ("best_estimator_", "regressor_", "estimator_", "_preprocessor")
-
 
 def categories_of(model: Any) -> tuple[Category, ...]:
     """Return the columns that a model must get as pandas' categories: it was trained on such."""
-    for name in _INNER[:3]:
-        inner = getattr(model, name, None)
-        if inner is not None:
-            return categories_of(inner)
+    inner = [category for part in _inner(model) for category in categories_of(part)]
+    if inner:
+        return tuple(dict.fromkeys(inner))
     if hasattr(model, "steps"):
         return tuple(_passed(model.steps))
     library, booster = _booster(model)
@@ -36,6 +32,15 @@ def categories_of(model: Any) -> tuple[Category, ...]:
     # Where there are more or fewer, some are whole numbers of its own or in an order.
     fits = len(named) == len(levels)
     return tuple(map(Category, named, map(tuple, levels))) if fits else ()
+
+
+def _inner(model: Any) -> list[Any]:
+    """Return the models that one asks with the rows it gets: of searches, calibrations, votes."""
+    names = ("best_estimator_", "regressor_", "estimator_")
+    found = [getattr(model, name, None) for name in names]
+    found += [part.estimator for part in getattr(model, "calibrated_classifiers_", ())]
+    found += getattr(model, "named_estimators_", {}).values()
+    return [part for part in found if part is not None]
 
 
 def _booster(model: Any) -> tuple[str, Any]:
@@ -151,21 +156,21 @@ def told(model: Any) -> dict[str, Any]:
 
 def _own(model: Any) -> list[str]:
     """Return the columns that a model itself takes as categories, whatever their dtype."""
-    for name in ("best_estimator_", "regressor_"):
-        model = getattr(model, name, None) or model
     library, booster = _booster(model)
     if library == "lightgbm":
         return lightgbm_categorical(booster)
     if hasattr(model, "get_cat_feature_indices"):  # CatBoost
         return [model.feature_names_[place] for place in model.get_cat_feature_indices()]
     marked, names = getattr(model, "is_categorical_", None), getattr(model, "feature_names_in_", ())
-    return [] if marked is None else _named(marked, names)  # scikit-learn's boosted trees
+    if marked is not None and len(names):  # scikit-learn's boosted trees
+        return _named(marked, names)
+    return [name for part in _inner(model) for name in _own(part)]
 
 
 def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, list[str]]]:
     """Yield the encoders of levels inside a model, each with the names of its columns."""
-    inner = [getattr(model, name, None) for name in _INNER]
-    for step in [*(step for _, step in getattr(model, "steps", ())), *inner]:
+    steps = [step for _, step in getattr(model, "steps", ())]
+    for step in [*steps, *_inner(model), getattr(model, "_preprocessor", None)]:
         yield from () if step is None else _encoders(step, columns)
     names = getattr(model, "feature_names_in_", columns)
     for _, step, chosen in getattr(model, "transformers_", ()) if names is not None else ():
