@@ -8,17 +8,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @contextlib.contextmanager
@@ -43,11 +48,23 @@ class Viewer:
         self.page: Any = self.context.new_page()
         self.page.set_default_timeout(30_000)
         self.complaints: list[str] = []
-        bad = ("error", "warning")
-        self.page.on("console", lambda m: m.type in bad and self.complaints.append(m.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda m: self._hear(m.type, m.text))
+        self.page.on("pageerror", lambda error: self._hear("error", str(error)))
         self.page.goto(address)
         self.at("row").first.wait_for()
+
+    def _hear(self, kind: str, text: str) -> None:
+        refused = "the server responded with a status of 4" in text  # and the page says so itself
+        if kind in ("error", "warning") and not refused:
+            self.complaints.append(text)
+
+    def until(self, holds: str) -> None:
+        """Wait until an expression of JavaScript holds."""
+        for _ in range(600):
+            if self.page.evaluate(holds):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(holds)
 
     def at(self, name: str, inside: Any = None, **which: str) -> Any:
         """Return what the page calls so for tests, maybe of one feature or number."""
@@ -55,9 +72,18 @@ class Viewer:
         return (inside or self.page).locator(f'[data-test="{name}"]{more}')
 
     def number(self, where: Any) -> float:
-        """Return a number that is shown, with all its digits."""
-        data = where if where.first.evaluate("e => e.tagName") == "DATA" else where.locator("data")
-        return float(data.first.get_attribute("value"))
+        """Return a number that is shown, with all its digits; nan where there is none yet."""
+        read = "e => (e.tagName === 'DATA' ? e : e.querySelector('data'))?.value ?? 'nan'"
+        return float(where.first.evaluate(read))
+
+    def becomes(self, name: str, holds: Callable[[float], bool]) -> None:
+        """Wait until a number that is shown is as expected."""
+        for _ in range(200):
+            output = self.number(self.at(name))
+            if output == output and holds(output):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(self.at(name).first.inner_text())
 
     def type(self, name: str, text: str, **which: str) -> None:
         """Type into a field, and leave it."""
@@ -78,9 +104,7 @@ class Viewer:
 
     def run(self) -> str:
         """Ask, and wait for the answer."""
-        with self.page.expect_response("**/events"):
-            self.at("run").click()
-        self.page.wait_for_function("!document.querySelector('[data-test=\"stop\"]')?.offsetParent")
+        self.at("run").click()
         return self.ended()
 
     def settings(self, **values: str) -> None:

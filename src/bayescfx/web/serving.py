@@ -62,6 +62,7 @@ def _listening(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
+        found.listen(128)  # who is quick waits until the model is loaded
     except (OSError, OverflowError) as error:
         found.close()
         reason = getattr(error, "strerror", None) or error

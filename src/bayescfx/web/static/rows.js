@@ -98,11 +98,12 @@ export function rowsPanel() {
   }, 250);
   const end = (key, test) => h("input", { type: "number", step: "any", class: "short", "data-test": test, oninput: limit(key) });
   function limit(key) {
-    return debounce((event) => {
+    const later = debounce(load, 300);
+    return (event) => {
       view[key] = event.target.value;
       view.offset = 0;
-      load();
-    }, 300);
+      later();
+    };
   }
 
   async function anyRow() {
