@@ -211,8 +211,10 @@ def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell)
         assert found["kind"] == "moment"
         assert found["low"] == "2016-01-01T00:00:00"
         fixed = ("--fix", "area,pool", "--query", "003", "--target", "+10")
-        ran = shell("explain", *base, *fixed, "--budget", "20", "--quiet", "--json")
+        ran = shell("explain", *base, *fixed, "--budget", "20", "--json")
         assert ran.code == 0, ran
+        told = "note: one row of the model, or two, beside the budget, show how it takes dates."
+        assert told in ran.err
         answers.append(ran.content["counterfactuals"][0]["row"]["sold"][:8])
     assert answers == ["2016-02-", "2016-02-"]
 
@@ -352,5 +354,10 @@ def test_a_model_that_was_trained_with_names_of_rows_and_ignores_them(shell: She
     base = ("explain", "--model", "whole.joblib", "--trust-pickle", "--data", "houses.csv")
     ran = shell(*base, "--id", "key", "--query", "007", *ASK, "--json")
     assert ran.content["output"] == pytest.approx(X["area"][7] + 21)
+    ran = shell(
+        *base, "--id", "key", "--query", "007", *(word for word in ASK if word != "--quiet")
+    )
+    told = "note: 10 rows of the model, beside the budget, show whether the model predicts from"
+    assert f"{told} 'key'." in ran.err
     told = shell.fails(*base, "--id", "number", "--query", "7.0", *ASK)
     assert "its outputs depend on 'number'. Leave --id out." in told

@@ -99,8 +99,8 @@ of two)
     "question and search": _options(f"""
         --target            text    T          {SYNTAX}
         -n=1                whole   N          how many answers (default: 1)
-        --budget            whole   -          rows sent to the model, at most (default: 2000 for \
-a file that runs here, else 100)
+        --budget            whole   -          rows sent to the model for a query, at most \
+(default: 2000 for a file that runs here, else 100)
         --timeout           number  S          seconds, at most
         --seed=0            whole   -          same seed, same answer (default: 0)
         --tolerance=0.05    number  -          share of the change that may be missed

@@ -101,7 +101,7 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         if kind == "real" and name in data and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
     if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
-        loaded = _without_names(loaded, data, settings)
+        loaded = _without_names(loaded, data, settings, console)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
@@ -109,9 +109,9 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     told = _told(loaded, data[columns], console)
     space = make_space(data[columns], {**told, **settings.features}, settings.space)
     forms = {str(name): form for name, f in space.features.items() if (form := f.form)}
-    if forms and not _takes(loaded, data[columns], settings):
+    if forms and not _takes(loaded, data[columns], settings, console):
         timed = replace(reading, forms=forms).timed(data[columns])
-        if _takes(loaded, timed, settings):  # it was trained on points in time, not on text
+        if _takes(loaded, timed, settings, console):  # it was trained on points in time, not on text
             data, reading = timed, replace(reading, forms=forms)
             space = make_space(data, {**told, **settings.features}, settings.space)
     texts = [name for name in columns if pd.api.types.is_string_dtype(data[name].dtype)]
@@ -142,11 +142,15 @@ def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any
     return told
 
 
-def _without_names(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> Loaded:
+def _without_names(
+    loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console
+) -> Loaded:
     """Return a model that was trained with the names of rows, without them: it must not care."""
     bare = loaded.without(settings.id, data.index[0])
     some = data.iloc[np.linspace(0, len(data) - 1, min(5, len(data))).astype(int)]
     rows = some.reset_index()
+    told = f"show whether the model predicts from {settings.id!r}"
+    console.say("note", f"{2 * len(rows)} rows of the model, beside the budget, {told}.")
     with_names = as_model(loaded.scoring(settings.label))(rows[loaded.select([*rows.columns])])
     without = as_model(bare.scoring(settings.label))(some[bare.select([*some.columns])])
     if not np.array_equal(with_names, without):
@@ -157,10 +161,11 @@ def _without_names(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> Lo
     return bare
 
 
-def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings) -> bool:
+def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console) -> bool:
     """Return whether a model that runs here answers for a row such as these; others take text."""
     if loaded.model is None or isinstance(loaded.model, Endpoint):
         return True
+    console.say("note", "one row of the model, or two, beside the budget, show how it takes dates.")
     try:
         as_model(loaded.scoring(settings.label))(data.iloc[:1])
     except Exception:  # whatever the model raises
