@@ -19,6 +19,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.deadline import Deadline, waiting
+from bayescfx.errors import OutOfTime
 from bayescfx.model import isolated as module
 from bayescfx.model.isolated import Isolated, isolated
 from tests.conftest import ZERO, cloud, cube, plane
@@ -144,6 +146,32 @@ def test_hangs_and_crashes_can_be_skipped() -> None:
     assert answer.best.row["a"] <= 0.6
     assert np.isnan(answer.evaluations.outputs).any()
     assert answer.verify(plane)
+
+
+def tiring(rows: Any) -> Any:
+    """Return a plane; hang where a has moved."""
+    if (np.asarray(rows, dtype=float)[:, 0] != 0.25).any():
+        time.sleep(600)
+    return plane(rows)
+
+
+@pytest.mark.parametrize("most", [60.0, None])
+def test_the_time_of_a_search_ends_the_waiting_for_a_process(most: float | None) -> None:
+    with isolated(tiring, timeout=most) as model:
+        model(np.full((1, 3), 0.25))  # a process takes its time to start
+        start = time.monotonic()
+        answer = cfx.explain(model, ZERO, cube(), cfx.at_least(1.2), budget=25, rng=0, timeout=1.0)
+    assert answer.stopped == "timeout"
+    assert time.monotonic() - start < 30
+    before = waiting.set(Deadline.after(0.5))
+    try:
+        with (
+            isolated(tiring, timeout=most) as model,
+            pytest.raises(OutOfTime, match=r"`model` gave no answer within .* s, in a process"),
+        ):
+            model(np.ones((1, 3)))
+    finally:
+        waiting.reset(before)
 
 
 def test_frames_and_estimators_and_what_is_known_of_a_model_pass_through() -> None:

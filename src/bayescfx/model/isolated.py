@@ -25,9 +25,14 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from bayescfx.checks import check, is_number
-from bayescfx.errors import ModelError, one_line
+from bayescfx.deadline import waiting
+from bayescfx.errors import ModelError, OutOfTime, one_line
 from bayescfx.model.model import Model, answered, as_model
 from bayescfx.tables import Rows
+
+
+class _Late(ModelError, OutOfTime):
+    """There was no answer before the time of the search was over."""
 
 
 class Isolated(Model):
@@ -67,7 +72,7 @@ def isolated(
         Whatever `explain` takes.
     timeout : float, optional
         Seconds that a call may take. Starting the process has a minute at least. ``None`` means no
-        limit.
+        limit. The `timeout` of `explain` ends all waiting, too.
     memory : int or str, optional
         The most memory the process may reserve, in bytes or as ``"2GB"``; libraries reserve more
         than they use. On Unix only.
@@ -174,9 +179,10 @@ class Worker:
                 f"{one_line(answer['told'])}. Define it in a module, or install cloudpickle."
             ) from _told(answer)
 
-    def _ask(self, messages: list[object], seconds: float | None) -> dict[str, Any]:
-        """Send messages and return the answer, in time."""
-        process, late = self._process, threading.Event()
+    def _ask(self, messages: list[object], most: float | None) -> dict[str, Any]:
+        """Send messages and return the answer, in time: `most` seconds, and while a search has."""
+        process, late, until = self._process, threading.Event(), waiting.get()
+        seconds = min(math.inf if most is None else most, until.left)
         assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
@@ -185,9 +191,9 @@ class Worker:
             late.set()
             _kill(process, os.getpid(), wait=False)
 
-        timer = threading.Timer(math.inf if seconds is None else seconds, give_up)
+        timer = threading.Timer(seconds, give_up)
         timer.daemon = True
-        if seconds is not None:
+        if seconds < math.inf:
             timer.start()
         try:
             for message in messages:
@@ -199,8 +205,11 @@ class Worker:
             self._stop()
             if not isinstance(error, OSError | EOFError | pickle.UnpicklingError):
                 raise  # Ctrl-C, say: its answer would come too late
-            how = f"gave no answer within {seconds:g} s" if late.is_set() else _cause(process)
-            raise ModelError(f"`model` {how}, in a process of its own.") from None
+            how, kind = _cause(process), ModelError
+            if late.is_set():
+                how = f"gave no answer within {round(seconds, 2):g} s"
+                kind = _Late if until.passed else ModelError
+            raise kind(f"`model` {how}, in a process of its own.") from None
         timer.cancel()
         if late.is_set():  # just in time
             self._stop()
