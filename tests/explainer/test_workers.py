@@ -6,8 +6,10 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,55 @@ def test_a_block_that_kills_every_worker_is_named_and_the_others_are_kept() -> N
     assert 3 not in kept.index
     for i, answer in zip(kept.index, kept, strict=True):
         assert codes(answer) == codes(here[i])
+
+
+def test_a_model_that_differs_between_processes_is_told() -> None:
+    parent = os.getpid()
+
+    def model(rows: Any) -> Any:
+        return plane(rows) + 0.5 * (os.getpid() != parent)
+
+    how: Any = {"budget": 60, "method": "bayes-cfx"}
+    ask(model, **how)
+    with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
+        ask(model, n_jobs=2, **how)
+
+
+def test_a_model_that_only_workers_can_ask_is_no_fault() -> None:
+    parent = os.getpid()
+
+    def model(rows: Any) -> Any:
+        if os.getpid() == parent:
+            raise OSError("no graphics card here")
+        return plane(rows)
+
+    how: Any = {"budget": 60, "method": "bayes-cfx"}
+    assert same(ask(**how), ask(model, n_jobs=2, **how))
+
+
+HANGING = """
+import fcntl, sys, time
+import numpy as np, bayescfx as cfx
+X, folder = np.random.default_rng(0).uniform(size=(200, 3)), sys.argv[1]
+def model(rows):
+    with open(f"{folder}/lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        open(f"{folder}/held", "w").close()
+        time.sleep(3600)
+cfx.explain_many(model, X, cfx.Space.from_data(X), 1.4, n_jobs=2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks")
+def test_workers_end_with_the_process_that_sent_them_work(tmp_path: Path) -> None:
+    import fcntl
+
+    with subprocess.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as process:
+        while process.poll() is None and not (tmp_path / "held").exists():
+            time.sleep(0.01)
+        process.kill()
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # which the worker holds as long as it is there
 
 
 def test_a_fault_in_a_worker_tells_where() -> None:

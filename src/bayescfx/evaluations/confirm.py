@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bayescfx.arrays import Array, is_single, row_keys
 from bayescfx.errors import BayesCFXWarning, OutOfTime, warn
 from bayescfx.evaluations.evaluator import Account, not_its_own
+from bayescfx.model.model import Model
 from bayescfx.tables import Rows
 
 
@@ -42,34 +45,49 @@ def confirm(account: Account) -> None:
     _warn(now, then, row)
 
 
-def again(account: Account, best: Array) -> bool:
-    """Score the `best` row ``(d,)`` and the oldest once more; return whether they differ, and tell.
+@dataclass(frozen=True, eq=False)
+class Twice:
+    """Rows that the model has scored, and is to score once more."""
+
+    rows: Rows
+    y: Array  # (n,) its outputs, nan for a fault
+    close: Array  # (n,) by how much they may differ
+
+    def differs(self, model: Model, *, elsewhere: bool = False) -> bool:
+        """Return whether the model says something else now, and tell.
+
+        That it fails says nothing if it is asked `elsewhere`: it may lack what it needs there.
+        """
+        try:
+            found = model.scores(self.rows)
+        except Exception as error:
+            if elsewhere or isinstance(error, OutOfTime):
+                return False
+            found = np.full(len(self.y), np.nan)  # it has answered before
+        off = ~(np.abs(found - self.y) <= self.close) & ~np.isnan(self.y)
+        if not off.any():
+            return False
+        at = int(np.argmax(off))
+        _warn(found[at], self.y[at], model.describe(self.rows, at))
+        return True
+
+
+def again(account: Account, best: Array) -> Twice | None:
+    """Return the `best` row ``(d,)`` and the oldest, to be scored once more; `account` pays.
 
     Only if rows are left of the budget: one for every fifty that it has, two at most. No answer
     changes by it.
     """
-    evaluator, known = account.evaluator, account.evaluator.known
+    known = account.evaluator.known
     place = int(known.find(row_keys(best[None]))[0])
     places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
     places = places[: min(account.budget // 50, account.left)]
-    if not places or evaluator.deadline.passed:
-        return False
+    if not places or account.evaluator.deadline.passed:
+        return None
     X, y = known.take(np.array(places))
-    rows, outputs = account.region.rows(X), known.outputs
-    account.spent += len(rows)
-    try:
-        found = evaluator.model.scores(rows)
-    except OutOfTime:
-        return False
-    except Exception:  # it has answered before
-        found = np.full(len(rows), np.nan)
-    close = _close(outputs[~np.isnan(outputs)], y)
-    off = ~(np.abs(found - y) <= close) & ~np.isnan(y)
-    if not off.any():
-        return False
-    at = int(np.argmax(off))
-    _warn(found[at], y[at], evaluator.model.describe(rows, at))
-    return True
+    outputs = known.outputs
+    account.spent += len(places)
+    return Twice(account.region.rows(X), y, _close(outputs[~np.isnan(outputs)], y))
 
 
 def _warn(now: float, then: float, row: str) -> None:

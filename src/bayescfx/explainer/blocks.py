@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline
 from bayescfx.errors import BayesCFXError
+from bayescfx.evaluations.confirm import Twice
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.explainer.posing import pose, refuse_at_once, regions_around
@@ -34,6 +36,7 @@ class Job:
     look: Callable[[Any], object] | None = None  # raises if a row must not be asked about
     keep: bool = True  # whether anybody wants to know what the model said
     store: Evaluations | None = None  # in a file: workers who can reach it write to it themselves
+    parent: int | None = None  # the process that has sent it
 
     def for_workers(self) -> Job:
         """Return the job without what stays here: listeners, the store, the clock, the origin."""
@@ -41,7 +44,8 @@ class Job:
         settings = replace(
             self.settings, on_step=None, evaluations=None, progress=False, timeout=None, rng=seed
         )
-        return replace(self, settings=settings, model=replace(self.model, origin=None))
+        model = replace(self.model, origin=None)
+        return replace(self, settings=settings, model=model, parent=os.getpid())
 
 
 @dataclass(eq=False)
@@ -65,6 +69,7 @@ class Done:
     refused: dict[int, str] = field(default_factory=dict)  # why a query can't be asked
     fault: Exception | None = None  # what ended it; there may be no answers then
     learnt: tuple[Rows, Array] | None = None  # rows and outputs that the store does not have yet
+    twice: Twice | None = None  # what another process is to score once more
 
 
 def work(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bayescfx.deadline import waiting
 from bayescfx.errors import BayesCFXWarning, optional, warn
-from bayescfx.evaluations.confirm import confirm
+from bayescfx.evaluations.confirm import Twice, confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.blocks import Block, Done, Job, work
@@ -160,9 +160,21 @@ def _from_workers(
                 vars(answer).update(evaluations=store, space=job.settings.space)
                 _tell_last(hear, halt, answer, i, budget)
             halt.called |= done.fault is not None
+            if done.twice is not None and not halt.noisy:
+                halt.noisy = _differs(job, done.twice)
             yield done
     finally:
         _append(job, store, late)
+
+
+def _differs(job: Job, twice: Twice) -> bool:
+    """See whether the model says the same here as in a worker, as long as there is time."""
+    deadline = job.settings.deadline
+    before = waiting.set(deadline)
+    try:
+        return not deadline.passed and twice.differs(job.model, elsewhere=True)
+    finally:
+        waiting.reset(before)
 
 
 def _append(job: Job, store: Evaluations, late: dict[int, Any]) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import islice, takewhile
 from typing import Any
 
@@ -103,7 +106,7 @@ class _Threads:
             yield from self._each(self._call, ((block,) for block in blocks))
 
     def _call(self, block: Block) -> Done:
-        return _learning(self.job, block)
+        return _learning(self.job, block, Halt())
 
     def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
         joblib = optional("joblib", "`n_jobs` needs", "parallel")
@@ -192,10 +195,11 @@ def _served(digest: str, parcel: Any, packed: bytes) -> bytes:
             _held.clear()
             _held[digest] = pickle.loads(memoryview(parcel))
             one_thread()  # for good: there are other workers beside this one
+            _end_with(_held[digest].parent)
         job = _held[digest]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = _learning(job, pickle.loads(packed))
+        done = _learning(job, pickle.loads(packed), Halt(elsewhere=True))
     for answer in done.answers.values():
         vars(answer).update(evaluations=None, space=None)  # which are at home
     told = {
@@ -211,11 +215,25 @@ def _served(digest: str, parcel: Any, packed: bytes) -> bytes:
     return content
 
 
-def _learning(job: Job, block: Block) -> Done:
+@cache
+def _end_with(parent: int | None) -> None:
+    """Let this process end soon after the one that has started it, if that sends the work."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)  # as if killed, too: nobody waits for an answer
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _learning(job: Job, block: Block, halt: Halt) -> Done:
     """Work on a block, and hand over what the model said."""
     filed = job.store is not None and job.store.file is not None
     store = job.store if job.store is not None and filed else Evaluations()
-    done = work(job, block, store, Halt())
+    done = work(job, block, store, halt)
+    done.twice = halt.twice if halt.elsewhere else None
     if job.keep and not filed:
         done.learnt = store.learnt()
     return done

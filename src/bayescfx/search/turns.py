@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, waiting
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.confirm import again
+from bayescfx.evaluations.confirm import Twice, again
 from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
@@ -59,6 +59,8 @@ class Halt:
     called: bool = False
     error: Exception | None = None
     noisy: bool = False  # whether the model was seen to differ from itself
+    elsewhere: bool = False  # whether another process is to see whether it does, with these rows:
+    twice: Twice | None = None
 
 
 @dataclass(eq=False)
@@ -109,7 +111,9 @@ class Turns:
         for question in self.questions.values():
             account = question.account
             if account.paid and account.left > 0 and len(question.y):
-                self.halt.noisy = again(account, question.X[question.best])
+                self.halt.twice = twice = again(account, question.X[question.best])
+                if twice is not None and not self.halt.elsewhere:
+                    self.halt.noisy = twice.differs(self.evaluator.model)
                 break
 
     def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
