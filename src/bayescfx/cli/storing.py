@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayescfx.cli.console import Console
 from bayescfx.errors import BayesCFXError, SettingsError
-from bayescfx.evaluations.data import merged
-from bayescfx.evaluations.store import File, digest, texts_of
+from bayescfx.evaluations.form import lines_of, merged
+from bayescfx.evaluations.store import File
 from bayescfx.tables import Layout, Rows, as_frame, free_name
 from bayescfx.values import from_plain
 
@@ -129,9 +130,7 @@ def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
     section, layout = file.make_section(name), Layout.of(rows)
     known = file.layout(section)
     layout = layout if known is None else merged(known, layout)
-    texts = texts_of(rows)
-    lines = [(digest(t), t, y, None, False) for t, y in zip(texts, outputs, strict=True)]
-    file.append(section, lines, layout)
+    file.append(section, lines_of(rows, np.array(outputs)), layout)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,8 @@ the model's output, and serves every query and every target.
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,10 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import EvaluationsError, suggest
-from bayescfx.evaluations.store import File, Line, Unwritten, check_columns, digest, texts_of
+from bayescfx.errors import EvaluationsError
+from bayescfx.evaluations.form import Line, check_columns, lines_of, merged
+from bayescfx.evaluations.section import Section, no_model
+from bayescfx.evaluations.store import File, Unwritten
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, pick, row_of
 
 
@@ -70,16 +71,11 @@ class Evaluations:
     def __init__(
         self, rows: Rows | None = None, outputs: object = None, *, model: str | None = None
     ) -> None:
-        self.file: File | None = None  # where rows are kept, or else
+        check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
+        self._section: Section | None = None  # of a file, where rows are kept, or else
         self._parts: list[tuple[Rows, Array]] = []  # in memory; of a file what it could not take
         self._layout: Layout | None = None  # columns and dtypes, once there is a row
-        check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
-        self._name = model  # what the model is, if known; "" in a file if it has no name
-        self._named = model is not None
-        self._section: int | None = None  # the model's number in the file
-        self._becomes: str | None = None  # the name of the model that takes over rows without one
-        self._read: tuple[int, Rows, Array] | None = None  # what the file held up to an id
-        self._owners: list[tuple[object, str]] = []  # models that change by use, and their names
+        self._name, self._named = model, model is not None  # of the model; did the user say so?
         self._sent = 0  # rows that came with this object from another process
         self.scorer: object = None  # the model that scored all rows in this process, if one did
         if (rows is None) != (outputs is None):
@@ -117,56 +113,33 @@ class Evaluations:
         """
         evaluations = cls(model=model)
         check(isinstance(path, str | os.PathLike), "path", "a path", path, EvaluationsError)
-        evaluations.file = file = File(Path(path))
+        file = File(Path(path))
         try:
-            if model is not None:
-                known = file.sections()
-                # What has no name is taken over if nothing else is there.
-                evaluations._adopt(model, [""] if list(known) == [""] else [])
+            evaluations._section = Section(file, model)
         except BaseException:
             file.close()
             raise
         return evaluations
 
-    def _chosen(self) -> int | None:
-        """Return the model's number in the file, if it has one there; of several one is named."""
-        assert self.file is not None
-        if self._name is None:
-            known = self.file.sections()
-            if len(known) > 1:
-                raise EvaluationsError(
-                    f"{str(self.file.path)!r} holds rows of several models: {_named(known)}. Say "
-                    "which, with Evaluations.open(path, model=...).",
-                )
-            return next(iter(known.values()), None)
-        if self._section is None:
-            self._section = self.file.section(self._name)
-        return self._section
-
-    def _adopt(self, name: str, nameless: Sequence[str]) -> None:
-        """Be of this model; if the file does not know it, of one whose name is not known."""
-        assert self.file is not None
-        known = self.file.sections()
-        old = next((n for n in nameless if n in known and n != name), None)
-        if name not in known and old is not None:
-            self._name, self._section, self._becomes = old, known[old], name
-        else:
-            self._name, self._section = name, self.file.section(name)
+    @property
+    def file(self) -> File | None:
+        """Where rows are kept, if not in memory."""
+        return None if self._section is None else self._section.file
 
     def __getstate__(self) -> dict[str, Any]:
-        # The model stays where it is.
-        return vars(self) | {"scorer": None, "_read": None, "_owners": []}
+        return vars(self) | {"scorer": None}  # the model stays where it is
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.file is not None:
+        if self._section is not None:
             self._parts = []
-            if not self.file.here:
-                self.file, self._layout = None, None
+            if not self._section.file.here:
+                self._name = self._section.name
+                self._section, self._layout = None, None
         self._sent = sum(len(y) for _, y in self._parts)
 
     def __len__(self) -> int:
-        kept = 0 if self.file is None else self.file.count(self._chosen())
+        kept = 0 if self._section is None else len(self._section)
         return kept + sum(len(y) for _, y in list(self._parts))
 
     def __iter__(self) -> Iterator[tuple[Row, float]]:
@@ -177,24 +150,22 @@ class Evaluations:
             yield row_of(rows, i), float(output)
 
     def __repr__(self) -> str:
-        if self.file is None:
+        if self._section is None:
             return f"Evaluations({len(self)} rows)"
-        models = 1 if self._name is not None else len(self.file.sections())
+        models = self._section.models
         held = f"{len(self)} rows" if models < 2 else f"{models} models"
-        return f"Evaluations({held} in {str(self.file.path)!r})"
+        return f"Evaluations({held} in {str(self._section.file.path)!r})"
 
     @property
     def model(self) -> str | None:
         """What the model is: your name for it, or its class and, in a file, its fingerprint."""
-        if self.file is not None and self._name is None:
-            return next(iter(self.file.sections())) or None if self._chosen() else None
-        return self._name or None
+        return self._name or None if self._section is None else self._section.model
 
     @property
     def layout(self) -> Layout | None:
         """The columns' names and dtypes; ``None`` before the first row."""
-        if self.file is not None and (section := self._chosen()) is not None:
-            self._layout = self.file.layout(section) or self._layout
+        if self._section is not None:
+            self._layout = self._section.layout or self._layout
         return self._layout
 
     @property
@@ -215,29 +186,16 @@ class Evaluations:
 
     def _all(self, last: int | None = None) -> tuple[Rows | None, Array]:
         """Return rows and outputs; those in a file up to an id, if one is given."""
-        if self.file is None:
+        if self._section is not None:
+            parts = [*self._section.read(last), *self._parts]
+        else:
             if len(self._parts) > 1:  # so that asking again costs nothing
                 self._parts[:] = [_joined(self._parts)]
             parts = self._parts
-        else:
-            parts = [*self._filed(self.file, last), *self._parts]
         if parts:
             return parts[0] if len(parts) == 1 else _joined(parts)
-        layout = self._layout if self.file is None else self.layout
+        layout = self.layout
         return None if layout is None else layout.table([]), np.empty(0)
-
-    def _filed(self, file: File, last: int | None) -> list[tuple[Rows, Array]]:
-        """Return what the file holds of the model; the whole is read again if it has changed."""
-        section = self._chosen()
-        newest = 0 if section is None else file.last(section)
-        if not newest or last == 0:
-            return []
-        assert section is not None
-        if last is not None and last < newest:
-            return [file.read(section, last)]
-        if self._read is None or self._read[0] != newest:
-            self._read = newest, *file.read(section, newest)
-        return [self._read[1:]]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows with their outputs in a last column ``output``.
@@ -288,21 +246,18 @@ class Evaluations:
         `faults` says of outputs that are nan why, `apart` that their batch had to be taken apart;
         for the lock of another process one waits `until` then.
         """
-        known = self._layout
-        if known is None and self.file is not None:
-            known = self.layout
+        known = self._layout or self.layout
         layout = Layout.of(rows)
         if known is not None:
             layout = known if known == layout else merged(known, layout)
         self.scorer = scorer if known is None or self.scorer is scorer else None
-        if self.file is None or self.file.closed:
+        section = self._section
+        if section is None or section.file.closed:
             self._parts.append((rows, y))
         else:
-            lines = _lines(rows, y, faults, apart)
+            lines = [*self._waiting(), *lines_of(rows, y, faults, apart)]
             try:
-                for waiting in self._parts:
-                    lines = _lines(*waiting) + lines
-                self._write(self.file, lines, None if layout is known else layout, until)
+                section.write(lines, layout, layout is not known, until)
             except Unwritten:
                 self._parts.append((rows, y))
                 self._layout = layout
@@ -310,50 +265,39 @@ class Evaluations:
             self._parts.clear()
         self._layout = layout
 
-    def _write(self, file: File, lines: list[Line], layout: Layout | None, until: Deadline) -> None:
-        section = self._chosen()
-        if section is None:  # by hand, before any search, it has no name
-            section = file.make_section(self._name or "", until)
-            self._section = section if self._name is not None else None
-            layout = layout or self._layout
-        if self._becomes is not None:  # its first rows: those before them were found to be its own
-            file.rename(section, self._becomes)
-            self._name, self._becomes = self._becomes, None
-        self._read = None
-        file.append(section, lines, layout, until)
+    def _waiting(self) -> list[Line]:
+        """Return what a file could not take before."""
+        return [line for part in self._parts for line in lines_of(*part)]
 
     def told(self, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
         """Return what the file has of some rows, by position: output, fault, was it taken apart."""
-        if self.file is None or self.file.closed or (section := self._chosen()) is None:
+        if self._section is None or self._section.file.closed:
             return {}
-        return self.file.find(section, rows)
+        return self._section.find(rows)
 
     def claim(
         self,
         columns: tuple[Any, ...],
         model: str | None,
         fingerprint: Callable[[], str | None] | None = None,
-        origin: object = None,
+        owner: object = None,
     ) -> Evaluations:
         """Return the evaluations of a model, these or others in the same file.
 
         Raises if they are of another model or have other columns. `fingerprint`, which may take its
-        time, is asked only where a file tells models apart.
+        time, is asked only where a file tells models apart; the `owner` is known again by itself.
         """
-        if self.file is not None:
-            chosen = self.of(model, fingerprint, origin)
-            layout = chosen.layout
-        else:
-            chosen, layout = self, self._layout
-            if model is not None and not self._named:
-                self._name = model if self._name is None else self._name
-                if self._name.partition("#")[0] != model.partition("#")[0]:
-                    raise EvaluationsError(
-                        f"`evaluations` holds outputs of {self._name}; got {model}.",
-                        parameter="evaluations",
-                        advice="Use one store for each model, or name it yourself with "
-                        "Evaluations.open(path, model=...).",
-                    )
+        if self._section is None and model is not None and not self._named:
+            self._name = model if self._name is None else self._name
+            if self._name.partition("#")[0] != model.partition("#")[0]:
+                raise EvaluationsError(
+                    f"`evaluations` holds outputs of {self._name}; got {model}.",
+                    parameter="evaluations",
+                    advice="Use one store for each model, or name it yourself with "
+                    "Evaluations.open(path, model=...).",
+                )
+        chosen = self.of(model, fingerprint, owner)
+        layout = chosen.layout
         if layout is not None:
             check_columns(layout.names, columns)
         return chosen
@@ -362,49 +306,24 @@ class Evaluations:
         self,
         model: str | None,
         fingerprint: Callable[[], str | None] | None = None,
-        origin: object = None,
+        owner: object = None,
     ) -> Evaluations:
         """Return what a file holds of a model: these, once they are its, or others beside them."""
-        if self._named:
+        if self._section is None:
             return self
-        told = None if fingerprint is None else fingerprint()
-        name = f"{model or ''}#{told}" if told else model or ""
-        name = self._owner(origin) or name
-        if self._name == name:
-            self._becomes = None
-        if self._name is not None and name in (self._name, self._becomes):
-            return self
+        section = self._section.of(model, fingerprint, owner)
         chosen = self
-        if self._name is not None:
-            chosen = copy.copy(self)
-            vars(chosen).update(_parts=[], _layout=None, _read=None, _becomes=None, scorer=None)
-            chosen._owners = self._owners
-        chosen._adopt(name, [model or "", ""])
+        if section is not self._section:
+            chosen = Evaluations()
+            chosen._section = section
+        if section.drifted:  # it is looked at as if others had scored its rows
+            chosen.scorer = None
         return chosen
-
-    def used(
-        self, model: str | None, fingerprint: Callable[[], str | None], origin: object
-    ) -> None:
-        """Note whether a model is another after a search: one that counts its rows, say.
-
-        What it holds does not tell it apart then. As long as this very object is there its rows are
-        known by it, and looked at before they are used again.
-        """
-        if self.file is None or self._named or not self.sure or self._owner(origin):
-            return
-        if self._name != f"{model or ''}#{fingerprint()}":
-            self._owners.append((_holder(origin), str(self._name)))
-            self.scorer = None
-
-    def _owner(self, origin: object) -> str | None:
-        """Return what a model that changes by use was known by at first."""
-        found = (name for owner, name in self._owners if owner is _holder(origin))
-        return None if origin is None else next(found, None)
 
     @property
     def sure(self) -> bool:
         """Whether a name or a fingerprint says that rows in the file are this model's."""
-        return self._named or "#" in (self._name or "")
+        return self._named if self._section is None else self._section.sure
 
     def begin(
         self, run: str | None = None, key: str | None = None, until: Deadline = NEVER
@@ -414,14 +333,10 @@ class Evaluations:
         With a `key`, which says what is asked, and a file: from what was known when the run of this
         name, or an unfinished one of this key, first began.
         """
-        if self.file is None or self.file.closed or key is None:
+        if self._section is None or self._section.file.closed or key is None:
             return Past(*self._all())
-        section = self._chosen()
-        if section is None:
-            self._section = section = self.file.make_section(self._name or "", until)
-        begun = self.file.begin(section, run, key, until)
-        rows, outputs = self._all(begun.mark)
-        return Past(rows, outputs, begun.id, begun.seed, self.file.last(section) > begun.mark)
+        begun, resumed = self._section.begin(run, key, until)
+        return Past(*self._all(begun.mark), begun.id, begun.seed, resumed)
 
     def finish(self, past: Past) -> None:
         """Note that a call has ended by itself: it is not to be gone on with."""
@@ -454,33 +369,25 @@ class Evaluations:
         >>> known
         Evaluations(0 rows)
         """
-        if model is not None and model != self._name:
-            known = {} if self.file is None else self.file.sections()
-            if self.file is None or model not in known:
-                raise EvaluationsError(
-                    f"`model` must be one of {_named(known) or 'none'}; got {model!r}."
-                    f"{suggest(model, known)}",
-                    parameter="model",
-                )
-            self.file.clear(known[model])
-            return
-        if self.file is not None and (section := self._chosen()) is not None:
-            self.file.clear(section)
-        self._layout, self._read = None, None
+        if self._section is not None:
+            if not self._section.forget(model):
+                return
+        elif model is not None and model != self._name:
+            raise no_model(model, ())
+        self._layout = None
         self._parts.clear()
         if not self._named:
-            self._name = self._section = self._becomes = None
+            self._name = None
 
     def close(self) -> None:
         """Close the file, if there is one; what it holds can still be read."""
-        if self.file is None or self.file.closed:
+        if self._section is None or self._section.file.closed:
             return
         with contextlib.suppress(Unwritten):
-            if self._parts:
-                lines = [line for part in self._parts for line in _lines(*part)]
-                self._write(self.file, lines, self._layout, NEVER)
+            if self._parts and self._layout is not None:
+                self._section.write(self._waiting(), self._layout, True, NEVER)
                 self._parts.clear()
-        self.file.close()
+        self._section.file.close()
 
     def __enter__(self) -> Evaluations:
         return self
@@ -489,35 +396,6 @@ class Evaluations:
         self.close()
 
 
-def _holder(model: object) -> object:
-    """Return whose method a model is, or the model."""
-    return getattr(model, "__self__", model)
-
-
 def _joined(parts: Sequence[tuple[Rows, Array]]) -> tuple[Rows, Array]:
     rows, outputs = zip(*parts, strict=True)
     return join(rows), np.concatenate(outputs)
-
-
-def _named(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) if name else "one without a name" for name in names)
-
-
-def _lines(
-    rows: Rows, y: Array, faults: Sequence[str | None] | None = None, apart: bool = False
-) -> list[Line]:
-    """Return rows and outputs as a file keeps them."""
-    texts, why = texts_of(rows), faults or [None] * len(y)
-    return [(digest(t), t, o, w, apart) for t, o, w in zip(texts, y.tolist(), why, strict=True)]
-
-
-def merged(known: Layout, layout: Layout) -> Layout:
-    """Return a layout that holds the rows of both, or say why there is none."""
-    if layout.is_frame != known.is_frame:
-        kinds = ("an array", "a DataFrame")
-        raise EvaluationsError(
-            f"`evaluations` holds rows of {kinds[known.is_frame]}; got "
-            f"{kinds[layout.is_frame]}. Use one store for each."
-        )
-    check_columns(known.names, layout.names)
-    return known.merge(layout)

@@ -15,9 +15,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +24,9 @@ from bayescfx.arrays import Array
 from bayescfx.checks import reading
 from bayescfx.deadline import NEVER, Deadline, machine
 from bayescfx.errors import EvaluationsError
-from bayescfx.tables import Layout, Rows, cells_of
-from bayescfx.values import from_plain, to_plain
-
-_FORMAT = 2
-_APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
-
-#: Of a row: its digest, its cells as JSON, its output, why it has none, was its batch taken apart?
-Line: TypeAlias = tuple[bytes, str, float, str | None, bool]
+from bayescfx.evaluations.form import PARTS, Line, check_columns, digest, is_current, make, texts_of
+from bayescfx.tables import Layout, Rows
+from bayescfx.values import from_plain
 
 
 class Unwritten(EvaluationsError):
@@ -46,31 +40,6 @@ class Run:
     id: int
     mark: int  # the highest id of the model's rows when it began
     seed: int  # drawn for it
-
-
-def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
-    """Raise if rows of one set of columns are put with those of another."""
-    if known != asked:
-        raise EvaluationsError(
-            f"`evaluations` holds rows with the columns {_listed(known)}; got {_listed(asked)}. "
-            "Use one store for each set of columns."
-        )
-
-
-def _listed(names: tuple[Any, ...], most: int = 12) -> str:
-    shown = ", ".join(map(str, names[:most]))
-    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
-
-
-def texts_of(rows: Rows) -> list[str]:
-    """Return the cells of each row as JSON."""
-    return [json.dumps([to_plain(cell) for cell in row], allow_nan=False) for row in cells_of(rows)]
-
-
-def digest(text: object) -> bytes:
-    """Return what a row is found by."""
-    raw = text if isinstance(text, bytes) else str(text).encode(errors="surrogateescape")
-    return blake2b(raw, digest_size=16).digest()
 
 
 class File:
@@ -89,7 +58,16 @@ class File:
                 "Make its folder, or choose another path."
             ) from error
         try:
-            self._prepare()
+            asked = (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
+            if not is_current(str(path), *(self.ask(line)[0][0] for line in asked)):
+                # Write-ahead logging: readers are never locked out, a crash leaves whole batches.
+                self.ask("PRAGMA journal_mode = WAL")
+                with self.writing() as db:
+                    make(db)
             found = self.ask("SELECT value FROM meta WHERE key = 'uuid'")
             self.uuid = str(found[0][0]) if found else ""
         except BaseException:
@@ -126,49 +104,6 @@ class File:
             isolation_level=None,
             check_same_thread=False,
         )
-
-    def _prepare(self) -> None:
-        """Check that the file is ours or new, and make what is missing."""
-        ((mark,),) = self.ask("PRAGMA application_id")
-        ((version,),) = self.ask("PRAGMA user_version")
-        ((tables,),) = self.ask("SELECT count(*) FROM sqlite_master")
-        if tables and mark != _APPLICATION:
-            raise EvaluationsError(
-                f"{str(self.path)!r} must be a file of evaluations; got a database of another "
-                "program. Choose another path."
-            )
-        if tables and version not in (1, _FORMAT):
-            raise EvaluationsError(
-                f"{str(self.path)!r} must have format {_FORMAT}; got format {version}. "
-                "Use the version of bayescfx that wrote it, or another path."
-            )
-        if tables and version == _FORMAT:
-            return
-        # Write-ahead logging: readers are never locked out, and a crash leaves whole batches.
-        self.ask("PRAGMA journal_mode = WAL")
-        with self.writing() as db:
-            ((version,),) = db.execute("PRAGMA user_version").fetchall()
-            if version == 1:  # and no other process was first
-                db.execute("ALTER TABLE evaluations RENAME TO old")
-            for line in (
-                f"PRAGMA application_id = {_APPLICATION}",
-                f"PRAGMA user_version = {_FORMAT}",
-                "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-                # a model without a name is ''
-                "CREATE TABLE IF NOT EXISTS models "
-                "(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, layout TEXT)",
-                "CREATE TABLE IF NOT EXISTS evaluations (id INTEGER PRIMARY KEY AUTOINCREMENT, "
-                "model INTEGER NOT NULL, digest BLOB NOT NULL, cells TEXT NOT NULL, output REAL, "
-                "fault TEXT, apart INTEGER NOT NULL DEFAULT 0, UNIQUE (model, digest))",
-                "CREATE INDEX IF NOT EXISTS by_model ON evaluations (model)",
-                "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, model INTEGER NOT NULL, "
-                "name TEXT, key TEXT NOT NULL, mark INTEGER NOT NULL, seed INTEGER NOT NULL, "
-                "done INTEGER NOT NULL DEFAULT 0)",
-            ):
-                db.execute(line)
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('uuid', ?)", (str(uuid.uuid4()),))
-            if version == 1:
-                _upgrade(db)
 
     # ── asking ──
 
@@ -353,6 +288,15 @@ class File:
             )
         return Run(*found[:3])
 
+    def same_part(self, run: int, first: int, key: str, until: Deadline = NEVER) -> bool:
+        """Note what a run asks from a position on; return whether it asked the same before."""
+        with self.writing(until) as db:
+            for line in PARTS:
+                db.execute(line)
+            db.execute("INSERT OR IGNORE INTO parts VALUES (?, ?, ?)", (run, first, key))
+            line = "SELECT key FROM parts WHERE run = ? AND first = ?"
+            return bool(db.execute(line, (run, first)).fetchone()[0] == key)
+
     def finish(self, run: int) -> None:
         """Note that a run has ended by itself; one without a name is never gone back to."""
         with self.writing() as db:
@@ -388,17 +332,3 @@ def _patiently(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
             if code & 0xFF not in busy or time.monotonic() > end:
                 raise
         time.sleep(0.005)
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Take over the rows of format 1, which knew one model by its class or a name."""
-    meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
-    values = (str(meta.get("model", "")), meta.get("layout"))
-    db.execute("INSERT INTO models (id, name, layout) VALUES (1, ?, ?)", values)
-    db.create_function("digest", 1, digest, deterministic=True)
-    db.execute(
-        "INSERT OR IGNORE INTO evaluations (id, model, digest, cells, output) "
-        "SELECT id, 1, digest(cells), cells, output FROM old ORDER BY output IS NULL, id"
-    )
-    db.execute("DROP TABLE old")
-    db.execute("DELETE FROM meta WHERE key IN ('layout', 'model')")

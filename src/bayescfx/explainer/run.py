@@ -35,8 +35,7 @@ def answer_all(
     """Return one answer per query, in order; an error carries those of finished blocks."""
     f, n = as_model(model, settings.space.schema), len(targets)
     blocks = _blocks(settings, rows, n)
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint, f.origin)
+    store = known_of(f, settings)
     settings, past = begun(settings, store, blocks, targets)
     wishes = list(zip(targets, settings.generators(n), strict=True))
     for block in blocks:
@@ -58,7 +57,6 @@ def answer_all(
                 raise
         except Exception as error:  # not a block's own: workers are lost, or the store is
             fault = fault or error
-    remember(f, store)
     index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(n)
     places = sorted(found)
     whole = len(places) == n
@@ -98,10 +96,12 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
     return blocks
 
 
-def remember(model: Model, store: Evaluations) -> None:
-    """Let a store know the model again; estimators of known libraries don't change by use."""
-    if not model.local:
-        store.used(model.name, model.fingerprint, model.origin)
+def known_of(model: Model, settings: CallSettings) -> Evaluations:
+    """Return what is known of the model, where what it says goes, too."""
+    store = Evaluations() if settings.evaluations is None else settings.evaluations
+    # Known by itself only where the budget allows to see whether it has changed.
+    owner = model.owner if settings.rows(model) > 2 else None
+    return store.claim(tuple(settings.space.schema.places), model.name, model.fingerprint, owner)
 
 
 def confirmed(job: Job, store: Evaluations, block: Block) -> int:

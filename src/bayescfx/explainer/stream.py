@@ -11,7 +11,6 @@ import pandas as pd
 
 from bayescfx.checks import check
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
-from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done, Job
 from bayescfx.explainer.identity import begun, ended
@@ -121,8 +120,7 @@ def answer_stream(
 ) -> Iterator[pd.DataFrame]:
     """Yield a table of answers per block; a table may come with the position of its first row."""
     f = as_model(model, settings.space.schema)
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
-    store = store.claim(tuple(settings.space.schema.places), f.name, f.fingerprint, f.origin)
+    store = run.known_of(f, settings)
     settings, past = begun(settings, store, (), (target,))
     filed, keep = None if store.file is None else store, settings.evaluations is not None
     job = Job(settings, f, past, refused, look, keep, filed)
@@ -151,7 +149,6 @@ def answer_stream(
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
             yield lines(settings.space, labels, answers, why)
-    run.remember(f, store)
     if not settings.deadline.passed:
         ended(store, past, ())
 
