@@ -121,6 +121,56 @@ def test_ctrl_c_is_raised_after_the_last_whole_block(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(a, b)
 
 
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_used_name_of_a_run_takes_no_other_queries(tmp_path: Path, odd: bool) -> None:
+    X, sent = numbers(), [0]
+    space = cfx.Space.from_data(X)
+
+    def counting(rows: Any) -> Any:
+        sent[0] += len(rows)
+        return model(rows)
+
+    asked = X[:9].astype({"k": object})
+    if odd:  # a query that can't be asked about
+        asked.loc["q1", "k"] = "seven"
+    other = asked.assign(a=asked["a"].where(asked.index != "q4", 0.5))
+    how: Any = {"budget": 9, "rng": 0, "method": "random", "run": "a", "n_jobs": 1}
+
+    def told(*frames: pd.DataFrame) -> Any:
+        wish = space, cfx.at_least(4.0)
+        return cfx.explain_stream(counting, frames, *wish, evaluations=store, **how)
+
+    with cfx.Evaluations.open(tmp_path / "known.db", model="v1") as store:
+        whole = pd.concat(told(asked[:5], asked[5:8]))
+        n = sent[0]
+        pd.testing.assert_frame_equal(pd.concat(told(asked[:2], asked[2:8])), whole)
+        assert sent[0] == n  # it was replayed
+        with pytest.raises(cfx.EvaluationsError) as caught:
+            pd.concat(told(other[:8]))
+        assert str(caught.value) == (
+            "`run` 'a' was begun with other queries; those from position 3 on differ. Choose "
+            "another name."
+        )
+        with pytest.raises(cfx.EvaluationsError, match="those from position 6 on differ"):
+            pd.concat(told(asked))  # a query more in the last part
+        assert sent[0] == n
+        store.forget()
+        assert len(pd.concat(told(other))) == 9
+
+
+def test_a_used_name_of_a_call_takes_no_other_queries(tmp_path: Path) -> None:
+    X = numbers()
+    how: Any = {"budget": 9, "rng": 0, "method": "random", "run": "a"}
+    given: Any = cfx.Space.from_data(X), cfx.at_least(4.0)
+    with cfx.Evaluations.open(tmp_path / "known.db") as store:
+        cfx.explain_many(model, X[:5], *given, evaluations=store, **how)
+        for rows in (X[1:6], X[:4], X[:5].iloc[::-1], X[:5].to_dict("records")[1:]):
+            with pytest.raises(cfx.EvaluationsError, match="`run` 'a' was begun with other quest"):
+                cfx.explain_many(model, rows, *given, evaluations=store, **how)
+        with pytest.raises(cfx.EvaluationsError, match="`run` 'a' was begun with other quest"):
+            cfx.explain(model, X.iloc[0], *given, evaluations=store, **how)
+
+
 def test_columns_may_have_the_names_of_what_is_told() -> None:
     X = numbers().rename(columns={"a": "status", "b": "query_output", "k": "error"})
     space = cfx.Space.from_data(X)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.explainer.blocks import Block
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.result.explanation import Explanation
-from bayescfx.tables import Cells
-from bayescfx.values import to_plain
+from bayescfx.tables import cells_of
+from bayescfx.values import Plain, to_plain
 
 
 def begun(
@@ -46,20 +46,43 @@ def call_key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[
     of a row stays true.
     """
     said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
-    queries: list[tuple[Cells, ...]] = []
-    for block in blocks:
-        if block.regions is None:
-            queries.append(settings.space.schema.cells(block.rows, what="query"))
-        else:
-            queries += [region.own.cells for region in block.regions.values()]
     content = [
-        [[to_plain(list(cells)) for cells in columns] for columns in queries],
+        [queries for block in blocks for queries in _queries(settings, block)],
         [_plain(target) for target in targets],
         settings.space.to_dict(),
         _plain(settings.search),
         _plain(said),
         _plain(settings.rng),
     ]
+    return _digest(content)
+
+
+def check_part(settings: CallSettings, store: Evaluations, past: Past, block: Block) -> None:
+    """Raise if a named run that takes its queries part by part had others in the place of these."""
+    if past.run is None or settings.run is None or store.file is None:
+        return
+    try:
+        key = _digest(_queries(settings, block))
+    except BayesCFXError:  # some can't be asked about: they count as they are
+        key = _digest(_plain(cells_of(block.rows)))
+    if not store.file.same_part(past.run, block.first, key, settings.deadline):
+        raise EvaluationsError(
+            f"`run` {settings.run!r} was begun with other queries; those from position "
+            f"{block.first} on differ. Choose another name.",
+            parameter="run",
+        )
+
+
+def _queries(settings: CallSettings, block: Block) -> list[Plain]:
+    """Return the cells of a block's queries in JSON's own types, as the space has them."""
+    if block.regions is None:
+        queries = [settings.space.schema.cells(block.rows, what="query")]
+    else:
+        queries = [region.own.cells for region in block.regions.values()]
+    return [[to_plain(list(cells)) for cells in columns] for columns in queries]
+
+
+def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from bayescfx.checks import check
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done, Job
-from bayescfx.explainer.identity import begun, ended
+from bayescfx.explainer.identity import begun, check_part, ended
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
@@ -44,7 +45,8 @@ def explain_stream(
         One for all.
     **settings : optional
         `method`, `budget`, `n`, `tolerance`, `timeout`, `evaluations`, `rng`, `on_fault`,
-        `run` and `n_jobs`, as in :func:`explain_many`.
+        `run` and `n_jobs`, as in :func:`explain_many`. Under a used name of a `run`, the first
+        block of other queries is an error.
 
     Yields
     ------
@@ -124,7 +126,7 @@ def answer_stream(
     settings, past = begun(settings, store, (), (target,))
     filed, keep = None if store.file is None else store, settings.evaluations is not None
     job = Job(settings, f, past, refused, look, keep, filed)
-    blocks = _blocks(settings, frames, target)
+    blocks = _blocks(settings, frames, target, partial(check_part, settings, store, past))
     early = [*islice(blocks, 2)]
     if early and len(job.past.outputs):
         early[0].spent = run.confirmed(job, store, early[0])
@@ -154,15 +156,20 @@ def answer_stream(
 
 
 def _blocks(
-    settings: CallSettings, frames: Iterable[tuple[int | None, pd.DataFrame]], target: object
+    settings: CallSettings,
+    frames: Iterable[tuple[int | None, pd.DataFrame]],
+    target: object,
+    check: Callable[[Block], None],
 ) -> Iterator[Block]:
-    """Cut tables into blocks of queries; what is left of one goes before the next."""
+    """Cut tables into blocks of queries, each checked; what is left of one goes before the next."""
     rest, first = pd.DataFrame(), 0
 
     def block(rows: pd.DataFrame, first: int) -> Block:
         rngs = settings.generators(len(rows), first)
         wishes = {first + i: (target, rng) for i, rng in enumerate(rngs)}
-        return Block(first, rows, wishes, settings.deadline)
+        made = Block(first, rows, wishes, settings.deadline)
+        check(made)
+        return made
 
     for given, table in frames:
         frame = as_pandas(table)
