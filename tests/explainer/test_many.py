@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 import bayescfx as cfx
 from bayescfx.explainer import run as explainer
@@ -33,6 +35,21 @@ def test_many_questions_share_every_round() -> None:
     assert len(model.sizes) <= 15
     assert not model.rows.duplicated().any()
     assert all(answer.evaluations is many[0].evaluations for answer in many)
+
+
+def test_an_answer_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayescfx.evaluations.memory._MANY", 4000)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 12)).round(2))
+    model = LinearRegression().fit(X, X.sum(axis=1))
+    target = cfx.at_least(float(np.quantile(model.predict(X), 0.95)))
+    sizes, rows = list[int](), list[int]()
+    for n in (16, 48):
+        many = cfx.explain_many(model, X[:n], cfx.Space.from_data(X), target, rng=0)
+        sizes.append(len(pickle.dumps(many)))
+        rows.append(len(many[0].evaluations))
+        assert all(answer.verify(model) for answer in many)
+    assert rows[1] - rows[0] > 32 * 300
+    assert sizes[1] - sizes[0] < 32 * 20_000
 
 
 def test_sharing_saves_evaluations() -> None:

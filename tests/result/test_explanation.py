@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ def test_the_best_comes_first_and_reached_follows_the_status() -> None:
     assert not replace(answer, status="best_guess").reached
     with pytest.raises(ValueError, match="`counterfactuals` must hold at least one row; got none"):
         replace(answer, counterfactuals=())
+
+
+@pytest.mark.parametrize("trace", [[], [0.5], [0.0, 0.0, 0.25, 0.25, 1.0], [0.1] * 1000])
+def test_a_trace_is_what_it_was_made_of(trace: list[float]) -> None:
+    answer = plain_answer(trace=np.array(trace))
+    for again in (answer, replace(answer, seed=1), pickle.loads(pickle.dumps(answer))):
+        assert again.trace.tolist() == trace
+        assert again.trace.dtype == np.float64
+    assert "trace" in {field.name for field in fields(answer)}
+    with pytest.raises(FrozenInstanceError):
+        answer.trace = np.ones(3)  # type: ignore[misc]  # frozen
 
 
 def test_rows_are_exactly_what_the_model_scored() -> None:

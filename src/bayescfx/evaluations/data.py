@@ -21,9 +21,10 @@ from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.form import Line, check_columns, lines_of, merged
+from bayescfx.evaluations.memory import Memory, Packed, joined
 from bayescfx.evaluations.section import Section, no_model
 from bayescfx.evaluations.store import File, Unwritten
-from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, join, pick, row_of
+from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, pick, row_of
 
 
 class _Recalled(dict[Any, Any]):
@@ -73,7 +74,7 @@ class Evaluations:
     ) -> None:
         check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
         self._section: Section | None = None  # of a file, where rows are kept, or else
-        self._parts: list[tuple[Rows, Array]] = []  # in memory; of a file what it could not take
+        self._memory = Memory()  # here; of a file what it could not take
         self._layout: Layout | None = None  # columns and dtypes, once there is a row
         self._name, self._named = model, model is not None  # of the model; did the user say so?
         self._sent = 0  # rows that came with this object from another process
@@ -132,15 +133,15 @@ class Evaluations:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self._section is not None:
-            self._parts = []
+            self._memory = Memory()
             if not self._section.file.here:
                 self._name = self._section.name
                 self._section, self._layout = None, None
-        self._sent = sum(len(y) for _, y in self._parts)
+        self._sent = len(self._memory)
 
     def __len__(self) -> int:
         kept = 0 if self._section is None else len(self._section)
-        return kept + sum(len(y) for _, y in list(self._parts))
+        return kept + len(self._memory)
 
     def __iter__(self) -> Iterator[tuple[Row, float]]:
         """Yield each row, as a Series or an array, with its output."""
@@ -182,18 +183,16 @@ class Evaluations:
     @property
     def outputs(self) -> Array:
         """The model's outputs, shape ``(n,)``; nan where the model failed and that was skipped."""
-        return self._all()[1].copy()
+        return self._memory.outputs if self._section is None else self._all()[1].copy()
 
     def _all(self, last: int | None = None) -> tuple[Rows | None, Array]:
         """Return rows and outputs; those in a file up to an id, if one is given."""
-        if self._section is not None:
-            parts = [*self._section.read(last), *self._parts]
-        else:
-            if len(self._parts) > 1:  # so that asking again costs nothing
-                self._parts[:] = [_joined(self._parts)]
-            parts = self._parts
+        here = self._memory.joined
+        parts = [] if self._section is None else self._section.read(last)
+        if here is not None:
+            parts.append(here)
         if parts:
-            return parts[0] if len(parts) == 1 else _joined(parts)
+            return joined(parts)
         layout = self.layout
         return None if layout is None else layout.table([]), np.empty(0)
 
@@ -246,28 +245,38 @@ class Evaluations:
         `faults` says of outputs that are nan why, `apart` that their batch had to be taken apart;
         for the lock of another process one waits `until` then.
         """
-        known = self._layout or self.layout
-        layout = Layout.of(rows)
-        if known is not None:
-            layout = known if known == layout else merged(known, layout)
-        self.scorer = scorer if known is None or self.scorer is scorer else None
-        section = self._section
+        known, section = self._layout or self.layout, self._section
+        layout = self._merged(known, Layout.of(rows), scorer)
         if section is None or section.file.closed:
-            self._parts.append((rows, y))
+            self._memory.add(rows, y)
         else:
             lines = [*self._waiting(), *lines_of(rows, y, faults, apart)]
             try:
                 section.write(lines, layout, layout is not known, until)
             except Unwritten:
-                self._parts.append((rows, y))
+                self._memory.add(rows, y)
                 self._layout = layout
                 raise
-            self._parts.clear()
+            self._memory.clear()
         self._layout = layout
+
+    def absorb(self, learnt: Packed, scorer: object) -> None:
+        """Add what the model has said in another process."""
+        if self._section is not None and not self._section.file.closed:
+            self.keep(learnt.rows, learnt.y, scorer=scorer)
+            return
+        self._layout = self._merged(self._layout or self.layout, learnt.layout, scorer)
+        self._memory.take(learnt)
+
+    def _merged(self, known: Layout | None, new: Layout, scorer: object) -> Layout:
+        """Return a layout for all rows; note who has scored these."""
+        layout = new if known is None else known if known == new else merged(known, new)
+        self.scorer = scorer if known is None or self.scorer is scorer else None
+        return layout
 
     def _waiting(self) -> list[Line]:
         """Return what a file could not take before."""
-        return [line for part in self._parts for line in lines_of(*part)]
+        return [line for part in self._memory.parts for line in lines_of(*part)]
 
     def told(self, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
         """Return what the file has of some rows, by position: output, fault, was it taken apart."""
@@ -346,11 +355,12 @@ class Evaluations:
 
     def learnt(self) -> tuple[Rows, Array] | None:
         """Return what was added since this object came from another process and is in no file."""
-        if sum(len(y) for _, y in self._parts) <= self._sent:
+        here = self._memory.joined
+        if here is None or len(here[1]) <= self._sent:
             return None
-        rows, y = _joined(self._parts)
+        rows, y = here
         new = np.arange(self._sent, len(y))
-        return pick(rows, new), y[new]
+        return (pick(rows, new), y[new]) if self._sent else here
 
     def forget(self, model: str | None = None) -> None:
         """Remove all rows, also from the file, and what model they are of unless you named it.
@@ -375,7 +385,7 @@ class Evaluations:
         elif model is not None and model != self._name:
             raise no_model(model, ())
         self._layout = None
-        self._parts.clear()
+        self._memory.clear()
         if not self._named:
             self._name = None
 
@@ -384,9 +394,9 @@ class Evaluations:
         if self._section is None or self._section.file.closed:
             return
         with contextlib.suppress(Unwritten):
-            if self._parts and self._layout is not None:
+            if len(self._memory) and self._layout is not None:
                 self._section.write(self._waiting(), self._layout, True, NEVER)
-                self._parts.clear()
+                self._memory.clear()
         self._section.file.close()
 
     def __enter__(self) -> Evaluations:
@@ -394,8 +404,3 @@ class Evaluations:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _joined(parts: Sequence[tuple[Rows, Array]]) -> tuple[Rows, Array]:
-    rows, outputs = zip(*parts, strict=True)
-    return join(rows), np.concatenate(outputs)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline
 from bayescfx.errors import BayesCFXError
 from bayescfx.evaluations.confirm import Twice
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.evaluations.evaluator import Evaluator, Stopped
+from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.posing import pose, refuse_at_once, regions_around
 from bayescfx.explainer.report import report
 from bayescfx.explainer.settings import CallSettings
@@ -22,7 +22,6 @@ from bayescfx.model.model import Model
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Halt, Listener, Turns
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class Done:
     answers: dict[int, Explanation] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)  # why a query can't be asked
     fault: Exception | None = None  # what ended it; there may be no answers then
-    learnt: tuple[Rows, Array] | None = None  # rows and outputs that the store does not have yet
+    learnt: Packed | None = None  # rows and outputs that the store does not have yet
     twice: Twice | None = None  # what another process is to score once more
 
 

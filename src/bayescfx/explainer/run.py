@@ -180,7 +180,7 @@ def _differs(job: Job, twice: Twice) -> bool:
 def _append(job: Job, store: Evaluations, late: dict[int, Any]) -> None:
     """Add what blocks have learnt, in their order."""
     for first in sorted(late):
-        store.append(*late.pop(first), scorer=job.model.origin)
+        store.absorb(late.pop(first), job.model.origin)
 
 
 def _both(bar: Listener, hear: Listener | None) -> Listener:

@@ -22,6 +22,7 @@ import numpy as np
 
 from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.blocks import Block, Done, Job, work
 from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Halt
@@ -234,8 +235,8 @@ def _learning(job: Job, block: Block, halt: Halt) -> Done:
     store = job.store if job.store is not None and filed else Evaluations()
     done = work(job, block, store, halt)
     done.twice = halt.twice if halt.elsewhere else None
-    if job.keep and not filed:
-        done.learnt = store.learnt()
+    if job.keep and not filed and (learnt := store.learnt()) is not None:
+        done.learnt = Packed.of(*learnt)
     return done
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
@@ -113,6 +114,15 @@ class Explanation:
             raise SettingsError(
                 "`counterfactuals` must hold at least one row; got none. Pass the best guess."
             )
+
+    def _keep_trace(self, trace: Array) -> None:
+        """Keep the values of a trace and how often each stands: of a thousand few are different."""
+        values = np.asarray(trace, dtype=np.float64)
+        new = np.append(values[1:] != values[:-1], True)[: len(values)]  # the last of each
+        vars(self)["_trace"] = values[new], np.diff(np.flatnonzero(new), prepend=-1)
+
+    def _whole_trace(self) -> Array:
+        return np.repeat(*vars(self)["_trace"])
 
     @property
     def reached(self) -> bool:
@@ -252,3 +262,7 @@ class Explanation:
         answers, lines = self.counterfactuals, wording.changed(self)
         lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
         return ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))], lines
+
+
+# A field like the others, in less memory.
+Explanation.trace = property(Explanation._whole_trace, Explanation._keep_trace)  # type: ignore[assignment]

@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Rows, as_pandas, identical
+from bayescfx.tables import Cells, Column, Layout, Rows, as_pandas, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,10 @@ class Schema:
     @cached_property
     def _index(self) -> pd.Index[Any]:
         return pd.Index(list(self.places), tupleize_cols=False)
+
+    @cached_property
+    def _layouts(self) -> dict[Layout, Layout]:
+        return {}
 
     @cached_property
     def _members(self) -> dict[Hashable, int]:
@@ -273,6 +277,11 @@ class Schema:
             rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
             frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
         return self._table(frame)
+
+    def layout(self, rows: Rows) -> Layout:
+        """Return the layout of such rows; it is one object for all of them."""
+        found = Layout.of(rows)
+        return self._layouts.setdefault(found, found)
 
     def odd(self, cells: tuple[Cells, ...], codes: Array) -> dict[int, Mask]:
         """Return by column which cells are not what is written for their codes ``(n, d)``.

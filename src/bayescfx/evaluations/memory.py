@@ -1,0 +1,154 @@
+"""Rows and outputs in memory, and in little of it.
+
+A search asks about many rows that differ in a cell or two: a column has few different values. So
+many rows are packed, by column: the different cells, and which of them is where.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.tables import Cells, Layout, Rows, cells_in, join
+
+_MANY = 65_536  # rows that are packed together
+
+
+class Memory:
+    """Rows and outputs, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._packed: list[Packed] = []
+        self._parts: list[tuple[Rows, Array]] = []  # the last ones, not packed yet
+
+    def __len__(self) -> int:
+        return sum(len(part.y) for part in list(self._packed)) + self._loose
+
+    @property
+    def _loose(self) -> int:
+        return sum(len(y) for _, y in list(self._parts))
+
+    @property
+    def parts(self) -> list[tuple[Rows, Array]]:
+        """Rows and outputs, part by part."""
+        return [*((part.rows, part.y) for part in self._packed), *self._parts]
+
+    @property
+    def outputs(self) -> Array:
+        """All outputs ``(n,)``."""
+        loose = [y for _, y in self._parts]
+        return np.concatenate([np.empty(0), *(part.y for part in self._packed), *loose])
+
+    @property
+    def joined(self) -> tuple[Rows, Array] | None:
+        """All rows and outputs, or None if there are none; asking again costs little."""
+        if len(self._parts) > 1:
+            self._parts[:] = [joined(self._parts)]
+        parts = self.parts
+        return joined(parts) if parts else None
+
+    def add(self, rows: Rows, y: Array) -> None:
+        """Add rows with outputs ``(n,)``."""
+        self._parts.append((rows, y))
+        if self._loose >= _MANY:
+            self._packed.append(Packed.of(*joined(self._parts)))
+            self._parts.clear()
+
+    def take(self, part: Packed) -> None:
+        """Add rows that are packed already."""
+        if self._parts:
+            self._packed.append(Packed.of(*joined(self._parts)))
+            self._parts.clear()
+        self._packed.append(part)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._packed.clear()
+        self._parts.clear()
+
+
+def joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
+    """Return the rows and outputs of one part or more as one."""
+    rows, outputs = zip(*parts, strict=True)
+    return join(rows), outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Rows of one table, column by column, and outputs."""
+
+    layout: Layout
+    _names: Any  # the columns of a frame
+    _columns: tuple[_Few | Cells, ...]
+    _outputs: _Few | Cells
+
+    @classmethod
+    def of(cls, rows: Rows, y: Array) -> Packed:
+        """Return rows with outputs ``(n,)`` in little memory."""
+        if isinstance(rows, pd.DataFrame):
+            names, columns = rows.columns, [cells_in(column) for _, column in rows.items()]
+        else:
+            names, columns = None, [*rows.T]
+        return cls(Layout.of(rows), names, tuple(map(_held, columns)), _held(y))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, numbered anew."""
+        columns, kinds = [_cells(column) for column in self._columns], self.layout.dtypes
+        if self._names is None:
+            return np.column_stack(columns)
+        cells = zip(columns, kinds, strict=True)
+        series = [pd.Series(column, dtype=kind, copy=False) for column, kind in cells]
+        frame = pd.DataFrame(dict(enumerate(series)), index=range(len(self.y)), copy=False)
+        return frame.set_axis(self._names, axis=1)
+
+    @property
+    def y(self) -> Array:
+        """The outputs ``(n,)``."""
+        return np.asarray(_cells(self._outputs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Few:
+    """Cells of which few are different."""
+
+    values: Cells  # the different ones
+    places: bytes  # which of them each cell is, compressed
+    kind: str  # the dtype of these
+
+
+def _held(cells: Cells) -> _Few | Cells:
+    """Return cells in less memory if few are different; a copy, so that nothing else is kept."""
+    keys = _keys(cells)
+    some = 1000
+    if keys is None or len(pd.unique(keys[:some])) > 0.5 * len(keys[:some]):
+        return cells.copy()
+    places, values = pd.factorize(keys, use_na_sentinel=False)
+    if len(values) > 0.25 * len(keys):
+        return cells.copy()
+    kind = np.min_scalar_type(len(values))
+    packed = zlib.compress(places.astype(kind).tobytes(), 1)
+    exact = values.view(cells.dtype) if keys is not cells else values
+    return _Few(exact, packed, kind.str)
+
+
+def _keys(cells: Cells) -> Cells | None:
+    """Return an array whose elements are equal only if the cells are identical, if there is one."""
+    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "biufmM":
+        size = cells.dtype.itemsize  # by their bits: zeros have signs
+        return np.ascontiguousarray(cells).view(f"u{size}") if size <= 8 else None
+    text = isinstance(cells.dtype, pd.StringDtype)
+    text |= cells.dtype == object and pd.api.types.infer_dtype(cells, skipna=False) == "string"
+    return cells if text else None
+
+
+def _cells(held: _Few | Cells) -> Cells:
+    if not isinstance(held, _Few):
+        return held
+    places = np.frombuffer(zlib.decompress(held.places), dtype=held.kind)
+    return held.values.take(places.astype(np.intp))
