@@ -111,7 +111,9 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     forms = {str(name): form for name, f in space.features.items() if (form := f.form)}
     if forms and not _takes(loaded, data[columns], settings, console):
         timed = replace(reading, forms=forms).timed(data[columns])
-        if _takes(loaded, timed, settings, console):  # it was trained on points in time, not on text
+        if _takes(
+            loaded, timed, settings, console
+        ):  # it was trained on points in time, not on text
             data, reading = timed, replace(reading, forms=forms)
             space = make_space(data, {**told, **settings.features}, settings.space)
     texts = [name for name in columns if pd.api.types.is_string_dtype(data[name].dtype)]
