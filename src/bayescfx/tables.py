@@ -280,6 +280,7 @@ class Column:
         found = self._converted(given)
         if found is None:
             bad = next((v for v in given if self._converted(_object_cell(v)) is None), given)
+            bad = bad.item() if isinstance(bad, np.generic) else bad
             levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
             if len(levels):
                 shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"

@@ -38,13 +38,16 @@ def test_a_row_is_changed_by_hand(named: Shell) -> None:
     assert ran.content["query_output"] == 2 * X["age"][3] + X["bmi"][3]
     assert ran.content["changes"]["bmi"] == {"from": X["bmi"][3], "to": 30}
     assert ran.content["row"]["age"] == 40
-    assert (ran.content["miss"], ran.content["broken"]) == (None, [])
+    assert (ran.content["miss"], ran.content["reached"], ran.content["broken"]) == (None, None, [])
     ran = named("predict", *words, "--target", ">= 200", "--only-down", "bmi", "--fix", "age")
     assert ran.code == 3  # the target is missed
-    assert "90 away from the target" in ran.out
+    assert "90 away from the target: not reached." in ran.out
     assert "Not allowed: 'age' is fixed." in ran.out
     assert "Not allowed: the limits of 'bmi'." in ran.out
     assert named("predict", *words, "--target", ">= 100").code == 0
+    ran = named("predict", *words, "--target", "110.5", "--tolerance", "0.2")
+    assert ran.code == 0  # within the tolerance
+    assert "0.5 away from the target: reached, within the tolerance." in ran.out
 
 
 def test_levels_are_set_however_they_are_spelt(named: Shell) -> None:

@@ -36,9 +36,30 @@ def test_a_row_changed_by_hand_is_what_the_model_says_of_it(space: cfx.Space) ->
     assert found.query_output == float(model(FRAME.iloc[[30]]).iloc[0])
     assert list(found.row) == list(expected.iloc[0])
     assert found.changes == {"bmi": (QUERY["bmi"], 25.0), "job": (QUERY["job"], "clerk")}
-    assert found.miss == 0.0
+    assert (found.miss, found.reached) == (0.0, True)
     assert found.broken == ()
     assert "The target is reached." in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("bmi", "miss", "reached", "words"),
+    [
+        (30.0, 0.0, True, "The target is reached."),
+        (29.9, 1.0, True, "1 away from the target: reached, within the tolerance."),
+        (29.0, 10.0, False, "10 away from the target: not reached."),
+    ],
+)
+def test_a_miss_is_told_from_the_target_itself_and_the_tolerance_apart(
+    bmi: float, miss: float, reached: bool, words: str
+) -> None:
+    query = {"age": 50, "bmi": 25.0, "job": "clerk"}  # 300; wanted 350, 2.5 may be missed
+    found = cfx.what_if(model, query, {"bmi": bmi}, target=350.0)
+    assert found.miss == pytest.approx(miss)
+    assert found.reached is reached
+    assert repr(found).splitlines()[1] == words
+    rows = pd.DataFrame([{**query, "bmi": bmi}])
+    told = cfx.assess(model, query, rows, cfx.Space.from_data(FRAME), 350.0).loc[0]
+    assert (told["miss"], told["hit"]) == (pytest.approx(miss), reached)
 
 
 def test_a_change_that_is_not_allowed_is_scored_and_told(space: cfx.Space) -> None:
@@ -75,7 +96,7 @@ def test_derived_columns_follow_a_change() -> None:
     space = cfx.Space.from_data(frame).derive("double", lambda rows: 2.0 * rows["bmi"])
     found = cfx.what_if(lambda X: X["double"], frame.iloc[3], {"bmi": 30.0}, space)
     assert found.output == 60.0
-    assert found.miss is None
+    assert (found.miss, found.reached) == (None, None)
 
 
 def test_a_one_hot_group_is_changed_by_its_name() -> None:
@@ -160,3 +181,70 @@ def test_without_a_target_there_is_no_hit(space: cfx.Space) -> None:
     assert not {"hit", "miss", "needless"} & set(found.columns)
     with pytest.raises(cfx.BayesCFXError, match="`rows` must be a table with the columns"):
         cfx.assess(model, QUERY, FRAME[["age", "bmi"]], space)
+
+
+class Picky:
+    """A model that knows three jobs, as an encoder does."""
+
+    def predict(self, rows: pd.DataFrame) -> Any:
+        if not rows["job"].isin(["cook", "clerk", "nurse"]).all():
+            raise ValueError("Found unknown categories ['pilot'] in column 0")
+        return model(rows)
+
+
+@pytest.mark.parametrize("target", [None, cfx.at_most(360)])
+def test_one_bad_row_does_not_lose_the_others(space: cfx.Space, target: Any) -> None:
+    good = pd.DataFrame({"age": [50, 50], "bmi": [25.0, 26.0], "job": [QUERY["job"], "clerk"]})
+    expected = cfx.assess(Picky(), QUERY, good, space, target)
+    rows = pd.DataFrame(
+        {
+            "age": [50, 50, 50.5, 50, 50],
+            "bmi": [25.0, 25.0, 25.0, "much", 26.0],
+            "job": [QUERY["job"], "pilot", "cook", "cook", "clerk"],
+        },
+        index=list("abcde"),
+    )
+    found = cfx.assess(Picky(), QUERY, rows, space, target)
+    assert found.index.tolist() == list("abcde")
+    pd.testing.assert_frame_equal(found.loc[["a", "e"]].set_axis([0, 1], axis=0), expected)
+    lost = found.loc[["b", "c", "d"]]
+    assert lost["output"].isna().all()
+    assert target is None or not lost["hit"].any()
+    assert lost["broken"].tolist() == [
+        "'job' has no level 'pilot'; the model fails: Found unknown categories ['pilot'] in "
+        "column 0",
+        "`rows` must fit the dtypes of the space; got 50.5 in column 'age' of dtype int64. Correct "
+        "the cell",
+        "`rows` must fit the dtypes of the space; got 'much' in column 'bmi' of dtype float64. "
+        "Correct the cell",
+    ]
+    assert lost["n_changes"].isna().tolist() == [False, True, True]
+    assert lost["changes"].tolist() == ["bmi 34.9 → 25, job nurse → pilot", "", ""]
+
+
+def test_a_row_for_which_the_model_has_no_number_is_told(space: cfx.Space) -> None:
+    rows = pd.DataFrame({"age": [50, 50], "bmi": [25.0, 30.0], "job": ["clerk", "clerk"]})
+
+    def shy(rows: pd.DataFrame) -> Any:
+        return model(rows).where(rows["bmi"] != 30.0)
+
+    found = cfx.assess(shy, QUERY, rows, space, cfx.at_most(360))
+    assert found["output"].isna().tolist() == [False, True]
+    assert found["hit"].tolist() == [True, False]
+    assert found["broken"][1].startswith("the model fails: `model` returned nan for {'age': 50")
+
+
+def test_no_row_at_all_is_an_empty_table_and_a_model_that_always_fails_an_error(
+    space: cfx.Space,
+) -> None:
+    assert len(cfx.assess(model, QUERY, FRAME.head(0), space, 300.0)) == 0
+    with pytest.raises(ZeroDivisionError):
+        cfx.assess(lambda rows: 1 / 0, QUERY, FRAME.head(2), space, 300.0)
+
+
+def test_rows_of_an_array_are_measured_one_by_one(space: cfx.Space) -> None:
+    rows = np.array([[50, 25.0, "clerk"], [50, "x", "clerk"]], dtype=object)
+    found = cfx.assess(model, QUERY, rows, space, cfx.at_most(360))
+    assert found["hit"].tolist() == [True, False]
+    with pytest.raises(cfx.BayesCFXError, match="`rows` must be a table with the columns"):
+        cfx.assess(model, QUERY, rows[:, :2], space)

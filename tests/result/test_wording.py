@@ -26,13 +26,19 @@ def test_the_text_states_the_wish_then_the_answer_then_how_it_ended() -> None:
 
 
 def test_a_best_guess_says_how_far_off_it_is() -> None:
-    answer = plain_answer(status="best_guess", stopped="timeout", accepted=((100.0, 160.0),))
+    wanted = ((100.0, 160.0),)
+    answer = plain_answer(status="best_guess", stopped="timeout", wanted=wanted, accepted=wanted)
     lines = repr(answer).splitlines()
     assert lines[1].startswith("Best guess: bmi 32.1 → 27.4")
     assert lines[2] == (
         "Not reached, this is the best guess (off by 11): the time is over. "
         "Outputs seen: 150.2 to 260."
     )
+
+
+def test_how_far_off_it_is_is_told_from_what_is_wanted_not_from_what_would_do() -> None:
+    answer = plain_answer(status="best_guess", wanted=((180.0, 180.0),), accepted=((178.0, 182.0),))
+    assert "(off by 9)" in answer.verdict  # 180 - 171
 
 
 def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:

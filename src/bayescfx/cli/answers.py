@@ -111,6 +111,7 @@ def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
         "query_output": _plain(found.query_output),
         "output": _plain(found.output),
         "miss": _plain(found.miss),
+        "reached": found.reached,
         "broken": list(found.broken),
         **_changes(found, names),
     }

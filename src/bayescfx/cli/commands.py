@@ -63,7 +63,7 @@ def predict(options: Namespace, console: Console) -> int:
     with about("set"):
         found = what_if(model, query, wish, space, target, tolerance=settings.tolerance)
     console.answer(str(found), answers.what_if_as_plain(found, space.schema.places))
-    return 3 if found.miss else 0
+    return 3 if found.reached is False else 0
 
 
 def explain_many(options: Namespace, console: Console) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
-from bayescfx.errors import QueryError, SpaceError, hearing
+from bayescfx.errors import QueryError, SpaceError, hearing, one_line
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
@@ -20,7 +20,7 @@ from bayescfx.result import wording
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import Row, as_pandas, cells_of, row_of
+from bayescfx.tables import Row, Rows, as_pandas, cells_of, pick, row_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +38,9 @@ class WhatIf:
     broken : tuple of str
         Limits and rules of the space that the row breaks, in words.
     miss : float, optional
-        How far the output is from the target; 0 if it is reached, None without a target.
+        How far the output is from the target itself, whatever the tolerance; None without one.
+    reached : bool, optional
+        Whether that counts as reached, within the tolerance; None without a target.
     """
 
     row: Row
@@ -47,6 +49,7 @@ class WhatIf:
     changes: Mapping[Any, tuple[Any, Any]]
     broken: tuple[str, ...] = ()
     miss: float | None = None
+    reached: bool | None = None
 
     def __repr__(self) -> str:
         before, after = self.query_output, self.output
@@ -54,7 +57,8 @@ class WhatIf:
         lines = [f"{wording.moves(self.changes)}: prediction {outputs}"]
         if self.miss is not None:
             away = f"{wording.number(self.miss)} away from the target"
-            lines.append(away if self.miss else "The target is reached.")
+            counts = "reached, within the tolerance" if self.reached else "not reached"
+            lines.append(f"{away}: {counts}." if self.miss else "The target is reached.")
         return "\n".join([*lines, *(f"Not allowed: {what}." for what in self.broken)])
 
 
@@ -89,7 +93,7 @@ def what_if(
     >>> query = pd.Series({"a": 1.0, "b": 2.0})
     >>> what_if(lambda X: X["a"] + X["b"], query, {"a": 3.0}, target=6.0)
     a 1 → 3: prediction 3 → 5
-    0.85 away from the target
+    1 away from the target: not reached.
     """
     check(isinstance(changes, Mapping), "changes", "a dict of feature to value", changes)
     free = space is None
@@ -119,14 +123,15 @@ def what_if(
         )
     f = as_model(model, schema)
     query_output, output = f(rows).tolist()
-    accepted = _accepted(target, query_output, tolerance)
+    goal = _Goal.of(target, query_output, tolerance)
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
         changes=_changes(region, X)[0],
-        broken=() if free else broken(region, X)[0],
-        miss=None if accepted is None else wording.gap(output, accepted),
+        broken=() if free else broken(space, region, X)[0],
+        miss=None if goal is None else wording.gap(output, goal.wanted),
+        reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
     )
 
 
@@ -142,6 +147,7 @@ def assess(
     """Return what counterfactuals from anywhere are worth: from another library, or by hand.
 
     The model scores the query, every row, and every row with each of its changes taken back alone.
+    A row that the space can't hold, or that the model fails for, loses only its own figures.
 
     Parameters
     ----------
@@ -161,9 +167,10 @@ def assess(
     Returns
     -------
     DataFrame
-        One line per row: its ``output``, whether it is a ``hit`` and how large the ``miss``, its
-        ``distance`` from the query and number of changes, ``changes`` in words, the limits and
-        rules it has ``broken``, the distance ``to_data`` (its nearest row) and how ``usual`` it is
+        One line per row: its ``output``, whether it is a ``hit`` within the tolerance and how far
+        from the target itself (``miss``), its ``distance`` from the query and number of changes,
+        ``changes`` in words, the limits and rules it has ``broken``, or what else is wrong with
+        it, the distance ``to_data`` (its nearest row) and how ``usual`` it is
         (which share of the data is less so), and ``needless``: changes that can be taken back alone
         with the target still reached, the rules still kept.
 
@@ -176,39 +183,100 @@ def assess(
     {'output': 3.0, 'hit': True, 'broken': "'b' is fixed", 'needless': 'b'}
     """
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
+    table = _as_table(space, rows)
+    wrong = _misfits(space, table)
+    fits = [i for i in range(len(table)) if i not in wrong]
+    found = _measured(model, query, table.iloc[fits], space, target, tolerance)
+    found = found.set_axis(fits, axis=0).reindex(range(len(table)))
+    for i, why in wrong.items():
+        found.loc[i, "broken"] = why
+    for name in {"changes", "needless"} & set(found.columns):
+        found[name] = found[name].fillna("")
+    if "hit" in found:
+        found["hit"] = found["hit"].eq(True)
+    return found.set_axis(table.index, axis=0)
+
+
+def _as_table(space: Space, rows: object) -> pd.DataFrame:
+    """Return rows from anywhere with the columns of the space, and only those."""
     names = [*space.schema.places]
     rows = as_pandas(rows)
-    if isinstance(rows, pd.DataFrame):
-        rows = rows[[name for name in rows.columns if name in space.schema.places]]
-        check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)
+    if not isinstance(rows, pd.DataFrame):
+        # a list of cells of several types would become text
+        block = np.asarray(rows, dtype=object if isinstance(rows, list | tuple) else None)
+        block = block.reshape(1, -1) if block.ndim == 1 else block
+        good = block.ndim == 2 and block.shape[1] == len(names)
+        check(good, "rows", f"a table with the columns {names}", rows)
+        return pd.DataFrame(block, columns=pd.Index(names, tupleize_cols=False))
+    rows = rows[[name for name in rows.columns if name in space.schema.places]]
+    check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)
+    return rows
+
+
+def _misfits(space: Space, table: pd.DataFrame) -> dict[int, str]:
+    """Return which rows can't be rows of the space at all, by position, and why."""
+    wrong: dict[int, str] = {}
+    try:
+        space.including(table)
+    except QueryError:
+        for i in range(len(table)):
+            try:
+                space.including(table.iloc[[i]])
+            except QueryError as error:
+                wrong[i] = one_line(str(error)).rstrip(".")
+    return wrong
+
+
+def _measured(
+    model: Any, query: object, rows: pd.DataFrame, space: Space, target: object, tolerance: float
+) -> pd.DataFrame:
+    """Return what rows are worth that the space can hold; see :func:`assess`."""
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
     X, f = region.encode(rows), as_model(model, region.schema)
-    outputs = f(region.rows(np.vstack([region.query, X])))
-    accepted = _accepted(target, float(outputs[0]), tolerance)
-    output = outputs[1:]
-    hit = np.zeros(len(X), dtype=np.bool_) if accepted is None else contains(accepted, output)
+    goal = _Goal.of(target, float(f(region.rows(region.query[None]))[0]), tolerance)
+    output, faults = _scored(f, region.rows(X))
     free = wider.changed(rules=())
     changes, usual = _changes(region, X), space.usual
     found: dict[str, Any] = {"output": output}
-    if accepted is not None:
-        found |= {"hit": hit, "miss": [wording.gap(y, accepted) for y in output.tolist()]}
+    if goal is not None:
+        hit = contains(goal.accepted, output)
+        found |= {"hit": hit, "miss": [wording.gap(y, goal.wanted) for y in output.tolist()]}
     found["distance"] = around(free, query).distance(X)
-    found["n_changes"] = list(map(len, changes))
+    found["n_changes"] = pd.array(list(map(len, changes)), dtype="Int64")
     found["changes"] = [wording.moves(each) for each in changes]
-    found["broken"] = ["; ".join(each) for each in broken(region, X)]
+    said = broken(space, region, X)
+    for i, fault in faults.items():
+        said[i] += (f"the model fails: {one_line(str(fault)).rstrip('.')}",)
+    found["broken"] = list(map("; ".join, said))
     if len(space.background):
         each = (row_of(region.rows(X), i) for i in range(len(X)))
         nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
     if usual is not None:
         found["usual"] = usual.share(X)
-    if accepted is not None:
-        found["needless"] = _needless(f, region, X, hit, accepted)
-    return pd.DataFrame(found, index=rows.index if isinstance(rows, pd.DataFrame) else None)
+    if goal is not None:
+        found["needless"] = _needless(f, space, region, X, hit, goal.accepted)
+    return pd.DataFrame(found)
 
 
-def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
+def _scored(f: Model, rows: Rows) -> tuple[Array, dict[int, Exception]]:
+    """Return outputs ``(n,)``, nan where the model fails, and why it does, by position."""
+    if not len(rows):
+        return np.empty(0), {}
+    try:
+        y = f.scores(rows)
+    except Exception as error:  # whatever the model raises
+        if len(rows) == 1:
+            return np.array([np.nan]), {0: error}
+        each = [_scored(f, pick(rows, np.array([i]))) for i in range(len(rows))]
+        faults = {i: bad[0] for i, (_, bad) in enumerate(each) if bad}
+        return np.concatenate([part for part, _ in each]), faults
+    bad = np.flatnonzero(~np.isfinite(y)).tolist()
+    return np.where(np.isfinite(y), y, np.nan), {i: f.fault(rows, i, y[i]) for i in bad}
+
+
+def broken(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
     """Return which limits and rules each row of codes ``(n, d)`` breaks, in words."""
     said: list[list[str]] = [[] for _ in X]
     for j, (name, axis) in enumerate(zip(region.names, region.axes, strict=True)):
@@ -217,10 +285,13 @@ def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
         codes = X[:, j]
         kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
         text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
+        known = len(space.features[name].levels) if space.features[name].levelled else np.inf
         for i in np.flatnonzero(~kept).tolist():
             here, there = np.isnan(axis.query), np.isnan(codes[i])
+            [level] = region.schema.features[name].say(codes[i]) if codes[i] >= known else [""]
+            told = f"{name!r} has no level {level}" if level else text
             gone = f"{name!r} becomes missing" if there else f"{name!r} is missing in the query"
-            said[i].append(gone if here or there else text)
+            said[i].append(gone if here or there else told)
     if region.max_changes is not None:
         for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
             said[i].append(f"more than {wording.count(region.max_changes, 'change')}")
@@ -230,7 +301,9 @@ def broken(region: Region, X: Array) -> list[tuple[str, ...]]:
     return [tuple(each) for each in said]
 
 
-def _needless(f: Model, region: Region, X: Array, hit: Mask, accepted: Intervals) -> list[str]:
+def _needless(
+    f: Model, space: Space, region: Region, X: Array, hit: Mask, accepted: Intervals
+) -> list[str]:
     """Return the changes that can be taken back alone, by row, in words."""
     moved = region.changes(X) & hit[:, None]
     at, j = np.nonzero(moved)
@@ -239,12 +312,10 @@ def _needless(f: Model, region: Region, X: Array, hit: Mask, accepted: Intervals
     back = region.complete(back)
     said: list[list[str]] = [[] for _ in X]
     if len(at):
-        still = contains(accepted, f(region.rows(back)))
+        still = contains(accepted, _scored(f, region.rows(back))[0])
         # what was broken before may stay so; nothing new may be
-        worse = [
-            set(b) - set(a)
-            for a, b in zip(broken(region, X[at]), broken(region, back), strict=True)
-        ]
+        before, after = broken(space, region, X[at]), broken(space, region, back)
+        worse = [set(b) - set(a) for a, b in zip(before, after, strict=True)]
         for k in np.flatnonzero(still).tolist():
             if not worse[k]:
                 said[at[k]].append(str(region.names[j[k]]))
@@ -262,11 +333,19 @@ def around(space: Space, query: object, schema: Schema | None = None) -> Region:
         return space.around(query, schema=schema)
 
 
-def _accepted(target: object, output: float, tolerance: float) -> Intervals | None:
-    """Return the outputs that reach the target, if there is one."""
-    if target is None:
-        return None
-    return as_target(target, np.array([output])).acceptance(output, tolerance)
+class _Goal(NamedTuple):
+    """The outputs that are wanted, and those that count as reached."""
+
+    wanted: Intervals
+    accepted: Intervals
+
+    @classmethod
+    def of(cls, target: object, output: float, tolerance: float) -> _Goal | None:
+        """Return what a target means for a query with this output; None without one."""
+        if target is None:
+            return None
+        wish = as_target(target, np.array([output]))
+        return cls(wish.wanted(output), wish.acceptance(output, tolerance))
 
 
 def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:

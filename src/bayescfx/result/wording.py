@@ -164,7 +164,7 @@ def verdict(answer: Explanation) -> str:
     if answer.status == "unreachable":
         start = "Probably out of reach, judged from the rows that the model scored, not proven."
     else:
-        miss = number(gap(answer.best.output, answer.accepted))
+        miss = number(gap(answer.best.output, answer.wanted))
         start = f"Not reached, this is the best guess (off by {miss}): {ending}."
     if answer.probability_reachable is not None:
         chance = percent(answer.probability_reachable)
@@ -172,9 +172,11 @@ def verdict(answer: Explanation) -> str:
     return f"{start} {seen}"
 
 
-def gap(output: float, accepted: Intervals) -> float:
-    """Return the distance of an output from the nearest accepted one."""
-    return min((max(low - output, output - high, 0.0) for low, high in accepted), default=math.nan)
+def gap(output: float, wanted: Intervals) -> float:
+    """Return the distance of an output from the nearest wanted one."""
+    if math.isnan(output):
+        return math.nan
+    return min((max(low - output, output - high, 0.0) for low, high in wanted), default=math.nan)
 
 
 def count(n: int, noun: str) -> str:
