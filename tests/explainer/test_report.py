@@ -81,9 +81,10 @@ def test_fifty_answers_where_three_exist_are_three() -> None:
 @pytest.mark.parametrize("weight", [0.1, 0.0])
 def test_several_answers_change_different_features_and_no_trifles(weight: float) -> None:
     space = cube().cost(weight=weight)
-    answer = cfx.explain(plane, ZERO, space, cfx.increase(by=0.5), budget=40, n=3, rng=0)
+    answer = cfx.explain(plane, ZERO, space, cfx.increase(by=0.5), budget=40, n=3, rng=1)
     answers = answer.counterfactuals
     assert len(answers) == 3
+    assert "instead of" not in answer.verdict
     assert all(c.valid for c in answers)
     assert len({tuple(c.changes) for c in answers}) == 3
     assert [c.cost for c in answers] == sorted(c.cost for c in answers)
@@ -91,6 +92,33 @@ def test_several_answers_change_different_features_and_no_trifles(weight: float)
     for c in answers if weight else ():
         moves = [abs(after - before) / scale[str(n)] for n, (before, after) in c.changes.items()]
         assert min(moves) > 0.02 * max(moves)
+
+
+@pytest.mark.parametrize("method", ["auto", "bayes-cfx", "sweep"])
+def test_one_change_is_not_told_three_times(method: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = {"area": rng.integers(30, 200, 200), "rooms": rng.integers(1, 8, 200)}
+    space = cfx.Space.from_data(pd.DataFrame(rows))
+
+    def price(rows: Any) -> Any:
+        return 1000 * rows["area"] + 0 * rows["rooms"]
+
+    query = {"area": 138, "rooms": 4}
+    more = cfx.explain(
+        price, query, space, cfx.at_least(150_000), n=3, budget=100, method=method, rng=0
+    )
+    assert [c.changes for c in more.counterfactuals] == [{"area": (138, 150)}]
+    assert more.verdict.endswith(
+        "1 instead of 3 answers: nothing else was found that says something different."
+    )
+    again = cfx.Explanation.from_json(more.to_json())
+    assert (again.n_wanted, again.verdict) == (3, more.verdict)
+    far = cfx.explain(
+        price, query, space, cfx.at_least(900_000), n=3, budget=100, method=method, rng=0
+    )
+    assert [list(c.changes) for c in far.counterfactuals] == [["area"]]
+    met = cfx.explain(price, query, space, cfx.at_least(1000), n=3, budget=100, rng=0)
+    assert "instead of" not in met.verdict
 
 
 def test_a_band_that_the_model_jumps_over_is_not_called_out_of_reach() -> None:

@@ -21,7 +21,7 @@ from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.nearby import relevant
 from bayescfx.search.question import Question
-from bayescfx.search.selection import apart, distinct
+from bayescfx.search.selection import different, distinct
 from bayescfx.search.shorten import to_settle
 from bayescfx.search.starting import alone, few_rows, first_rows, towards_query, towards_target
 from bayescfx.search.surrogate import SurrogateSettings, learn
@@ -221,8 +221,33 @@ def test_answers_are_distinct_and_the_query_is_none() -> None:
     chosen = distinct(question, 50)
     X = question.X[chosen]
     assert question.region.changes(X).any(axis=1).all()
-    clear = apart(question.region, X, X)
+    clear = different(question.region, X, X)
     assert (clear | np.eye(len(X), dtype=bool)).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "answer"),
+    [
+        ([0.9, 5, 0], [0.8, 5, 0], False),  # the same, a little less
+        ([0.9, 5, 0], [0.6, 5, 0], False),  # the same, much less
+        ([0.9, 5, 0], [0.1, 5, 0], True),  # the other way
+        ([0.9, 5, 0], [0.5, 9, 0], True),  # another feature
+        ([0.9, 5, 0], [0.88, 9, 0], False),  # nearly the same, and more
+        ([0.9, 5, 0], [0.6, 9, 0], True),  # less of one, and another
+        ([0.9, 6, 0], [0.6, 9, 0], True),  # less of one, more of another
+        ([0.5, 5, 1], [0.5, 5, 2], True),  # another level
+        ([0.9, 5, 1], [0.6, 5, 2], True),
+        ([0.9, 5, 1], [0.6, 5, 1], False),
+    ],
+)
+def test_answers_differ_if_each_has_something_that_the_other_has_not(
+    one: list[float], other: list[float], answer: bool
+) -> None:
+    space = Space({"a": Real(0, 1), "b": Integer(0, 9), "c": Categorical(list("xyz"))})
+    region = space.around({"a": 0.5, "b": 5, "c": "x"})
+    pair = np.array([one]), np.array([other], dtype=float)
+    assert different(region, *pair).item() is answer
+    assert different(region, *pair[::-1]).item() is answer
 
 
 def test_a_sparser_row_that_is_nearly_as_near_comes_first() -> None:

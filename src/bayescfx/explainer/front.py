@@ -63,7 +63,8 @@ def explain(
         ``"auto"`` and ``"sweep"`` 2,000 for estimators that run in this process (scikit-learn,
         LightGBM, XGBoost, CatBoost, ONNX Runtime, PyTorch).
     n : int, default 1
-        How many different answers are wanted; fewer are returned rather than duplicates.
+        How many different answers are wanted. Each has something that no other has; rather than
+        two that say the same, fewer are returned, and the answer says so.
     tolerance : float, default 0.05
         How much of the wanted change may be missed and still be called reached.
     timeout : float, optional

@@ -92,6 +92,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         method=", ".join(question.ran) if question and question.ran else method,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
         jump=None if question is None or question.reached else _jump(question),
+        n_wanted=settings.n,
     )
 
 

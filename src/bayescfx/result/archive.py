@@ -97,6 +97,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         ],
         "binding": list(answer.binding),
         "jump": to_plain(answer.jump),
+        "n_wanted": answer.n_wanted,
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -131,6 +132,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         "reachable": tuple(from_plain(content["reachable"])),
         "binding": tuple(content["binding"]),
         "jump": from_plain(content.get("jump")),  # nor this
+        "n_wanted": int(content.get("n_wanted", 1)),  # nor this
         "about": _read_about(content.get("about", {})),  # nor this
         "trace": np.array(from_plain(content["trace"]), dtype=np.float64),
         "space": Space.from_dict(content["space"]),

@@ -52,7 +52,8 @@ class Explanation:
         Whether the target was reached; if not, whether budget or time ran out or the search is
         confident that it is out of reach.
     counterfactuals : tuple of Counterfactual
-        Distinct, best first; at least one.
+        Best first; at least one, at most `n_wanted`. No two say the same: each changes something
+        that the other does not, or clearly less, or another way.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
         ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"``,
@@ -82,6 +83,8 @@ class Explanation:
     jump : tuple of float, optional
         The nearest outputs seen below and above what is wanted, where nothing was reached between
         them.
+    n_wanted : int
+        How many counterfactuals were asked for.
     about : dict of str to str
         What a reader of reports should know, as ``{"model": "rates.onnx", "row": "4711"}``;
         ``title``, ``output`` and ``unit`` are those of the report.
@@ -107,6 +110,7 @@ class Explanation:
     method: str = "bayes-cfx"
     seed: int | None = None
     jump: tuple[float, float] | None = None
+    n_wanted: int = 1
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -139,6 +139,15 @@ def percent(share: float) -> str:
 
 
 def verdict(answer: Explanation) -> str:
+    """Return how the search ended, and whether there are fewer answers than were asked for."""
+    found = len(answer.counterfactuals)
+    if found >= answer.n_wanted or answer.stopped == "already met":
+        return _ending(answer)
+    fewer = f"{found} instead of {count(answer.n_wanted, 'answer')}"
+    return f"{_ending(answer)} {fewer}: nothing else was found that says something different."
+
+
+def _ending(answer: Explanation) -> str:
     """Return how the search ended, with what is sure told apart from what is estimated."""
     ending = ENDINGS.get(answer.stopped, answer.stopped)
     if answer.reached:

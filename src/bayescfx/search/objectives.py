@@ -19,7 +19,7 @@ from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort, effort_rise
-from bayescfx.search.selection import apart
+from bayescfx.search.selection import different, further
 from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.region import Region
 
@@ -230,8 +230,9 @@ class Record:
     """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
     For one answer the lowest. For `n` answers with different sets of changed features that of the
-    answer with the same set or a part of it, or nearly the same row, or else that of the n-th
-    best. In each case less a `margin`, the share that is too small a saving to be worth a call.
+    answer with the same set or a part of it, or that moves nothing clearly further, or else that of
+    the n-th best. In each case less a `margin`, the share that is too small a saving to be worth a
+    call.
     """
 
     def __init__(self, region: Region, X: Array, n: int = 1, margin: float = 0.0) -> None:
@@ -242,7 +243,7 @@ class Record:
         for i in np.lexsort((changed.sum(axis=1), self.cost)):
             # What changes as much as a nearer answer does, or more, is none of its own.
             more = (changed[chosen] <= changed[i]).all(axis=1).any()
-            if not more and apart(region, X[[i]], X[chosen]).all():
+            if not more and different(region, X[[i]], X[chosen]).all():
                 chosen.append(int(i))
             if len(chosen) == n:
                 break
@@ -266,8 +267,8 @@ class Record:
         bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else self._open_end)
         changed, leading = clear_changes(self.region, X), clear_changes(self.region, self.X[best])
         same = (changed[:, None, :] >= leading).all(axis=2)
-        # A leader with a trifle added is no answer of its own.
-        same |= ~apart(self.region, X, self.X[best])
+        # A leader with more of the same, or a trifle less, is no answer of its own.
+        same |= ~further(self.region, self.X[best], X).T
         held = np.where(same, cost[best], np.inf).min(axis=1)
         return np.asarray(np.minimum(bar, held))
 
