@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.search.verdict import (
@@ -149,6 +150,33 @@ def test_what_binds_is_named_first(
     query: dict[str, float],
 ) -> None:
     assert words(space, target, f=f, query=query, rows=50)[:1] == (named,)
+
+
+@pytest.mark.parametrize(("method", "budget"), [("auto", 300), ("bayes-cfx", 50)])
+@pytest.mark.parametrize("width", [0.05, 0.1])
+@pytest.mark.parametrize("other", [0.1, 1.0])
+def test_a_limit_binds_although_all_changes_are_used_up(
+    method: str, budget: int, width: float, other: float
+) -> None:
+    def f(frame: pd.DataFrame) -> Any:
+        stairs = np.floor(8 * frame[["a", "b"]]) / 8  # in jumps, as trees do
+        return 5 * stairs["a"] + other * stairs["b"]
+
+    low, high = round(0.5 - width, 2), round(0.5 + width, 2)
+    space = Space(UNIT).between({"a": (low, high)}).max_changes(1)
+    wish = cfx.at_least(3.5 + 5 * width + 0.5 * other)
+    answer = cfx.explain(f, MIDDLE, space, wish, method=method, budget=budget, rng=0)
+    # a fifth more of `a` brings 1, one more change at most 0.5
+    assert answer.binding[0] == f"limit on 'a' (at most {high})"
+
+
+def test_what_brings_little_beside_another_is_not_told() -> None:
+    def f(frame: pd.DataFrame) -> Any:
+        return 5 * frame["a"] + 0.1 * frame["b"]
+
+    space = Space(UNIT).between({"a": (0.4, 0.6)}).max_changes(1)
+    answer = cfx.explain(f, MIDDLE, space, cfx.at_least(4.0), budget=300, rng=0)
+    assert answer.binding == ("limit on 'a' (at most 0.6)",)
 
 
 def test_a_rule_that_is_nearly_an_equality_is_named_where_the_model_is_smooth() -> None:

@@ -348,6 +348,25 @@ def test_watching_leaves_the_search_alone_and_repeats_itself() -> None:
     assert asked(Space(UNIT), 9.0, rows=0).rng.bit_generator.state == state
 
 
+def test_what_was_tried_long_ago_in_vain_is_no_hope() -> None:
+    worth = dict(zip("uvwxyz", (0.0, 0.3, 0.6, 0.1, 0.8, 0.2), strict=True))
+
+    def price(frame: pd.DataFrame) -> Any:
+        size, quality = np.floor(8 * frame["size"]) / 8, np.floor(4 * frame["quality"]) / 4
+        place = frame["district"].map(worth).astype(float)
+        return 6e4 * np.exp(2 * size + place) * (1 + 0.3 * quality)  # never below 60,000
+
+    levels, unit = Categorical(list("uvwxyz")), Real(0, 1)
+    features = {"size": unit, "quality": unit, "district": levels, "age": unit}
+    space, query = Space(features).max_changes(2), {"size": 0.6, "quality": 0.7, "age": 0.2}
+    query |= {"district": "z"}
+    question = asked(space, cfx.at_most(7), f=price, query=query, rows=1000, budget=2000)
+    verdict = judge(question)
+    assert verdict.probability is not None
+    assert verdict.probability < 0.05  # 0.29 from the 200 rows nearest to the best alone
+    assert verdict.binding == ("at most 2 changes",)
+
+
 # ── any space ──
 
 

@@ -53,6 +53,9 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         if least < found.get(steps.words, enough):
             found[steps.words] = least
     told = left[True] or left[False]  # what somebody set, or else ends of features
+    # What brings little beside the others is not what keeps the target away.
+    most = base - min(told.values(), default=base)
+    told = {words: least for words, least in told.items() if base - least >= 0.25 * most}
     return tuple(sorted(told, key=lambda words: told[words])[:3])
 
 
@@ -65,7 +68,7 @@ def _least_miss(
     region, accepted = question.region, question.surrogate_acceptance
     points, times = (steps.start, steps.end, steps.before, steps.after), steps.times
     mean, std = surrogate.predict(np.vstack(points))
-    mean, std = mean.reshape(4, -1), std.reshape(4, -1)[1]
+    mean, std = mean.reshape(4, -1), _unheard(std.reshape(4, -1)[1], question)
     miss = misses(accepted, mean[0] + _gains(mean, std, times, np.zeros(len(times)))[0])
     # Rules may be slow functions of the user: only rows that may matter are tested.
     order = np.argsort(miss, kind="stable")
@@ -81,6 +84,16 @@ def _least_miss(
     gain, trust = _gains(mean[:, order], std[order], times[order], inside.std(axis=0))
     sure = np.abs(gain) > ((1.0 - trust) * outside + trust * inside).std(axis=0)
     return float(misses(accepted, mean[0, order] + gain)[sure].min(initial=np.inf))
+
+
+def _unheard(std: Array, question: Question) -> Array:
+    """Return deviations at rows, larger where the surrogate has heard of no row nearby.
+
+    As far as outputs vary it has only gone back to their average, which is no witness.
+    """
+    spread = max(float(np.std(question.to_surrogate(question.y))), np.finfo(float).tiny)
+    heard = 1.0 - (np.minimum(std, spread) / spread) ** 2
+    return np.asarray(std / np.sqrt(np.maximum(heard, 1e-9)))
 
 
 def _gains(mean: Array, std: Array, times: Array, doubt: Array) -> tuple[Array, Array]:
@@ -116,7 +129,7 @@ def relaxations(
     strongest = np.argsort(-slope.max(axis=0)[region.free], kind="stable")
     strongest = region.free[strongest[:FEATURES]]
     for j in strongest.tolist():
-        yield from _limits(region, j, tops, known)
+        yield from _limits(region, j, _with_room(region, tops, j), known)
     yield from _fixed(near.surrogate, region, tops, known)
     features, codes = FreeFeatures.of(region).single_changes(rng)
     looked_at = np.isin(features, strongest)
@@ -139,6 +152,16 @@ def relaxations(
         closest = [int(np.argmin(region.distance(region.query + x - tops))) for x in best]
         first, last = np.vstack([start, tops[closest]]), np.vstack([freed.complete(end), best])
         yield _straight_on(words, freed, first, last)
+
+
+def _with_room(region: Region, tops: Array, j: int) -> Array:
+    """Return rows, and where all changes are used up, rows with one less: feature `j` may change."""
+    changed = region.changes(tops)
+    full = changed.sum(axis=1) == region.max_changes  # never without a bound
+    at, other = np.nonzero(changed & (full & ~changed[:, j])[:, None])
+    fewer = tops[at]
+    fewer[np.arange(len(at)), other] = region.query[other]
+    return np.unique(np.vstack([tops, region.complete(fewer)]), axis=0)
 
 
 def _with(X: Array, features: Indices, codes: Array) -> Array:
@@ -230,8 +253,8 @@ def _fixed(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> I
         codes = np.unique(known[:, j])
         codes = codes[np.linspace(0, len(codes) - 1, min(5, len(codes))).astype(np.intp)]
         axis = replace(region.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
-        words = f"{region.names[j]!r} being fixed"
-        yield _to_codes(words, _with_axis(region, j, axis), j, tops, codes)
+        words, rows = f"{region.names[j]!r} being fixed", _with_room(region, tops, j)
+        yield _to_codes(words, _with_axis(region, j, axis), j, rows, codes)
 
 
 def _to_codes(words: str, region: Region, j: int, tops: Array, codes: Array) -> Steps:

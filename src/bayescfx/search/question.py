@@ -138,14 +138,17 @@ class Question:
         best = best_first(self, self.X, self.y)[:4]
         return relevant(self.region, X, most, self.X[best], near)
 
-    def lessons(self, most: int) -> tuple[Array, Array]:
+    def lessons(self, most: int, *, everywhere: bool = False) -> tuple[Array, Array]:
         """Return at most so many of the rows `learnt` and their outputs, own ones first.
 
-        What a search forgot, it would try again.
+        What a search forgot, it would try again. Where answers may be, or `everywhere`.
         """
         X, y = self.learnt
         if len(X) <= most:
             return X, y
+        if everywhere:
+            chosen = self._relevant(X, y, most)
+            return X[chosen], y[chosen]
         own = self.alike.own
         mine, others = np.flatnonzero(own), np.flatnonzero(~own)
         room = max(most // 2, most - len(others))

@@ -67,10 +67,12 @@ def surrogate_of(
     settings: SurrogateSettings | None = None,
     before: Surrogate | None = None,
     values: Callable[[Array], Array] | None = None,
+    *,
+    everywhere: bool = False,
 ) -> Surrogate:
     """Return the surrogate of f, or of `values` of its outputs ``(n,)``, after all that matters."""
     settings = settings or SurrogateSettings()
-    X, y = question.lessons(settings.points)
+    X, y = question.lessons(settings.points, everywhere=everywhere)
     outputs = (values or question.to_surrogate)(y)
     return learn(settings, question.region, X, outputs, before, question.deadline)
 

@@ -9,12 +9,12 @@ what was not found there may still be there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, not_among
 from bayescfx.potentials import Intervals
 from bayescfx.propose import propose
 from bayescfx.search.binding import binding
@@ -43,14 +43,34 @@ def judge(question: Question) -> Verdict:
     """Return how likely the target can be reached after a search, and what keeps it away."""
     if question.reached:
         return Verdict(1.0, ())
-    surrogate = surrogate_of(question)
     rng = np.random.default_rng(0)
+    surrogate = informed(question, rng)
     probability = None
     # A surrogate of a constant knows of no jumps.
     constant = np.ptp(question.y) == 0.0 and question.region.enumerate(FEW) is None
     if not (hidden(question.region, rng) or constant):
         probability = probability_reachable(surrogate, question, rng)
     return Verdict(probability, binding(surrogate, question, rng))
+
+
+def informed(question: Question, rng: np.random.Generator) -> Surrogate:
+    """Return a surrogate that has heard what is known where it hopes most.
+
+    It is fitted to some of many rows. What it hopes for elsewhere may have been tried in vain long
+    before: the known rows nearest to its hopes are told to it, three times over.
+    """
+    surrogate = surrogate_of(question, everywhere=True)
+    Z, outputs = surrogate.coordinates(question.X), question.to_surrogate(question.y)
+    untold = not_among(Z, surrogate.process.rows)
+    for _ in range(3):
+        if not untold.any() or (hope := hopeful(surrogate, question, rng)) is None or not len(hope):
+            break
+        others = np.flatnonzero(untold)
+        away = surrogate.coordinates.distances(surrogate.coordinates(hope), Z[others])
+        told = np.unique(others[np.argsort(away, axis=1, kind="stable")[:, :4]])
+        process = surrogate.process.with_points(Z[told], outputs[told])
+        surrogate, untold[told] = replace(surrogate, process=process), False
+    return surrogate
 
 
 def hidden(region: Region, rng: np.random.Generator) -> bool:

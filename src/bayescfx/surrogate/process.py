@@ -176,6 +176,11 @@ class GaussianProcess:
         )
 
     @property
+    def rows(self) -> Array:
+        """The rows ``(n, d)`` it knows."""
+        return self._known()[0].X
+
+    @property
     def hyperparameters(self) -> Hyperparameters:
         """The hyperparameters in use; pass them to :meth:`fit` as `start`."""
         return self._known()[0].h
