@@ -159,7 +159,7 @@ def test_a_limit_binds_although_all_changes_are_used_up(
     method: str, budget: int, width: float, other: float
 ) -> None:
     def f(frame: pd.DataFrame) -> Any:
-        stairs = np.floor(8 * frame[["a", "b"]]) / 8  # in jumps, as trees do
+        stairs: Any = np.floor(8 * frame[["a", "b"]]) / 8  # in jumps, as trees do
         return 5 * stairs["a"] + other * stairs["b"]
 
     low, high = round(0.5 - width, 2), round(0.5 + width, 2)

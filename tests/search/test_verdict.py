@@ -358,8 +358,8 @@ def test_what_was_tried_long_ago_in_vain_is_no_hope() -> None:
 
     levels, unit = Categorical(list("uvwxyz")), Real(0, 1)
     features = {"size": unit, "quality": unit, "district": levels, "age": unit}
-    space, query = Space(features).max_changes(2), {"size": 0.6, "quality": 0.7, "age": 0.2}
-    query |= {"district": "z"}
+    space = Space(features).max_changes(2)
+    query = {"size": 0.6, "quality": 0.7, "age": 0.2, "district": "z"}
     question = asked(space, cfx.at_most(7), f=price, query=query, rows=1000, budget=2000)
     verdict = judge(question)
     assert verdict.probability is not None

@@ -155,7 +155,7 @@ def relaxations(
 
 
 def _with_room(region: Region, tops: Array, j: int) -> Array:
-    """Return rows, and where all changes are used up, rows with one less: feature `j` may change."""
+    """Return rows; where all changes are used up, with one less, so that feature `j` may move."""
     changed = region.changes(tops)
     full = changed.sum(axis=1) == region.max_changes  # never without a bound
     at, other = np.nonzero(changed & (full & ~changed[:, j])[:, None])

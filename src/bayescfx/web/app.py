@@ -72,13 +72,8 @@ def make_app(desk: Desk) -> FastAPI:
         changes = {n: v for n, v in row.items() if not same_cell(v, query.get(n))}
         target = None if guess.target is None else parse_target(guess.target)
         found = what_if(site.model, query, changes, space, target, tolerance=guess.tolerance)
-        reached = None if target is None else not found.miss
-        return {
-            "output": found.output,
-            "broken": list(found.broken),
-            "miss": found.miss,
-            "reached": reached,
-        }
+        told = {"output": found.output, "broken": list(found.broken)}
+        return told | {"miss": found.miss, "reached": found.reached}
 
     @app.post("/api/goal")
     def goal(wish: Goal) -> Plain:
