@@ -52,7 +52,7 @@ function shortfall(answer, nearest) {
     h("p", null, "Missing: ", h("strong", null, num(miss)), answer.wanted.length ? " to the goal." : ""));
 }
 
-const mark = (at, word) => s("text", { class: "tick", x: Math.min(Math.max(at, 20), 334), y: 41, "text-anchor": "middle" }, word);
+const mark = (at, word) => s("text", { class: "tick", x: Math.min(Math.max(at, 30), 328), y: 41, "text-anchor": "middle" }, word);
 
 /** Return what keeps a goal away, each with a button that loosens it and asks again. */
 export function binding(answer) {

@@ -1,0 +1,44 @@
+"""Draw the pictures of the page that the docs show: ``python -m tests.web.pictures``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tests.pages import ROOT
+from tests.web.browser import Viewer, browser, diabetes, serving
+
+FOLDER = ROOT / "docs" / "figures" / "web-page"
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place, browser() as made:
+        folder = Path(place)
+        with serving(folder, *diabetes(folder), "--fix", "sex", "--only-up", "age") as address:
+            viewer = Viewer(made, address, height=1100)
+
+            def shoot(name: str, *, whole: bool = False) -> None:
+                viewer.page.evaluate("scrollTo(0, 0)")
+                viewer.page.wait_for_timeout(600)
+                viewer.page.screenshot(path=str(FOLDER / f"{name}.png"), full_page=whole)
+
+            viewer.goal("<= -20%")
+            shoot("row")
+            assert viewer.run() == "reached"
+            shoot("answers")
+            viewer.at("whatif-start").first.click()
+            viewer.at("curve-chart").locator("svg").first.wait_for()
+            shoot("what-if")
+            viewer.at("tab-space").click()
+            viewer.at("max-changes").select_option("1")
+            box = viewer.at("limit-low-box", viewer.at("feature-card", feature="bmi"))
+            box.fill("29")
+            box.press("Tab")
+            viewer.goal("<= -60%")
+            viewer.run()
+            shoot("out-of-reach")
+
+
+if __name__ == "__main__":
+    main()
