@@ -16,6 +16,7 @@ import pytest
 import bayescfx
 from tests import pages
 from tests.pages import ROOT, blocks, commands, name_of, refreshed
+from tests.web.pictures import SHOTS
 
 PAGES = pages.pages()
 RUNNING = [
@@ -140,7 +141,8 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_every_picture_is_made_by_a_program() -> None:
     figures = ROOT / "docs" / "figures"
     drawn = {path for page in RUNNING for path in pages.pictures(page).values()}
-    assert drawn == {path for folder in figures.iterdir() for path in folder.glob("*")}
+    shot = {figures / "web-page" / f"{name}.png" for name in SHOTS}  # by `tests.web.pictures`
+    assert drawn | shot == {path for folder in figures.iterdir() for path in folder.glob("*")}
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if _is_generated(page))
     for path in figures.glob("*.*"):  # by `make reproduce`
         assert f"(figures/{path.name})" in text

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.pages import ROOT
 from tests.web.browser import Viewer, browser, diabetes, serving
 
+SHOTS = ("row", "answers", "what-if", "out-of-reach")
 FOLDER = ROOT / "docs" / "figures" / "web-page"
 
 
@@ -18,18 +19,20 @@ def main() -> None:
         with serving(folder, *diabetes(folder), "--fix", "sex", "--only-up", "age") as address:
             viewer = Viewer(made, address, height=1100)
 
-            def shoot(name: str, *, whole: bool = False) -> None:
+            names = iter(SHOTS)
+
+            def shoot() -> None:
                 viewer.page.evaluate("scrollTo(0, 0)")
                 viewer.page.wait_for_timeout(600)
-                viewer.page.screenshot(path=str(FOLDER / f"{name}.png"), full_page=whole)
+                viewer.page.screenshot(path=str(FOLDER / f"{next(names)}.png"))
 
             viewer.goal("<= -20%")
-            shoot("row")
+            shoot()
             assert viewer.run() == "reached"
-            shoot("answers")
+            shoot()
             viewer.at("whatif-start").first.click()
             viewer.at("curve-chart").locator("svg").first.wait_for()
-            shoot("what-if")
+            shoot()
             viewer.at("tab-space").click()
             viewer.at("max-changes").select_option("1")
             box = viewer.at("limit-low-box", viewer.at("feature-card", feature="bmi"))
@@ -37,7 +40,7 @@ def main() -> None:
             box.press("Tab")
             viewer.goal("<= -60%")
             viewer.run()
-            shoot("out-of-reach")
+            shoot()
 
 
 if __name__ == "__main__":

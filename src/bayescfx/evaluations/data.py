@@ -21,7 +21,7 @@ from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.form import Line, check_columns, lines_of, merged
-from bayescfx.evaluations.memory import Memory, Packed, joined
+from bayescfx.evaluations.memory import InMemory, Packed, joined
 from bayescfx.evaluations.section import Section, no_model
 from bayescfx.evaluations.store import File, Unwritten
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, pick, row_of
@@ -74,7 +74,7 @@ class Evaluations:
     ) -> None:
         check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
         self._section: Section | None = None  # of a file, where rows are kept, or else
-        self._memory = Memory()  # here; of a file what it could not take
+        self._memory = InMemory()  # here; of a file what it could not take
         self._layout: Layout | None = None  # columns and dtypes, once there is a row
         self._name, self._named = model, model is not None  # of the model; did the user say so?
         self._sent = 0  # rows that came with this object from another process
@@ -133,7 +133,7 @@ class Evaluations:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self._section is not None:
-            self._memory = Memory()
+            self._memory = InMemory()
             if not self._section.file.here:
                 self._name = self._section.name
                 self._section, self._layout = None, None

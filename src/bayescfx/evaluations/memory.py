@@ -19,7 +19,7 @@ from bayescfx.tables import Cells, Layout, Rows, cells_in, join
 _MANY = 65_536  # rows that are packed together
 
 
-class Memory:
+class InMemory:
     """Rows and outputs, in the order in which they were added."""
 
     def __init__(self) -> None:
