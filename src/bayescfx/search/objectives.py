@@ -229,25 +229,21 @@ class Nearer:
 class Record:
     """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
-    For one answer the lowest. For `n` answers with different sets of changed features that of the
-    answer with the same set or a part of it, or that moves nothing clearly further, or else that of
-    the n-th best. In each case less a `margin`, the share that is too small a saving to be worth a
-    call.
+    For one answer the lowest. For `n` answers that say different things that of the answer which
+    changes the same features or moves nothing clearly further, or else that of the n-th best. In
+    each case less a `margin`, the share that is too small a saving to be worth a call.
     """
 
     def __init__(self, region: Region, X: Array, n: int = 1, margin: float = 0.0) -> None:
         self.region, self.X, self.n, self.margin = region, X, n, margin
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
-        chosen: list[int] = []
-        for i in np.lexsort((changed.sum(axis=1), self.cost)):
-            # What changes as much as a nearer answer does, or more, is none of its own.
-            more = (changed[chosen] <= changed[i]).all(axis=1).any()
-            if not more and different(region, X[[i]], X[chosen]).all():
-                chosen.append(int(i))
-            if len(chosen) == n:
-                break
-        # Positions in X of the best point of each of the best sets of features.
+        order, chosen = np.lexsort((changed.sum(axis=1), self.cost)), list[int]()
+        while len(order) and len(chosen) < n:
+            chosen.append(int(order[0]))
+            order = order[(changed[order] != changed[order[0]]).any(axis=1)]
+            order = order[different(region, X[order], X[chosen[-1:]])[:, 0]]
+        # Positions in X of the nearest points that change different features.
         self.leaders = np.array(chosen, dtype=np.intp)
         self.answers = X[self.leaders]  # (k, d)
 
@@ -259,18 +255,24 @@ class Record:
         farthest = np.where(high >= low, region.high, region.low)
         return 2.0 * float(region.distance(farthest[None])[0] + self.cost.max()) + 1.0
 
+    @property
+    def most(self) -> float:
+        """The cost that a row has to beat which says something new."""
+        full = len(self.leaders) == self.n
+        return (1.0 - self.margin) * self.cost[self.leaders[-1]] if full else self._open_end
+
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
-        best, cost = self.leaders, (1.0 - self.margin) * self.cost
+        bar = np.full(len(X), self.most)
         if self.n == 1:
-            return np.full(len(X), cost[best[0]])
-        bar = np.full(len(X), cost[best[-1]] if len(best) == self.n else self._open_end)
-        changed, leading = clear_changes(self.region, X), clear_changes(self.region, self.X[best])
-        same = (changed[:, None, :] >= leading).all(axis=2)
+            return bar
         # A leader with more of the same, or a trifle less, is no answer of its own.
-        same |= ~further(self.region, self.X[best], X).T
-        held = np.where(same, cost[best], np.inf).min(axis=1)
-        return np.asarray(np.minimum(bar, held))
+        changed, leading = (clear_changes(self.region, rows) for rows in (X, self.answers))
+        same = (changed[:, None, :] == leading).all(axis=2) | ~further(
+            self.region, self.answers, X
+        ).T
+        held = np.where(same, (1.0 - self.margin) * self.cost[self.leaders], np.inf)
+        return np.asarray(np.minimum(bar, held.min(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)

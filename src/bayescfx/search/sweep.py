@@ -319,8 +319,13 @@ class _Run:
             return None
         if self.question.n == 1:
             return float(record.cost[record.leaders[0]])
-        _, first, inverse = np.unique(pairs.blocks, return_index=True, return_inverse=True)
-        return record.beat(pairs.rows(first))[inverse]
+        # Of many pairs, which have many rows, the most promising are looked at.
+        some = np.flatnonzero(pairs.open & (pairs.cost < record.most))
+        worth = self.worth(*pairs.guess(some), pairs.cost[some], record.most)
+        some = some[np.argsort(-worth, kind="stable")[:4096]]
+        bar = np.zeros(len(pairs.cost))
+        bar[some] = record.beat(pairs.rows(some))
+        return bar
 
     def several(self, pairs: Pairs, record: Record | None) -> Array:
         """Return rows with many moves at once, and others where outputs cross the target."""
