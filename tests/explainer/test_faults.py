@@ -231,6 +231,15 @@ def test_a_query_without_an_output_is_an_error_even_if_faults_are_skipped() -> N
     assert len(caught.value.evaluations) == 1  # type: ignore[attr-defined]  # attached
     assert "returned nan" in caught.value.__notes__[0]
     second = np.array([[0.25, 0.25, 0.25], [0.5, 0.5, 0.5]])
+    table = pd.DataFrame(np.vstack([np.full(3, 0.25), np.full(3, 0.5)]), index=["P3", "P7"])
+    with pytest.raises(cfx.ModelError, match="an output for the query 'P7'; it fails"):
+        cfx.explain_many(
+            lambda X: np.where(np.asarray(X)[:, 0] == 0.5, np.nan, 0.0),
+            table.set_axis(list("abc"), axis=1),
+            cube(),
+            1,
+            on_fault="skip",
+        )
     with pytest.raises(cfx.ModelError, match="an output for the query at position 1; it fails"):
         cfx.explain_many(
             lambda X: np.where(np.asarray(X)[:, 0] == 0.5, np.nan, 0.0),

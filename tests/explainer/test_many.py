@@ -169,13 +169,13 @@ def test_answers_do_not_depend_on_the_ranges_of_other_queries() -> None:
     )
     space = cfx.Space.from_data(X)
     model = lambda r: 10.0 * r["a"] + (r["job"] == "pilot")  # noqa: E731  # a bare callable
-    with pytest.warns(cfx.SpaceWarning, match="for the query at position 1") as caught:
+    with pytest.warns(cfx.SpaceWarning, match="for the query 6") as caught:
         many = cfx.explain_many(
             model, queries, space, cfx.change(by=3), budget=15, method="random", rng=0
         )
     (warning,) = caught
     assert str(warning.message).startswith(
-        "for the query at position 1 (and 1 more): the query lies outside the space, which grew "
+        "for the query 6 (and 1 more): the query lies outside the space, which grew "
         "for it: 'a' by the range 0.0 … 9.0; 'job' by the level 'cook'."
     )
     assert warning.filename == __file__

@@ -288,6 +288,26 @@ def test_an_error_says_which_query_it_is_about(queries: Any, target: Any, messag
     assert "for the query at position 1" in caught.value.__notes__
 
 
+@pytest.mark.parametrize(
+    ("queries", "who"),
+    [
+        (pd.DataFrame([ZERO, {**ZERO, "a": 0.95}], index=["P3", "P7"]), "'P7'"),
+        (pd.DataFrame([ZERO, {**ZERO, "a": 0.95}], index=[12, 99]), "99"),
+        (pd.DataFrame([ZERO, {**ZERO, "a": 0.95}]), "at position 1"),
+        ([ZERO, pd.Series({**ZERO, "a": 0.95}, name="P7")], "'P7'"),
+    ],
+)
+@pytest.mark.parametrize("function", [cfx.explain_many, cfx.explain_partition])
+def test_a_query_that_has_a_name_is_called_by_it(queries: Any, who: str, function: Any) -> None:
+    space = cfx.Space({n: cfx.Real(0, 0.95) for n in "abc"}).only_up("a").allow("a")
+    asked = (queries, plane) if function is cfx.explain_partition else (plane, queries)
+    if function is cfx.explain_partition and isinstance(queries, list):
+        pytest.skip("takes tables only")
+    with pytest.raises(cfx.BayesCFXError, match="no feature may move") as caught:
+        function(*asked, space, 1.0, budget=10, rng=0)
+    assert f"for the query {who}" in caught.value.__notes__
+
+
 def test_an_error_in_a_function_of_the_user_says_which() -> None:
     def wrong(rows: pd.DataFrame) -> Any:
         raise ZeroDivisionError

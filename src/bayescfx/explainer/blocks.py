@@ -15,7 +15,7 @@ from bayescfx.evaluations.confirm import Twice
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.evaluations.evaluator import Evaluator, Stopped
 from bayescfx.evaluations.memory import Packed
-from bayescfx.explainer.posing import pose, refuse_at_once, regions_around
+from bayescfx.explainer.posing import called, pose, refuse_at_once, regions_around
 from bayescfx.explainer.report import report
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import Model
@@ -58,6 +58,10 @@ class Block:
     spent: int = 0  # rows that were sent for its first query before
     regions: Mapping[int, Region] | None = None  # around the queries, if any was remarkable
 
+    def who(self, i: int) -> str:
+        """Return which of all queries that is, in words."""
+        return called(self.rows, self.first, i)
+
 
 @dataclass(eq=False)
 class Done:
@@ -82,7 +86,7 @@ def work(
 
     def refuse(i: int, error: BayesCFXError) -> None:
         if job.refused is None:
-            refuse_at_once(i, error, settings.many)
+            refuse_at_once(i, error, block.who if settings.many else None)
         else:
             done.refused[i] = job.refused(error)
 
@@ -95,12 +99,19 @@ def work(
         schema = next(iter(regions.values())).schema
         evaluator = Evaluator(job.model, schema, store, job.past, on_fault=settings.on_fault)
         posed, questions = pose(
-            settings, evaluator, regions, block.wishes, block.deadline, refuse, block.spent
+            settings,
+            evaluator,
+            regions,
+            block.wishes,
+            block.deadline,
+            refuse,
+            block.who,
+            block.spent,
         )
     except Exception as error:
         done.fault, halt.called = error, True
         return done
-    turns = Turns(settings.search, questions, evaluator, hear, halt)
+    turns = Turns(settings.search, questions, evaluator, hear, halt, block.who)
     try:
         turns.run()
     except Exception as error:

@@ -26,10 +26,23 @@ from bayescfx.space.space import Space
 Refuse: TypeAlias = Callable[[int, BayesCFXError], None]
 
 
-def refuse_at_once(i: int, error: BayesCFXError, many: bool = True) -> None:
-    """Raise the error of a query that can't be asked, with its position if there are several."""
-    if many and not isinstance(error, ModelError):  # which says it
-        error.add_note(f"for the query at position {i}")
+def called(rows: Any, first: int, i: int) -> str:
+    """Return which query `i` is, in words: what a table or a Series calls it, or its position.
+
+    `first` is the position of the first of the rows.
+    """
+    if isinstance(rows, pd.DataFrame):
+        label = rows.index.tolist()[i - first]
+    else:
+        label = rows[i - first].name if isinstance(rows[i - first], pd.Series) else None
+    plain = label is None or (isinstance(label, int) and label == i)
+    return f"at position {i}" if plain else repr(label)
+
+
+def refuse_at_once(i: int, error: BayesCFXError, who: Callable[[int], str] | None) -> None:
+    """Raise the error of a query that can't be asked, and say which it is if there are several."""
+    if who is not None and not isinstance(error, ModelError):  # which says it
+        error.add_note(f"for the query {who(i)}")
     raise error
 
 
@@ -84,6 +97,7 @@ def pose(
     wishes: Mapping[int, tuple[object, np.random.Generator]],  # target and random state
     deadline: Deadline,
     refuse: Refuse,
+    who: Callable[[int], str],
     spent: int = 0,  # rows that were sent for the first query before
 ) -> tuple[list[Posed], dict[int, Question]]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose.
@@ -108,7 +122,7 @@ def pose(
         output = float(score.y[0])
         try:
             if np.isnan(output):
-                raise _no_output(settings, account, i)
+                raise _no_output(account, f" {who(i)}" if settings.many else "")
             target, question = _question(settings, account, output, *wishes[i], deadline)
         except (TargetError, ModelError) as error:
             refuse(i, error)
@@ -140,10 +154,9 @@ def _question(
         return target, None
 
 
-def _no_output(settings: CallSettings, account: Account, label: int) -> ModelError:
+def _no_output(account: Account, which: str) -> ModelError:
     """Return the error for a query without an output, where faults are skipped."""
     evaluator, region = account.evaluator, account.region
-    which = f" at position {label}" if settings.many else ""
     row = evaluator.model.describe(region.rows(region.query[None]), 0)
     error = ModelError(
         f"`model` must have an output for the query{which}; it fails for {row}. "
@@ -168,10 +181,10 @@ def _target(wish: Any, output: float, account: Account, rng: np.random.Generator
     return as_target(wish, np.array(seen)[~np.isnan(seen)])
 
 
-def tell(said: Sequence[tuple[int, str]], many: bool) -> None:
-    """Warn about the space of a query; of several, about the first."""
+def tell(said: Sequence[tuple[str, str]], many: bool) -> None:
+    """Warn about the space of a query, which is named; of several, about the first."""
     others = len(dict(said)) - 1
-    for i, text in said[: 1 if many else None]:
+    for who, text in said[: 1 if many else None]:
         more = f" (and {others} more)" if others else ""
-        where = f"for the query at position {i}{more}: " if many else ""
+        where = f"for the query {who}{more}: " if many else ""
         warn(where + text, SpaceWarning)

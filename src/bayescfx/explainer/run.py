@@ -78,19 +78,19 @@ def answer_all(
 def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
     """Return `n` queries in blocks, each looked at before any is asked about."""
     blocks: list[Block] = []
-    said: list[tuple[int, str]] = []
-    refuse = partial(refuse_at_once, many=settings.many)
+    said: list[tuple[str, str]] = []
     for first in range(0, n, BLOCK):
         part = slice(first, first + BLOCK)
         mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
-        regions = None
+        block = Block(first, mine, {}, settings.deadline)
         if not unremarkable(settings.space, mine):
-            regions, told = regions_around(settings.space, mine, first, refuse)
-            said += told
-            linear = any(len(region.A) for region in regions.values())
+            refuse = partial(refuse_at_once, who=block.who if settings.many else None)
+            block.regions, told = regions_around(settings.space, mine, first, refuse)
+            said += [(block.who(i), text) for i, text in told]
+            linear = any(len(region.A) for region in block.regions.values())
             if linear and getattr(settings.search, "continuous", False):
                 optional("quadprog", "projection onto linear rules needs", "gradient")
-        blocks.append(Block(first, mine, {}, settings.deadline, regions=regions))
+        blocks.append(block)
     if said:
         tell(said, settings.many)
     return blocks
@@ -106,7 +106,7 @@ def known_of(model: Model, settings: CallSettings) -> Evaluations:
 
 def confirmed(job: Job, store: Evaluations, block: Block) -> int:
     """See whether known rows are this model's; return how many were sent for the first query."""
-    refuse = partial(refuse_at_once, many=job.settings.many)
+    refuse = partial(refuse_at_once, who=block.who if job.settings.many else None)
     regions = block.regions
     if regions is None:
         regions, _ = regions_around(job.settings.space, block.rows, block.first, refuse)

@@ -76,6 +76,7 @@ class Turns:
     evaluator: Evaluator  # the model and all that is known of it
     listener: Listener | None  # hears of each question and round; all searches end if it raises
     halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
+    who: Callable[[int], str] = "at position {}".format  # which query that is, in words
     endings: dict[int, Stopped] = field(default_factory=dict)  # of those that ended
 
     def run(self) -> None:
@@ -144,7 +145,7 @@ class Turns:
                 self.endings[i] = "timeout"
             except BayesCFXError as error:
                 if len(self.questions) > 1:
-                    error.add_note(f"for the query at position {i}")
+                    error.add_note(f"for the query {self.who(i)}")
                 raise
             finally:
                 question.region.deadline = NEVER
