@@ -13,7 +13,14 @@ from bayescfx.search.turns import Step
 class ProgressBar:
     """Hears a `Step` after each model call, and shows it on a bar like tqdm's; to be closed."""
 
-    def __init__(self, bar: Any, questions: int = 1, whole: bool = False) -> None:
+    def __init__(
+        self,
+        bar: Any,
+        questions: int = 1,
+        whole: bool = False,
+        output: wording.Output = wording.PREDICTION,
+    ) -> None:
+        self._output = output
         self._whole = whole  # count questions, which are heard of when they have ended, not rows
         self.spent: dict[int, int] = {}  # rows sent to the model so far, by question
         self.first = 0  # the number of a call's first question, if it is about a part of them
@@ -45,7 +52,7 @@ class ProgressBar:
             return
         if self._bar.total is None:
             self._bar.total = (1 if self._whole else step.budget) * self._questions
-        state = f"best prediction {wording.number(step.output)}"
+        state = f"best {self._output} {self._output.number(wording.number(step.output))}"
         if self._questions > 1:
             state = f"{self.done} of {self._questions} queries done, {len(self._reached)} reached"
         elif step.reached:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,9 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.cli import answers
+from bayescfx.plots.info.changes import alternatives_info, change_info
+from bayescfx.plots.info.outcomes import potential_info
+from bayescfx.plots.info.view import View
 from tests.cli.shell import FUNCTIONS, Shell
 from tests.people import people
 
@@ -119,11 +123,76 @@ def test_one_answer_has_its_name_in_tables_and_reports(named: Shell) -> None:
     words = ("explain", *MODEL, "--query", "P3", "--target", "+10%", "--quiet")
     files = [f"one-out{ending}" for ending in (".csv", ".json", ".html")]
     assert named(*words, *(w for file in files for w in ("--out", file))).code == 0
-    assert pd.read_csv("one-out.csv")["query"].tolist() == ["P3"]
+    table = pd.read_csv("one-out.csv")
+    assert table[["query", "who"]].to_numpy().tolist() == [[0, "P3"]]
+    many = pd.read_csv("named.csv").iloc[[3]]
+    many.to_csv("only.csv", index=False)
+    words = ("explain-many", *MODEL, "--queries", "only.csv", "--target", "+10%", "--quiet")
+    assert named(*words, "--out", "only-out.csv").code == 0
+    assert list(pd.read_csv("only-out.csv").columns) == list(table.columns)
+    assert named("report", "one-out.json", "--out", "one-again.csv").code == 0
+    pd.testing.assert_frame_equal(pd.read_csv("one-again.csv"), table)
     answer = cfx.Explanation.from_json(Path("one-out.json").read_text(encoding="utf-8"))
     known = {"row": "P3", "model": f"{FUNCTIONS}:score", "data": "named.csv"}
     assert known.items() <= answer.about.items()
-    assert "<dd>P3</dd>" in Path("one-out.html").read_text(encoding="utf-8")
+    assert "<dt>who</dt><dd>P3</dd>" in Path("one-out.html").read_text(encoding="utf-8")
+
+
+def test_without_names_the_row_that_was_asked_about_is_told(named: Shell) -> None:
+    words = ("--model", f"{FUNCTIONS}:score", "--data", "named.csv", "--drop", "who", "--quiet")
+    ran = named("explain", *words, "--query", "3", "--target", "+10%", "--out", "three.csv")
+    assert ran.code == 0
+    assert pd.read_csv("three.csv")["query"].tolist() == [3]
+
+
+def test_messages_call_rows_by_their_names(named: Shell) -> None:
+    six = pd.read_csv("six.csv").astype({"age": object})
+    six.assign(age=[*six["age"][:3], "old", *six["age"][4:]]).to_csv("old.csv", index=False)
+    words = ("explain-many", *MODEL, "--target", ">= 120", "--quiet", "--budget", "20")
+    ran = named(*words, "--queries", "old.csv", "--out", "old-out.csv")
+    assert ran.code == 2
+    assert "1 of 6 queries can't be asked; the first is who P3: " in ran.err
+    assert pd.read_csv("old-out.csv").set_index("who")["status"]["P3"] == "error"
+    ran = named(*words, "--queries", "old.csv", "--out", "old-out.csv", "--jobs", "1")
+    assert "1 of 6 queries can't be asked; the first is who P3: " in ran.err
+    six.assign(age=[*six["age"][:3], 999, *six["age"][4:]]).to_csv("far.csv", index=False)
+    ran = named(*words, "--queries", "far.csv")
+    assert "warning: who P3 of the queries: the query lies outside the space" in ran.err
+    six.assign(age=["old"] * 6).to_csv("none.csv", index=False)
+    assert "can be asked; who P0: " in named.fails(*words, "--queries", "none.csv")
+    ran = named(*words, "--queries", "six.csv", "--only-down", "age", "--allow", "age")
+    assert "" in ran.err
+    X = pd.read_csv("named.csv").astype({"age": object})
+    X.assign(age=[*X["age"][:7], "?", *X["age"][8:]]).to_csv("marked.csv", index=False)
+    told = named.fails(*words, "--data", "marked.csv", "--queries", "six.csv")
+    assert "got '?' in who P7." in told
+
+
+def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> None:
+    words = (*MODEL, "--query", "P3", "--target", "+10%", "--budget", "20")
+    told = ("--output-name", "premium", "--unit", "€")
+    files = ("--out", "n.md", "--out", "n.svg", "--out", "n.json")
+    ran = named("explain", *words, *told, *files)
+    assert ran.code == 0
+    markdown = Path("n.md").read_text(encoding="utf-8")
+    for text in (ran.out, markdown):
+        assert "prediction" not in text
+        assert "Wanted: premium " in text.replace("\\", "")
+        assert re.search(r": premium [\d.]+ → [\d.]+ €, wanted [\d.]+ €", text)
+        assert "premium, €" in text
+    assert "best premium " in ran.err
+    answer = cfx.Explanation.from_json(Path("n.json").read_text(encoding="utf-8"))
+    view = View.of(answer)
+    assert change_info(view).prediction.name == "premium, €"
+    assert alternatives_info(view).names[-1] == "premium, €"
+    assert potential_info(answer).name == "premium, €"
+    assert "premium, €" in answer._repr_html_()
+    ran = named("predict", *MODEL, "--query", "P3", "--set", "age=40", "--target", "9", *told)
+    assert re.search(r": premium [\d.]+ → [\d.]+ €\n[\d.]+ € away from the target", ran.out)
+    many = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
+    assert named(*many, "--budget", "20", *told, "--out", "m.md").code == 0
+    head = Path("m.md").read_text(encoding="utf-8").splitlines()[2]
+    assert head == "| who | status | premium, € | wanted | best premium, € | rows | changes |"
 
 
 # ── files ──

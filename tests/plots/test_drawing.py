@@ -18,6 +18,7 @@ from bayescfx.errors import MissingExtraError
 from bayescfx.plots.info.changes import change_info
 from bayescfx.plots.info.outcomes import potential_info
 from bayescfx.plots.info.view import View
+from bayescfx.plots.style import clip
 from bayescfx.plots.writing import as_html as page
 from tests.plots.conftest import linear
 
@@ -110,3 +111,52 @@ def test_a_missing_matplotlib_says_what_to_install(
         plots.change_chart(numbers)
     with pytest.raises(MissingExtraError, match=r"pip install 'bayescfx\[plots\]'"):
         page(numbers)
+
+
+def texts(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("log_triglycerides", "log_\ntriglycerides"),
+        ("serum_cholesterol_at_admission", "serum_\ncholesterol_at_\nadmission"),
+        ("NumberOfOpenCreditLinesAndLoans", "NumberOfOpenCred\nitLinesAndLoans"),
+        ("a" * 40 + "b" * 40, f"{'a' * 16}\n{'a' * 8}…{'b' * 7}\n{'b' * 16}"),
+    ],
+)
+def test_names_have_the_room_they_need_up_to_three_lines(name: str, shown: str) -> None:
+    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 2)), columns=[name, "other"])
+    space = cfx.Space.from_data(X).fix("other")
+    answer = cfx.explain(lambda X: X[name], X.iloc[0], space, cfx.at_least(0.9), budget=30, rng=0)
+    ax = plots.change_chart(answer)
+    assert shown in texts(ax)
+    figure: Any = ax.figure
+    figure.draw_without_rendering()
+    inside = ax.transData.inverted()
+    boxes = {t.get_text(): inside.transform(t.get_window_extent()) for t in ax.texts}
+    (_, bottom), (right, top) = boxes[shown]
+    assert right < 0.05  # where the scale begins
+    assert top > ax.get_ylim()[1]  # upside down
+    below = next(box for text, box in boxes.items() if "→" in text)
+    assert below[1][1] >= bottom - 0.12  # what becomes of it stands under it
+    assert shown in texts(plots.alternatives(answer))
+
+
+def test_pictures_of_long_names_are_higher() -> None:
+    def height(name: str) -> float:
+        X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 1)), columns=[name])
+        space = cfx.Space.from_data(X)
+        answer = cfx.explain(lambda X: X[name], X.iloc[0], space, 0.9, budget=20, rng=0)
+        return float(plots.change_chart(answer).figure.get_figheight())  # type: ignore[union-attr]  # a whole one
+
+    assert height("serum_cholesterol_at_admission") > height("bmi") + 0.05
+
+
+@pytest.mark.parametrize("most", [5, 6, 20])
+def test_long_texts_keep_both_ends(most: int) -> None:
+    found = clip("abcdefghijklmnopqrstuvwxyz", most)
+    assert len(found) == most
+    assert (found[0], found[-1], "…" in found) == ("a", "z", True)
+    assert clip("short", most) == "short"

@@ -132,9 +132,7 @@ def _plain(value: Any) -> Any:
     return plain_cell(value.item() if hasattr(value, "item") else value)
 
 
-def write_all(
-    found: Explanation | Asked, paths: Iterable[str], rescue: bool = True
-) -> dict[str, str]:
+def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[str, str]:
     """Write an answer, or many, to every file that can be written; return why others can't.
 
     If one can't, the complete answer goes to a file elsewhere, so that it is not lost.
@@ -154,17 +152,16 @@ def write_all(
     return lost
 
 
-def write(found: Explanation | Asked, path: str) -> None:
+def write(asked: Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
-    kind = Path(path).suffix.lower()
-    answer = found.explanations if isinstance(found, Asked) else found
+    kind, answer = Path(path).suffix.lower(), asked.found
     if kind in (".json", ".md"):
         text = answer.to_json() if kind == ".json" else answer.to_markdown()
         _replaced(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
     elif kind in (".csv", ".parquet"):
-        write_table(as_table(found), path)
+        write_table(as_table(asked), path)
     elif kind == ".xlsx":
-        _replaced(path, lambda part: _write_sheets(found, answer, part))
+        _replaced(path, lambda part: _write_sheets(asked, answer, part))
     elif kind == ".html" or (kind == ".pdf" and isinstance(answer, Explanations)):
         bayescfx.plots.report(answer, path)
     elif isinstance(answer, Explanations):
@@ -181,12 +178,10 @@ def write_table(table: pd.DataFrame, path: str) -> None:
         _replaced(path, table.to_parquet)
 
 
-def _write_sheets(
-    found: Explanation | Asked, answer: Explanation | Explanations, path: str
-) -> None:
+def _write_sheets(asked: Asked, answer: Explanation | Explanations, path: str) -> None:
     """Write answers as a workbook; of many also how often and how far features move."""
     optional("openpyxl", ".xlsx files need", "excel")
-    sheets = {"answers": as_table(found)}
+    sheets = {"answers": as_table(asked)}
     if isinstance(answer, Explanations):
         sheets["features"] = answer.importance()
     with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as book:
@@ -219,20 +214,22 @@ def as_text_cell(value: Any) -> Any:
     return f"'{value}"
 
 
-def as_table(found: Explanation | Asked) -> pd.DataFrame:
-    """Return one line per answer: which query, how it ended, the row, what it was, what changes."""
-    if isinstance(found, Explanation):
-        own = pd.Index([found.about.get("row", 0)], name="query")
-        return _indexed(lines(found.space, own, {0: found}, {}))
-    if not found.answers:
-        lost = [{"query": i, "status": "error", "error": why} for i, why in found.failures.items()]
-        return pd.DataFrame(lost)
-    n = max([*found.answers, *found.failures]) + 1
+def as_table(asked: Asked) -> pd.DataFrame:
+    """Return one line per answer: which query, how it ended, the row, what it was, what changes.
+
+    A query goes by its number and, if a column names them, by its name in a column called so.
+    """
+    n = max([*asked.answers, *asked.failures]) + 1
     index: pd.Index[Any] = pd.RangeIndex(n, name="query")
-    if found.names is not None:
-        index = pd.MultiIndex.from_arrays([index, found.names[:n]])
-    space = next(iter(found.answers.values())).space
-    return _indexed(lines(space, index, found.answers, found.failures))
+    if asked.names is not None:
+        index = pd.MultiIndex.from_arrays([index, asked.names[:n]])
+    elif asked.single:  # the row of the data that was asked about
+        index = pd.Index([asked.answers[0].about.get("row", 0)], name="query")
+    if not asked.answers:
+        told = {"status": "error", "error": [*asked.failures.values()]}
+        return _indexed(pd.DataFrame(told, index=index.take([*asked.failures])))
+    space = next(iter(asked.answers.values())).space
+    return _indexed(lines(space, index, asked.answers, asked.failures))
 
 
 def _indexed(table: pd.DataFrame) -> pd.DataFrame:

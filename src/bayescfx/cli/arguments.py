@@ -197,6 +197,9 @@ COMMANDS: dict[str, Command] = {
 missing cell; repeatable
         --target          text    T              as in explain
         --tolerance=0.05  number  -              share of the change that may be missed
+        --output-name     text    -              what the model's output is called (default: \
+prediction)
+        --unit            text    -              of the output
         --json            switch  -              JSON on stdout, for scripts
         """,
         ("model and data", "", "what may change", "messages"),

@@ -39,6 +39,7 @@ from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.result.wording import ID, Output, label
 from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
@@ -200,12 +201,20 @@ class Asked:
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
     names: pd.Index[Any] | None = None  # of all queries, if a column names them
+    single: bool = False  # whether only one query was asked about
 
     @property
-    def explanations(self) -> Explanations:
-        """The answers, with the names of their queries if they have some."""
+    def found(self) -> Explanation | Explanations:
+        """The answer, or the answers with the names of their queries if they have some."""
+        if self.single:
+            return self.answers[0]
         index = None if self.names is None else self.names[[*self.answers]]
         return Explanations([*self.answers.values()], index)
+
+
+def who(i: int, names: pd.Index[Any] | None) -> str:
+    """Return which query that is: by the column that names them, or its row."""
+    return f"row {i}" if names is None else f"{names.name} {label(names[i])}"
 
 
 def ask(
@@ -239,14 +248,15 @@ def ask(
     wish = subject.space, target
     asked = Asked({}, names=names)
     with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(progress(console, len(places)))
+        output = Output.of(naming(settings))
+        bar = stack.enter_context(progress(console, len(places), output))
         stack.callback(store.close)
         # What there is to say about a query was said when it was read.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
             block, fault = places[start : start + BLOCK], None
-            rows, bar.first = [queries[i] for i in block], start
+            rows, bar.first = [_named(queries[i], i, names, len(places)) for i in block], start
             left = None if end is None else max(end - time.monotonic(), 0.0)
             said["run"] = None if run is None else f"{run}/{start}"
             try:
@@ -260,7 +270,7 @@ def ask(
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {
-                i: replace(a, seed=settings.seed, about=facts(settings, _name(settings, i, names)))
+                i: replace(a, seed=settings.seed, about=facts(settings, _called(settings, i, names)))
                 for i, a in zip(block, found, strict=False)
             }
             asked = replace(asked, answers={**asked.answers, **new}, fault=fault)
@@ -272,21 +282,34 @@ def ask(
     return asked
 
 
-def _name(settings: Settings, i: int, names: pd.Index[Any] | None) -> str:
-    """Return what query `i` is called, if anything."""
+def _named(row: Any, i: int, names: pd.Index[Any] | None, count: int) -> Any:
+    """Return a row that messages can name, unless it is the only one and has no name."""
+    if names is None and count == 1:
+        return row
+    return pd.Series(row, dtype=object, name=i if names is None else names[i])
+
+
+def _called(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
+    """Return what query `i` is called, and what says so."""
+    if names is not None:
+        return {"row": str(names[i]), ID: str(names.name)}
     row = str(i) if settings.query is None else settings.query
-    row = row if names is None else str(names[i])
-    return "" if row.strip().startswith(("{", "[", "-")) else row
+    return {"row": "" if row.strip().startswith(("{", "[", "-")) else row}
 
 
-def facts(settings: Settings, row: str) -> dict[str, str]:
+def facts(settings: Settings, row: dict[str, str]) -> dict[str, str]:
     """Return what a reader of a report should know of a row; no password of an address."""
     model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
-    facts = {"row": row, "model": Path(model).name if Path(model).is_file() else model}
+    facts = {**row, "model": Path(model).name if Path(model).is_file() else model}
     facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
+    facts = {name: text for name, text in facts.items() if text}
+    return {**facts, **naming(settings), **settings.about}
+
+
+def naming(settings: Settings) -> dict[str, str]:
+    """Return what a report and the output are called, as far as somebody says so."""
     named = {"title": settings.title, "output": settings.output_name, "unit": settings.unit}
-    given = {name: text for name, text in named.items() if text is not None}
-    return {**{name: text for name, text in facts.items() if text}, **given, **settings.about}
+    return {name: text for name, text in named.items() if text is not None}
 
 
 def scoring(subject: Subject, settings: Settings, console: Console) -> Model:

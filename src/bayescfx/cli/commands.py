@@ -15,7 +15,7 @@ import pandas as pd
 
 import bayescfx
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Asked, Subject, ask, make_subject, scoring
+from bayescfx.cli.asking import Asked, Subject, ask, make_subject, naming, scoring, who
 from bayescfx.cli.console import Console, about, describe
 from bayescfx.cli.settings import Settings, assignment, gather
 from bayescfx.cli.spaces import value_of
@@ -25,7 +25,9 @@ from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
 from bayescfx.result.assessment import what_if
+from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
+from bayescfx.result.wording import ID
 
 
 def explain(options: Namespace, console: Console) -> int:
@@ -35,7 +37,7 @@ def explain(options: Namespace, console: Console) -> int:
     names = None if name is None else pd.Index([name], name=settings.id)
     asked = ask(subject, [subject.fit(cells)], target, settings, console, names=names)
     answer = asked.answers[0]
-    lost = answers.write_all(answer, options.out)
+    lost = answers.write_all(replace(asked, single=True), options.out)
     plain = answers.as_plain(answer)
     console.answer(answers.as_text(answer), plain if name is None else {"id": name, **plain})
     code = _written(lost, console) or answers.exit_code([answer])
@@ -62,6 +64,7 @@ def predict(options: Namespace, console: Console) -> int:
     query, model = subject.fit(cells), scoring(subject, settings, console)
     with about("set"):
         found = what_if(model, query, wish, space, target, tolerance=settings.tolerance)
+    found = replace(found, about=naming(settings))
     console.answer(str(found), answers.what_if_as_plain(found, space.schema.places))
     return 3 if found.reached is False else 0
 
@@ -74,8 +77,8 @@ def explain_many(options: Namespace, console: Console) -> int:
     if many or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
     table = subject.numbers(read_table(settings.queries, "queries", subject.reading))
-    queries, refused = _queries(subject, table, settings, console)
     names = None if settings.id is None else table.index
+    queries, refused = _queries(subject, table, settings, console, names)
 
     def keep(asked: Asked) -> None:
         quick = [path for path in options.out if path.endswith((".json", ".csv", ".parquet"))]
@@ -104,7 +107,8 @@ def explain_many(options: Namespace, console: Console) -> int:
         first, reason = next(iter(failures.items()))
         console.say(
             "error",
-            f"{len(failures)} of {len(queries)} queries can't be asked; the first is row {first}: "
+            f"{len(failures)} of {len(queries)} queries can't be asked; the first is "
+            f"{who(first, names)}: "
             f"{reason} The others have answers.{where}",
         )
     return 2 if failures else code
@@ -138,7 +142,11 @@ def _failed(fault: BaseException, told: str, console: Console, code: int) -> int
 
 
 def _queries(
-    subject: Subject, table: pd.DataFrame, settings: Settings, console: Console
+    subject: Subject,
+    table: pd.DataFrame,
+    settings: Settings,
+    console: Console,
+    names: pd.Index[Any] | None,
 ) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
     rows: list[dict[str, Any] | None] = []
@@ -157,9 +165,11 @@ def _queries(
     if said:
         first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        console.say("warning", f"row {first} of the queries{others}: {said[first]}")
+        told = f"{who(first, names)} of the queries{others}: {said[first]}"
+        console.say("warning", told)
     if refused and len(refused) == len(rows):
-        raise SettingsError(f"no row of {settings.queries!r} can be asked: {refused[0]}")
+        which = "" if names is None else f"; {who(0, names)}"
+        raise SettingsError(f"no row of {settings.queries!r} can be asked{which}: {refused[0]}")
     return rows, refused
 
 
@@ -172,14 +182,18 @@ def report(options: Namespace, console: Console) -> int:
     found: Any = answers.read_answer(options.answer)
     one = not isinstance(found, Explanations)
     each = [replace(a, about={**a.about, **told}) for a in ([found] if one else found)]
+    asked = Asked(dict(enumerate(each)), names=_names(found), single=one)
     for path in paths:
-        answers.write(each[0] if one else Asked(dict(enumerate(each)), names=_names(found)), path)
+        answers.write(asked, path)
     console.answer("\n".join(paths), paths)
     return 0
 
 
-def _names(found: Explanations) -> pd.Index[Any] | None:
+def _names(found: Explanation | Explanations) -> pd.Index[Any] | None:
     """Return what queries are called, if it is more than their numbers."""
+    if isinstance(found, Explanation):
+        column = found.about.get(ID)
+        return None if column is None else pd.Index([found.about.get("row", "")], name=column)
     index = found.index
     if index.equals(pd.RangeIndex(len(index))) and index.name is None:
         return None

@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from bayescfx.cli.arguments import COMMANDS, OPTIONS, Command
 from bayescfx.errors import BayesCFXError, SettingsError, one_line, optional
 from bayescfx.progress import ProgressBar
+from bayescfx.result.wording import PREDICTION, Output
 
 
 def run(options: Namespace) -> int:
@@ -120,7 +121,9 @@ def describe(error: BaseException, command: Command | None = None) -> str:
         for name, words in names.items():
             text = text.replace(f"`{name}`", words)
     if isinstance(error, BayesCFXError | OSError) and text:  # says itself what it is about
-        return text if text.endswith((".", "?", "!")) else f"{text}."
+        notes = [note for note in getattr(error, "__notes__", []) if note.startswith("for the que")]
+        where = [f" That is {note}." for note in notes if " at position " not in note]
+        return "".join([text if text.endswith((".", "?", "!")) else f"{text}.", *where])
     kind = type(error).__name__
     told = f"{kind}: {text.rstrip('.')}" if text else kind
     notes = [one_line(note) for note in getattr(error, "__notes__", [])]
@@ -236,11 +239,11 @@ class Lines:
     close = refresh
 
 
-def progress(console: Console, questions: int = 1) -> ProgressBar:
+def progress(console: Console, questions: int = 1, output: Output = PREDICTION) -> ProgressBar:
     """Return a listener that shows a bar if someone watches, else lines, or nothing if quiet."""
     bar: Any = None if console.quiet else Lines(console.err, 5.0 if questions > 1 else None)
     if not console.quiet and console.err.isatty():
         with contextlib.suppress(ImportError):
             tqdm = importlib.import_module("tqdm").tqdm
             bar = tqdm(total=None, unit="row", file=console.err, leave=False)
-    return ProgressBar(bar, questions)
+    return ProgressBar(bar, questions, output=output)

@@ -8,6 +8,7 @@ from typing import Any
 
 import bayescfx as cfx
 from bayescfx.cli.answers import as_text, exit_code, write
+from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import Console, progress
 from bayescfx.errors import MissingExtraError, SettingsError
 from bayescfx.result import wording
@@ -61,8 +62,8 @@ def demo(options: Namespace, console: Console) -> int:
     console.answer(as_text(answer))
     picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
     try:
-        write(answer, str(picture))
-        write(answer, str(page))
+        for path in (picture, page):
+            write(Asked({0: answer}, single=True), str(path))
         console.answer(f"\nPicture: {picture}\nReport:  {page}")
     except MissingExtraError as error:
         console.say("note", str(error))

@@ -215,7 +215,8 @@ def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int
         counts.update(status.tolist())
         rows += int(pd.to_numeric(table.iloc[:, -3]).fillna(0).sum())
         wrong = table[status == "error"]
-        reasons += [f"row {q}: {why}" for q, why in wrong.iloc[:1, [0, -1]].itertuples(index=False)]
+        at, what = (1, table.columns[1]) if named else (0, "row")
+        reasons += [f"{what} {q}: {why}" for q, why in wrong.iloc[:1, [at, -1]].to_numpy()]
     total, failed = sum(counts.values()), counts.pop("error", 0)
     where = ", ".join(out)
     text = f"{counts['reached']} of {total} reached; {rows} rows of the model used. "

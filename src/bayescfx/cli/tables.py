@@ -263,7 +263,9 @@ def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
         if not len(texts) or not (few or commas):
             continue
         row = texts.index[int(marked.argmax())]
-        told = f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in row {row}."
+        named = table.index.name is not None
+        where = f"{table.index.name} {table.index[row]}" if named else f"row {row}"
+        told = f"column {name!r} of {path!r} must hold numbers; got {texts[row]!r} in {where}."
         cure = "Write it with a point" if commas else "Correct the cell"
         cure = f"If it means missing, pass --na {texts[row]!r}" if marked.any() else cure
         raise SettingsError(f'{told} {cure}, or declare it with --kind "{name}=categorical".')

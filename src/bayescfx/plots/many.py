@@ -86,11 +86,12 @@ def _list(pairs: list[tuple[str, Explanation]], answers: Explanations, about: Ab
     decimals = max(0, 3 - math.floor(math.log10(span))) if span > 0 else 3  # four digits of it
     number = f".{decimals}f" if decimals <= 6 else ".8g"
     body = "".join(_line(label, a, len(wishes) > 1, number, about) for label, a in pairs)
-    wanted = "" if len(wishes) > 1 else f", wanted {about.number(wishes.pop())}"
+    unit = about.output.unit
+    wanted = "" if len(wishes) > 1 else f", wanted {about.output.number(wishes.pop())}"
     return (
         f'<div class="wide"><table class="list"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
-        + note(f"now, then: {about.output}{f' in {about.unit}' * bool(about.unit)}{wanted}.")
+        + note(f"now, then: {about.output}{f' in {unit}' * bool(unit)}{wanted}.")
     )
 
 
@@ -115,5 +116,5 @@ def _folded(title: str, pairs: list[tuple[str, Explanation]], about: About) -> s
         [label, wording.number(a.output), wording.wish(a.wanted), *[a.verdict] * (not a.reached)]
         for label, a in pairs
     ]
-    heads = ["", about.output, "wanted", "why"][: len(lines[0])]
+    heads = ["", about.output.label, "wanted", "why"][: len(lines[0])]
     return folded(f"{len(pairs)} {title}", f'<div class="wide">{markup.table(heads, lines)}</div>')

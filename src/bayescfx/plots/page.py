@@ -36,26 +36,24 @@ class About:
     """What a report says of the question beside its answer."""
 
     title: str = "What would have to change?"
-    output: str = "prediction"  # what the model's output is called
-    unit: str = ""
+    output: wording.Output = wording.PREDICTION
     facts: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, answer: Explanation | None, **given: Any) -> About:
-        """Return what an answer says of itself, with what is given instead."""
+    def of(cls, known: Mapping[str, str], **given: Any) -> About:
+        """Return what is known of an answer, with what is given instead."""
         further = given.pop("about") or {}
         texts = isinstance(further, Mapping) and all(isinstance(v, str) for v in further.values())
         check(texts, "about", "a dict of texts by name", further)
         for name, value in given.items():
             check(value is None or isinstance(value, str), name, "a text", value)
-        facts = {**({} if answer is None else answer.about), **further}
+        facts = {**known, **further}
+        if (column := facts.pop(wording.ID, None)) and "row" in facts:  # which names the rows
+            facts = {column if name == "row" else name: text for name, text in facts.items()}
         named = {name: facts.pop(name) for name in ("title", "output", "unit") if name in facts}
         named |= {name: value for name, value in given.items() if value is not None}
-        return cls(**named, facts={**facts, "date": facts.get("date", dt.date.today().isoformat())})
-
-    def number(self, text: str) -> str:
-        """Return an output with its unit."""
-        return f"{text} {self.unit}".rstrip()
+        facts["date"] = facts.get("date", dt.date.today().isoformat())
+        return cls(named.get("title", cls.title), wording.Output.of(named), facts)
 
 
 def page(about: About, body: Iterable[str], *, script: bool = False) -> str:
@@ -104,7 +102,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
         )
     yield _rest(answer)
     yield from _responses(view, about)
-    yield from _method(view, about)
+    yield from _method(view)
 
 
 def badge(answer: Explanation) -> str:
@@ -116,8 +114,8 @@ def badge(answer: Explanation) -> str:
 
 
 def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]:
-    now, then = (about.number(text) for text in found.texts)
-    wish = about.number(wording.wish(answer.wanted))
+    now, then = (about.output.number(text) for text in found.texts)
+    wish = about.output.number(wording.wish(answer.wanted))
     yield _p(f"The {about.output} is {now}; wanted is {wish}.", "lead")
     if answer.best.changes:
         n = wording.count(answer.best.n_changes, "change")
@@ -133,7 +131,7 @@ def changes(info: ChangeInfo, about: About) -> str:
     lines = "".join(_change(change, told) for change in info.changes)
     found = info.prediction
     total = f"<td>{escape(found.change)}</td>" if told else ""
-    name = escape(about.number(about.output) if not about.unit else f"{about.output}, {about.unit}")
+    name = escape(about.output.label)
     cells = "".join(f"<td>{escape(text)}</td>" for text in found.texts)
     return (
         '<div class="wide"><table class="changes"><thead><tr><th></th><th scope="col">now</th>'
@@ -214,7 +212,7 @@ def _responses(view: View, about: About) -> Iterable[str]:
     infos = [response_info(view, name) for name in names]
     title = f"How the {about.output} responds"
     alt = [f"The {about.output} over {info.name}" for info in infos]
-    pictures = [_figure(info, text, about) for info, text in zip(infos, alt, strict=True)]
+    pictures = [_figure(info, text) for info, text in zip(infos, alt, strict=True)]
     yield f'<section class="whole"><h2>{escape(title)}</h2>{_pair(pictures)}</section>'
     yield note(
         "Estimated from the rows that the model scored (dots), all other features as they are now "
@@ -222,21 +220,21 @@ def _responses(view: View, about: About) -> Iterable[str]:
     )
 
 
-def _method(view: View, about: About) -> Iterable[str]:
+def _method(view: View) -> Iterable[str]:
     """Yield how the answer was found, with the mathematics, folded."""
     answer = view.answer
     parts = [_facts(answer), "<h3>What was allowed</h3>"]
     parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
     pictures = [
-        _figure(convergence_info(answer), "Best potential after each row", about),
-        _figure(potential_info(answer), "Potential over the output", about),
+        _figure(convergence_info(answer), "Best potential after each row"),
+        _figure(potential_info(answer), "Potential over the output"),
     ]
     if can_respond(view) and len(view.region.free) > 1:
         surface = surface_info(view)
         names = " and ".join(surface.names)
-        pictures.append(_figure(surface, f"Map of the surrogate over {names}", about))
+        pictures.append(_figure(surface, f"Map of the surrogate over {names}"))
     if len(answer.counterfactuals) > 1:
-        pictures.append(_figure(alternatives_info(view), "The answers side by side", about))
+        pictures.append(_figure(alternatives_info(view), "The answers side by side"))
     parts += [_pair(pictures)]
     parts.append(
         note(
@@ -268,14 +266,9 @@ def _facts(answer: Explanation) -> str:
     return markup.table(["", ""], list(facts.items()))
 
 
-def _figure(info: object, alt: str, about: About) -> str:
+def _figure(info: object, alt: str) -> str:
     """Return a picture as an element of the page; `alt` says it to those who can't see it."""
     drawing: Any = drawn(info, detached=True).figure
-    for axes in drawing.axes:  # the output by its name
-        for axis in (axes.xaxis, axes.yaxis):
-            label = axis.get_label()
-            if label.get_text().startswith("prediction"):
-                label.set_text(f"{about.output}{f', {about.unit}' * bool(about.unit)}")
     text = io.BytesIO()
     write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
     source = base64.b64encode(text.getvalue()).decode("ascii")

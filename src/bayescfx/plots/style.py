@@ -70,13 +70,23 @@ def new_axes(height: float, *, detached: bool = False) -> Axes:
 
 
 def clip(text: str, most: int) -> str:
-    """Return a text of at most `most` letters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Return a text of at most `most` letters: of a longer one the beginning and the end."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
 
 
 def broken(text: str, width: int) -> list[str]:
     """Return a name in lines of at most so many letters, broken at blanks and underscores."""
     return [line.replace("_ ", "_") for line in wrap(text.replace("_", "_ "), width)] or [""]
+
+
+def fitted(text: str, width: int, lines: int) -> list[str]:
+    """Return a name in at most so many lines of so many letters; of a longer one both ends."""
+    room, found = width * lines, broken(text, width)
+    while len(found) > lines:
+        room, found = room - 1, broken(clip(text, room), width)
+    return found
 
 
 def band(accepted: Intervals, ax: Axes, *, vertical: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,11 @@ def report(
         to the answer's own `about`. The date is today's; ``{"date": ""}`` leaves it out.
     """
     first = answer if isinstance(answer, Explanation) else next(iter(answer), None)
-    told = About.of(first, title=title, output=output, unit=unit, about=about)
+    known = {} if first is None else dict(first.about)
     if isinstance(answer, Explanations):
-        told.facts.pop("row", None)  # of the first answer
+        known.pop("row", None)  # of the first answer
+    told = About.of(known, title=title, output=output, unit=unit, about=about)
+    answer = _named(answer, told.output)
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending == ".pdf":
         _booklet(answer, told, path)
@@ -58,6 +61,13 @@ def report(
         Path(path).write_text(as_html(answer, told), encoding="utf-8")
     else:
         raise SettingsError(f"`path` must end in .html or .pdf; got {os.fspath(path)!r}.")
+
+
+def _named(answer: Explanation | Explanations, output: wording.Output) -> Any:
+    """Return an answer, or several, whose words and pictures call the output so."""
+    if isinstance(answer, Explanations):
+        return Explanations([_named(each, output) for each in answer], answer.index)
+    return replace(answer, about={**answer.about, "output": output.name, "unit": output.unit})
 
 
 def as_html(answer: Explanation | Explanations, about: About | None = None) -> str:

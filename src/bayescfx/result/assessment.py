@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -41,6 +41,8 @@ class WhatIf:
         How far the output is from the target itself, whatever the tolerance; None without one.
     reached : bool, optional
         Whether that counts as reached, within the tolerance; None without a target.
+    about : dict of str to str
+        What the model's output is called (``output``), and its ``unit``.
     """
 
     row: Row
@@ -50,13 +52,15 @@ class WhatIf:
     broken: tuple[str, ...] = ()
     miss: float | None = None
     reached: bool | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         before, after = self.query_output, self.output
         outputs = wording.number(before) if before == after else wording.move(before, after)
-        lines = [f"{wording.moves(self.changes)}: prediction {outputs}"]
+        output = wording.Output.of(self.about)
+        lines = [f"{wording.moves(self.changes)}: {output} {output.number(outputs)}"]
         if self.miss is not None:
-            away = f"{wording.number(self.miss)} away from the target"
+            away = f"{output.number(wording.number(self.miss))} away from the target"
             counts = "reached, within the tolerance" if self.reached else "not reached"
             lines.append(f"{away}: {counts}." if self.miss else "The target is reached.")
         return "\n".join([*lines, *(f"Not allowed: {what}." for what in self.broken)])

@@ -86,8 +86,8 @@ class Explanation:
     n_wanted : int
         How many counterfactuals were asked for.
     about : dict of str to str
-        What a reader of reports should know, as ``{"model": "rates.onnx", "row": "4711"}``;
-        ``title``, ``output`` and ``unit`` are those of the report.
+        What a reader should know, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and
+        ``unit`` name the output in words, tables and pictures, ``title`` is that of a report.
     """
 
     query: Row
@@ -237,15 +237,16 @@ class Explanation:
 
     def _lines(self) -> list[str]:
         said = f"{self.target.describe()}; " if isinstance(self.target, Shift) else ""
-        now = f"({said}now {wording.number(self.output)})"
+        output = wording.Output.of(self.about)
+        now = f"({said}now {output.number(wording.number(self.output))})"
         lines = [
-            f"Wanted: prediction {wording.wish(self.wanted)} {now}",
+            f"Wanted: {output} {output.number(wording.wish(self.wanted))} {now}",
             f"{'Answer' if self.reached else 'Best guess'}: {wording.sentence(self)}",
         ]
         for k, other in enumerate(self.counterfactuals[1:], start=2):
             tail = "" if other.valid else " (not valid)"
-            moved = wording.moves(other.changes)
-            lines.append(f"  {k}. {moved}: prediction {wording.number(other.output)}{tail}")
+            moved, number = wording.moves(other.changes), wording.number(other.output)
+            lines.append(f"  {k}. {moved}: {output} {output.number(number)}{tail}")
         if self.best.usual is not None and self.best.changes:
             lines.append(f"More usual than {100 * self.best.usual:.0f} % of the data.")
         lines.append(self.verdict)

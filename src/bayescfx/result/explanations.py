@@ -166,5 +166,7 @@ class Explanations(Sequence[Explanation]):
         """Return one line per query for reading: head and lines."""
         columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
         name = "query" if self.index.name is None else str(self.index.name)
-        head = [name, "status", "output", "wanted", "best output", "rows", "changes"]
+        output = wording.Output.of({"output": "output", **(self[0].about if len(self) else {})})
+        best = output._replace(name=f"best {output}")
+        head = [name, "status", output.label, "wanted", best.label, "rows", "changes"]
         return head, wording.lines(self.summary()[columns])

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,36 @@ ENDINGS = {
     "already met": "the row has what is wanted already",
     "unreachable": "the target seems out of reach",
 }
+
+
+ID = "id column"  # in what an answer says about itself: the column that names rows
+
+
+class Output(NamedTuple):
+    """What the model's output is called, and its unit."""
+
+    name: str = "prediction"
+    unit: str = ""
+
+    @classmethod
+    def of(cls, about: Mapping[str, str]) -> Output:
+        """Return what an answer, or who asked, says of the output."""
+        return cls(about.get("output") or "prediction", about.get("unit") or "")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """The name with the unit, for an axis or the head of a column."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+    def number(self, text: str) -> str:
+        """Return an output, or several, with the unit."""
+        return f"{text} {self.unit}".rstrip()
+
+
+PREDICTION = Output()
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -77,7 +107,8 @@ def changed(answer: Explanation) -> list[list[str]]:
         [str(n), cell(old), *(both(*c.changes[n])[1] if n in c.changes else "-" for c in found)]
         for n, old in before.items()
     ]
-    return [*lines, ["prediction", number(answer.output), *(number(c.output) for c in found)]]
+    label = Output.of(answer.about).label
+    return [*lines, [label, number(answer.output), *(number(c.output) for c in found)]]
 
 
 def _apart(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
@@ -126,7 +157,9 @@ def sentence(answer: Explanation) -> str:
     """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, wanted 171``."""
     best, told = answer.best, best_moves(answer)
     outputs = move(answer.output, best.output) if best.changes else number(answer.output)
-    return f"{told}: prediction {outputs}, wanted {wish(answer.wanted)}"
+    output = Output.of(answer.about)
+    wanted = output.number(wish(answer.wanted))
+    return f"{told}: {output} {output.number(outputs)}, wanted {wanted}"
 
 
 def percent(share: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bayescfx.plots.draw.changes import (
+    changes_height,
     draw_alternatives,
     draw_changes,
     draw_movements,
@@ -20,10 +21,7 @@ from bayescfx.plots.style import Axes, new_axes, styled
 
 # How the numbers of each kind of picture are drawn, and how high it is, in inches.
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
-    ChangeInfo: (
-        draw_changes,
-        lambda info: 0.34 + 0.43 * (len(info.changes) + bool(info.hidden) * 0.6 + 1),
-    ),
+    ChangeInfo: (draw_changes, changes_height),
     MovementInfo: (draw_movements, movements_height),
     AlternativesInfo: (draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
     ConvergenceInfo: (draw_convergence, lambda info: 2.2),

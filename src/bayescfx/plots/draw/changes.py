@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.arrays import Array
 from bayescfx.plots.info.changes import (
     AlternativesInfo,
     Change,
@@ -26,29 +27,51 @@ from bayescfx.plots.style import (
     Axes,
     broken,
     clip,
+    fitted,
     legend,
 )
 from bayescfx.result import wording
 
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
+_NAME, _VALUE = 0.26, 0.24  # the height of a line, as a share of what a feature takes
 
 
 def draw_changes(info: ChangeInfo, ax: Axes) -> None:
     """Draw a change chart."""
     ax.set_axis_off()
-    n = len(info.changes)
-    last = n + 0.6 * bool(info.hidden)
+    depths = _depths(info)
+    ends = np.cumsum(depths) - 0.5  # so that the first of depth 1 stands at 0
+    n, last = ends[-2] + 0.5, ends[-1] - depths[-1] / 2 + 0.6 * bool(info.hidden)
     ax.set_xlim(_LEFT, _RIGHT)
-    ax.set_ylim(last + 0.62, -0.85)
+    ax.set_ylim(last + depths[-1] / 2 + 0.12, -0.85)
     _head(info, ax)
-    for i, change in enumerate(info.changes):
-        _feature(change, i, ax)
+    for change, middle in zip(info.changes, ends[1:-1] - depths[1:-1] / 2, strict=True):
+        _feature(change, middle, ax)
     if info.hidden:
         text = f"… and {wording.count(info.hidden, 'more change')}"
         ax.text(_LEFT, n - 0.1, text, va="center", color=GREY, fontsize=7)
         ax.text(_RIGHT, n - 0.1, info.hidden_text, ha="right", va="center", color=INK)
-    ax.plot([_LEFT, _RIGHT], [last - 0.5] * 2, color=PALE, linewidth=0.8)
+    ax.plot([_LEFT, _RIGHT], [last - depths[-1] / 2] * 2, color=PALE, linewidth=0.8)
     _output(info.prediction, last, ax)
+
+
+def changes_height(info: ChangeInfo) -> float:
+    """Return how high the picture is, in inches."""
+    return 0.34 + 0.43 * (float(_depths(info).sum()) + 0.6 * bool(info.hidden))
+
+
+def _depths(info: ChangeInfo) -> Array:
+    """Return how much room the parts take, the features and the prediction, after a first of 0."""
+    told = [(change.name, change.before, change.after) for change in info.changes]
+    lines = [_lines(*each) for each in [*told, (info.prediction.name, *info.prediction.texts)]]
+    return np.array([0.0, *(max(1.0, _NAME * len(n) + _VALUE * len(v) + 0.2) for n, v in lines)])
+
+
+def _lines(name: str, before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return a name, and what becomes of its value, in lines that fit beside the scale."""
+    whole = f"{before} → {after}"
+    values = [whole] if len(whole) <= 21 else [f"{clip(before, 19)} →", clip(after, 21)]
+    return fitted(name, 16, 3), values
 
 
 def _head(info: ChangeInfo, ax: Axes) -> None:
@@ -83,12 +106,11 @@ def _feature(change: Change, y: float, ax: Axes) -> None:
 
 
 def _names(name: str, before: str, after: str, y: float, ax: Axes) -> None:
-    whole = f"{before} → {after}"
-    if len(whole) > 21:  # letters that fit beside the scale
-        whole = f"{clip(before, 19)} →\n{clip(after, 21)}"
-    up = 0.2 if "\n" in whole else 0.1
-    ax.text(_LEFT, y - up, clip(name, 18), va="bottom", fontweight="bold", linespacing=1.0)
-    ax.text(_LEFT, y - up + 0.04, whole, va="top", color=INK, fontsize=7, linespacing=1.05)
+    names, values = _lines(name, before, after)
+    y += 0.5 * (_NAME * len(names) - _VALUE * len(values)) - 0.11
+    ax.text(_LEFT, y, "\n".join(names), va="bottom", fontweight="bold", linespacing=1.0)
+    small: dict[str, Any] = {"color": INK, "fontsize": 7, "linespacing": 1.05}
+    ax.text(_LEFT, y + 0.04, "\n".join(values), va="top", **small)
 
 
 def _arrow(
@@ -104,7 +126,7 @@ def _arrow(
 
 
 def _output(info: Prediction, y: float, ax: Axes) -> None:
-    _names("prediction", *info.texts, y, ax)
+    _names(info.name, *info.texts, y, ax)
     ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
     for low, high in info.accepted:
         middle, half = 0.5 * (low + high), max(0.5 * (high - low), 0.006)
@@ -192,7 +214,7 @@ def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
     small: dict[str, Any] = {"va": "top", "color": GREY, "fontsize": 6, "bbox": box, "zorder": 2.5}
     for i, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
         y = float(i)
-        label = "\n".join(broken(name, 16)[:2])
+        label = "\n".join(fitted(name, 16, 3))
         ax.text(_LEFT, y, label, va="center", fontweight="bold", linespacing=1.0)
         ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
         for place, text, side in zip((0.0, 1.0), ends, ("left", "right"), strict=True):

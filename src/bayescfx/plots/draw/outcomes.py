@@ -18,6 +18,7 @@ from bayescfx.plots.style import (
     QUERY,
     Axes,
     band,
+    clip,
     legend,
 )
 from bayescfx.result import wording
@@ -62,6 +63,6 @@ def draw_potential(info: PotentialInfo, ax: Axes) -> None:
         ax.plot(output, height, **ANSWER, label=label, zorder=5 - 0.01 * k)
     ax.set_ylim(-0.34, 1.12)
     ax.set_yticks([0, 0.5, 1])
-    ax.set_xlabel("prediction")
+    ax.set_xlabel(clip(info.name, 40))
     ax.set_ylabel("potential")
     legend(ax)

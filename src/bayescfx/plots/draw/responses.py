@@ -20,6 +20,7 @@ from bayescfx.plots.style import (
     QUERY,
     Axes,
     band,
+    clip,
     legend,
     name_axis,
 )
@@ -47,7 +48,7 @@ def draw_response(info: ResponseInfo, ax: Axes) -> None:
     _limits(info, [curve for curve, _, _ in curves], ax)
     band(info.accepted, ax, vertical=False)
     name_axis(info.scale, info.name, ax, x=True)
-    ax.set_ylabel("prediction")
+    ax.set_ylabel(clip(info.output, 30))
     legend(ax)
 
 
@@ -93,7 +94,7 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
     name_axis(info.scales[0], info.names[0], ax, x=True)
     name_axis(info.scales[1], info.names[1], ax, x=False)
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
-    bar.set_label("prediction (surrogate)", fontsize=7)
+    bar.set_label(f"{clip(info.output, 30)} (surrogate)", fontsize=7)
     bar.outline.set_visible(False)
     legend(ax)
 

@@ -41,6 +41,7 @@ class Change(NamedTuple):
 class Prediction(NamedTuple):
     """The model's output before and after; places are 0 to 1 on a scale with room for all."""
 
+    name: str
     before: float
     after: float
     start: float
@@ -160,7 +161,8 @@ def _prediction(view: View, which: int, texts: tuple[str, str], change: str) -> 
     accepted = tuple((place(first), place(last)) for first, last in answer.accepted)
     reached = counterfactual.valid
     places = place(before), place(after)
-    return Prediction(before, after, *places, accepted, reached, texts, change)
+    name = wording.Output.of(answer.about).label
+    return Prediction(name, before, after, *places, accepted, reached, texts, change)
 
 
 def _signed(units: int, decimals: int) -> str:
@@ -212,9 +214,10 @@ def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
         ends.append(both if scale.ordered else ("", ""))
         marks.append({} if scale.ordered else {scale.place(c): scale.label(c) for c in codes})
     outputs = [c.output for c in view.answer.counterfactuals]
+    label = wording.Output.of(view.answer.about).label
     accepted = tuple((_place(low, high, a), _place(low, high, b)) for a, b in view.answer.accepted)
     return AlternativesInfo(
-        names=(*(str(region.names[j]) for j in chosen), "prediction"),
+        names=(*(str(region.names[j]) for j in chosen), label),
         ends=(*ends, (wording.number(low), wording.number(high))),
         marks=(*marks, {}),
         query=places(region.query, view.answer.output),

@@ -12,6 +12,7 @@ from bayescfx.potentials import Intervals, LevelPotential, contains
 from bayescfx.potentials.targets import tolerance_epsilon
 from bayescfx.result.archive import Told
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.wording import Output
 
 
 class ConvergenceInfo(NamedTuple):
@@ -26,6 +27,7 @@ class ConvergenceInfo(NamedTuple):
 class PotentialInfo(NamedTuple):
     """The potential over the output."""
 
+    name: str  # of the output
     outputs: Array
     share: Array | None  # of the peak; None where only its text is known
     accepted: Intervals
@@ -60,7 +62,8 @@ def potential_info(answer: Explanation) -> PotentialInfo:
     outputs = np.union1d(outputs, _shown(answer, *answers))
     potential = potential_of(answer)
     share = None if potential is None else _share(potential, outputs)
-    return PotentialInfo(outputs, share, answer.accepted, answer.output, answers, answer.reachable)
+    name, ends = Output.of(answer.about).label, answer.reachable
+    return PotentialInfo(name, outputs, share, answer.accepted, answer.output, answers, ends)
 
 
 def output_range(answer: Explanation, margin: float, *outputs: float) -> tuple[float, float]:

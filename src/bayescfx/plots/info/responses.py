@@ -14,6 +14,7 @@ from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
 from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals, Linked
+from bayescfx.result.wording import Output
 from bayescfx.search.objectives import Gain, Nearer, Record
 
 
@@ -36,6 +37,7 @@ class ResponseInfo(NamedTuple):
     """Response curves of one feature around query and answer, over the same codes."""
 
     name: str
+    output: str  # its name
     scale: Scale
     codes: Array
     query: Curve
@@ -48,6 +50,7 @@ class SurfaceInfo(NamedTuple):
     """The surrogate over two features, the others as in the answer."""
 
     names: tuple[str, str]
+    output: str  # its name
     scales: tuple[Scale, Scale]
     x_codes: Array
     y_codes: Array
@@ -69,6 +72,7 @@ def response_info(view: View, feature: Hashable | None = None, which: int = 0) -
     others = np.setdiff1d(view.moved(which), [j])  # without them both curves are one
     return ResponseInfo(
         name=str(region.names[j]),
+        output=Output.of(view.answer.about).label,
         scale=scale,
         codes=codes,
         query=_curve(view, j, codes, region.query, view.answer.output),
@@ -96,6 +100,7 @@ def surface_info(
     acquisition = _acquisition(view, X, allowed)
     return SurfaceInfo(
         names=(str(region.names[i]), str(region.names[j])),
+        output=Output.of(view.answer.about).label,
         scales=(x_scale, y_scale),
         x_codes=x_codes,
         y_codes=y_codes,
