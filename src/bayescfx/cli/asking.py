@@ -270,7 +270,9 @@ def ask(
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {
-                i: replace(a, seed=settings.seed, about=facts(settings, _called(settings, i, names)))
+                i: replace(
+                    a, seed=settings.seed, about=facts(settings, _called(settings, i, names))
+                )
                 for i, a in zip(block, found, strict=False)
             }
             asked = replace(asked, answers={**asked.answers, **new}, fault=fault)

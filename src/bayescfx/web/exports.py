@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bayescfx.cli.answers import write
+from bayescfx.cli.asking import Asked
 from bayescfx.cli.inspecting import toml_value
 from bayescfx.cli.targets import parse_call
 from bayescfx.io.loaders import is_code
 from bayescfx.result.explanation import Explanation
+from bayescfx.result.wording import ID
 from bayescfx.web.forms import AskForm
 from bayescfx.web.site import Site
 
@@ -28,8 +32,9 @@ def exported(form: str, site: Site, asked: AskForm, answer: Explanation) -> byte
     if made is not None:
         return made(site, asked).encode()
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"answer.{form}")
-        write(answer, path)
+        path, about = os.path.join(folder, f"answer.{form}"), answer.about
+        names = pd.Index([about["row"]], name=about[ID]) if ID in about else None
+        write(Asked({0: answer}, names=names, single=True), path)
         return Path(path).read_bytes()
 
 
