@@ -270,9 +270,7 @@ def ask(
                 spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
                 found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
             new = {
-                i: replace(
-                    a, seed=settings.seed, about=facts(settings, _called(settings, i, names))
-                )
+                i: replace(a, seed=settings.seed, about=_about(settings, i, names))
                 for i, a in zip(block, found, strict=False)
             }
             asked = replace(asked, answers={**asked.answers, **new}, fault=fault)
@@ -291,18 +289,23 @@ def _named(row: Any, i: int, names: pd.Index[Any] | None, count: int) -> Any:
     return pd.Series(row, dtype=object, name=i if names is None else names[i])
 
 
-def _called(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
-    """Return what query `i` is called, and what says so."""
+def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
+    """Return what a reader of a report should know of query `i`."""
     if names is not None:
-        return {"row": str(names[i]), ID: str(names.name)}
+        return facts(settings, str(names[i]), named=True)
     row = str(i) if settings.query is None else settings.query
-    return {"row": "" if row.strip().startswith(("{", "[", "-")) else row}
+    unsaid = row.strip().startswith(("{", "[", "-"))
+    return facts(settings, "" if unsaid else row, named=False)
 
 
-def facts(settings: Settings, row: dict[str, str]) -> dict[str, str]:
-    """Return what a reader of a report should know of a row; no password of an address."""
+def facts(settings: Settings, row: str, *, named: bool) -> dict[str, str]:
+    """Return what a reader of a report should know of a row; no password of an address.
+
+    It may be `named` by the column of --id.
+    """
     model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
-    facts = {**row, "model": Path(model).name if Path(model).is_file() else model}
+    facts = {"row": row, ID: settings.id if named else ""}
+    facts |= {"model": Path(model).name if Path(model).is_file() else model}
     facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
     facts = {name: text for name, text in facts.items() if text}
     return {**facts, **naming(settings), **settings.about}

@@ -23,7 +23,6 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.io.endpoint import Endpoint
 from bayescfx.io.protocols import cell
 from bayescfx.model.model import Model
-from bayescfx.result.wording import ID
 from bayescfx.space.space import Space
 from bayescfx.tables import Rows, join
 
@@ -67,9 +66,8 @@ class Site:
 
     def facts(self, label: str | None) -> dict[str, str]:
         """Return what a reader of a report should know of a question about a row."""
-        row = {"row": label or "edited"}
         named = label is not None and self.settings.id is not None
-        return facts(self.settings, {**row, ID: self.settings.id} if named else row)
+        return facts(self.settings, label or "edited", named=named)
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row that the page sent, or raise if it can't be one."""
