@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from tests.web.browser import serving
 from tests.web.conftest import ask, row
 
 HARMFUL: list[Any] = [
@@ -77,6 +78,17 @@ def test_texts_of_the_data_are_never_markup(page: httpx.Client) -> None:
     report = page.get(f"/api/questions/{found['id']}/export/html").text
     assert "<b>north</b>" not in report
     assert "<img src=x" not in report
+
+
+def test_rows_without_an_output_are_shown_without_one(tmp_path: Path) -> None:
+    (tmp_path / "gaps.py").write_text(
+        "def score(rows):\n    return rows['a'].where(rows['a'] > 1)\n"
+    )
+    pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": [1, 2, 3]}).to_csv(tmp_path / "X.csv", index=False)
+    with serving(tmp_path, "--model", "gaps:score", "--data", "X.csv") as address:
+        told = httpx.get(f"{address}api/rows", params={"sort": "(output)"}).json()
+        assert [line["output"] for line in told["rows"]] == [1.5, 2.5, None]
+        assert sum(httpx.get(f"{address}api/site").json()["predictions"]["counts"]) == 2
 
 
 SLOW = """\

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -111,8 +110,9 @@ def _rows(app: FastAPI, desk: Desk) -> None:
     rng = np.random.default_rng()
 
     def within(low: float | None, high: float | None, search: str = "") -> Any:
-        ends = -math.inf if low is None else low, math.inf if high is None else high
-        good = (site.outputs >= ends[0]) & (site.outputs <= ends[1])
+        good = np.ones(len(site.outputs), dtype=np.bool_)
+        good &= True if low is None else site.outputs >= low
+        good &= True if high is None else site.outputs <= high
         wish = search.casefold().strip()
         if wish:
             pairs = zip(texts, site.labels, strict=True)

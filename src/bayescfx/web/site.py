@@ -50,7 +50,7 @@ class Site:
         shown, names = data.iloc[chosen], chosen if settings.id is None else data.index[chosen]
         asked = _asked(model, alone=not isinstance(subject.loaded.model, Endpoint))
         shown = shown.reset_index(drop=True)
-        outputs = asked(shown)
+        outputs = asked.scores(shown)  # a row without an output is shown without one
         # What was dear to learn serves every question; a cheap model answers as if asked alone.
         known: list[tuple[Rows, Array]] = [] if model.local else [(shown, outputs)]
         return cls(subject, settings, asked, shown, tuple(map(str, names)), outputs, known)
