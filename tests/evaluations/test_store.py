@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +187,12 @@ def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:
 def test_evaluations_in_memory_can_be_sent_to_other_processes() -> None:
     again = pickle.loads(pickle.dumps(Evaluations(MIXED, [1.0, 2.0])))
     assert again.outputs.tolist() == [1.0, 2.0]
+
+
+def test_several_may_make_one_file_at_the_same_time(tmp_path: Path) -> None:
+    def opened(k: int) -> int:
+        with Evaluations.open(tmp_path / f"{k // 3}.db") as known:
+            return len(known)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(opened, range(90))) == [0] * 90

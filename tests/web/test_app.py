@@ -21,6 +21,7 @@ from bayescfx.cli.targets import parse_target
 from bayescfx.web.forms import Wishes
 from bayescfx.web.questions import Desk
 from bayescfx.web.relaxing import relaxed
+from tests.web.browser import serving
 from tests.web.conftest import ask, ended, make_desk, row, served
 
 
@@ -238,6 +239,35 @@ def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: P
         assert tomllib.loads(text)["space"]["between"] == {"bmi": [20, 40]}
     else:
         assert best["output_text"] in text
+
+
+HOUSE = ["--between", "bmi=20:33", "--move", "age=-5:9", "--step", "bmi=0.5", "--drop", "region"]
+HOUSE += ["--na", "?", "--allow", "age,bmi,smoker", "--max-changes", "2"]
+
+
+def test_programs_ask_what_the_page_asked_under_the_rules_of_the_house(
+    files: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "linear.py").write_text(
+        "def score(rows):\n    return 100 * rows['age'] + 300 * rows['bmi']\n"
+    )
+    words = ["--model", "linear:score", "--data", str(files / "people.csv"), "--id", "name", *HOUSE]
+    wish = {"between": {"bmi": [10, 60]}, "allow": ["bmi", "smoker", "visits"], "max_changes": 9}
+    with serving(tmp_path, *words) as address, httpx.Client(base_url=address, timeout=60) as page:
+        cells = row(page, low=0, high=12_000)["cells"]
+        refused = {"cells": cells, "target": ">= 1", "space": {"steps": {"bmi": 0.1}}}
+        assert page.post("/api/questions", json=refused).status_code == 422
+        found = ask(page, cells=cells, target=">= +5%", space=wish, n=1, budget=60)
+        best = found["answer"]["counterfactuals"][0]
+        assert set(change["name"] for change in best["changes"]) == {"bmi"}
+        told = {f: page.get(f"/api/questions/{found['id']}/export/{f}").text for f in ("py", "sh")}
+    assert tomllib.loads(told["sh"].split("END")[1].strip("'\n"))["space"]["between"] == {
+        "bmi": [20, 33]
+    }
+    program = told["sh"].replace("\nbayescfx", f"\n{sys.executable} -m bayescfx")
+    for command in ([sys.executable, "-c", told["py"]], ["sh", "-c", program]):
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert f"→ {best['cells']['bmi']:g}" in done.stdout
 
 
 def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> None:

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from bayescfx.web.questions import Desk
+from bayescfx.web.serving import names_of
 from tests.web.conftest import served
 
 
@@ -48,8 +49,8 @@ def test_without_the_token_nobody_is_let_in(desk: Desk) -> None:
 
 
 def test_the_token_moves_from_the_address_into_a_cookie(desk: Desk) -> None:
-    with served(desk, token="s3cret") as page:
-        told = page.get("/?token=s3cret")
+    with served(desk, token="s3+c;ret") as page:
+        told = page.get("/?token=s3%2Bc%3Bret")
         assert (told.status_code, told.headers["location"]) == (303, "/")
         assert "HttpOnly; SameSite=Strict" in told.headers["set-cookie"]
         assert page.get("/api/site").status_code == 200
@@ -63,3 +64,9 @@ def test_large_requests_are_refused_whatever_they_say(desk: Desk) -> None:
         told = page.post("/api/predict", content=parts)  # sent in chunks, without a length
     assert told.status_code == 413
     assert told.json() == {"error": "A request must be at most 1000 bytes."}
+
+
+def test_a_proxy_may_call_the_page_by_its_own_name() -> None:
+    names = names_of("0.0.0.0", 8017, ["reports.example.org"])
+    assert {"reports.example.org", "reports.example.org:8017", "127.0.0.1:8017"} <= names
+    assert "127.0.0.1" not in names

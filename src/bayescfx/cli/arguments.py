@@ -229,6 +229,7 @@ prediction)
         --evaluations  path    FILE   keep what the model said, and use it next time
         --rows         whole   N      of the data, scored for the page at first (default: 5000 for \
 a file that runs here, else 100)
+        --on-fault=raise  fault  -    rows for which the model fails
         --host         text    -      where to listen (default: 127.0.0.1, this machine only; \
 elsewhere a token is asked for)
         --port         whole   -      (default: 8017; 0 for any that is free)

@@ -62,6 +62,19 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
     return Space.from_data(data, made)
 
 
+def as_values(space: Space, wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return wishes in which no value is written as a text of the command line."""
+    read: dict[str, Callable[[str, Any], Any]] = {
+        "between": lambda name, wish: limits(name, space.features[space.name(name)], wish),
+        "move": lambda name, wish: _ends(name, wish, _number) if isinstance(wish, str) else wish,
+        "steps": lambda _, wish: _number(wish) if isinstance(wish, str) else wish,
+    }
+    return {
+        verb: {n: read[verb](n, w) for n, w in wish.items()} if verb in read else wish
+        for verb, wish in wishes.items()
+    }
+
+
 def _between(space: Space, name: str, wish: Any) -> Space:
     return space.between({name: limits(name, space.features[space.name(name)], wish)})
 

@@ -58,12 +58,11 @@ class File:
                 "Make its folder, or choose another path."
             ) from error
         try:
-            asked = (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_master",
-            )
-            if not is_current(str(path), *(self.ask(line)[0][0] for line in asked)):
+            # The tables first: somebody else may be making the file just now.
+            tables = self.ask("SELECT count(*) FROM sqlite_master")[0][0]
+            mark = self.ask("PRAGMA application_id")[0][0]
+            version = self.ask("PRAGMA user_version")[0][0]
+            if not is_current(str(path), mark, version, tables):
                 # Write-ahead logging: readers are never locked out, a crash leaves whole batches.
                 self.ask("PRAGMA journal_mode = WAL")
                 with self.writing() as db:

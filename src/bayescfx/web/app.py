@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
@@ -131,13 +132,14 @@ def _rows(app: FastAPI, desk: Desk) -> None:
     ) -> Plain:
         """Return rows of the data: those with a text, within outputs, in an order."""
         found = within(low, high, search)
-        if sort == OUTPUT:
-            found = found[np.argsort(site.outputs[found], kind="stable")]
-        elif sort is not None:
-            if sort not in site.shown.columns:
-                raise HTTPException(422, f"Rows can't be sorted by {sort!r}.")
-            found = found[site.shown[sort].iloc[found].argsort(kind="stable").to_numpy()]
-        found = found[::-1] if descending else found
+        if sort not in (None, OUTPUT, *site.shown.columns):
+            raise HTTPException(422, f"Rows can't be sorted by {sort!r}.")
+        if sort is not None:
+            keys = pd.Series(site.outputs) if sort == OUTPUT else site.shown[sort]
+            up = not descending
+            found = keys.iloc[found].sort_values(ascending=up, kind="stable").index.to_numpy()
+        elif descending:
+            found = found[::-1]
         return plain.rows_as_plain(site, found[offset : offset + limit], len(found))
 
     @app.get("/api/random")

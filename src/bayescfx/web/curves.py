@@ -12,6 +12,7 @@ from bayescfx.plots.info.view import Scale, View
 from bayescfx.result.assessment import around
 from bayescfx.space.region import Region
 from bayescfx.tables import cells_of
+from bayescfx.web.ends import finite
 from bayescfx.web.site import Site
 
 POINTS = 41  # values along a feature that has more
@@ -42,7 +43,7 @@ def curve(
         "texts": [scale.label(code) for code in codes.tolist()],
         "x": codes.tolist(),
         "numeric": scale.feature.numeric,
-        "model": site.model(rows).tolist() if ask else None,
+        "model": [finite(y) for y in site.model.scores(rows)] if ask else None,
         "rows": len(rows) if ask else 0,
     }
 

@@ -15,6 +15,8 @@ import pandas as pd
 from bayescfx.cli.answers import write
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.inspecting import toml_value
+from bayescfx.cli.settings import Settings
+from bayescfx.cli.spaces import as_values
 from bayescfx.cli.targets import parse_call
 from bayescfx.io.loaders import is_code
 from bayescfx.result.explanation import Explanation
@@ -41,23 +43,23 @@ def exported(form: str, site: Site, asked: AskForm, answer: Explanation) -> byte
 def python(site: Site, asked: AskForm) -> str:
     """Return a program that asks the same question."""
     settings, space = site.settings, site.space
-    trust = ", trust=cfx.Trust(pickle=True)" if settings.trust_pickle else ""
     label = "" if settings.label is None else repr(settings.label)
     known = {name: f for name, f in space.features.items() if name in settings.features}
     kinds = ", ".join(f"{name!r}: cfx.{feature!r}" for name, feature in known.items())
-    read = "read_parquet" if settings.data.endswith(".parquet") else "read_csv"
-    missing = "" if read == "read_parquet" else ", keep_default_na=False, na_values=['']"
+    gone = [name for name in (settings.id, *settings.drop) if name is not None]
+    dropped = f".drop(columns={gone!r}, errors='ignore')" if gone else ""
     named = {"rng" if n == "seed" else n: getattr(asked, n) for n in SETTINGS}
     make, numbers, wanted = parse_call(asked.target)
     wish = [*map(repr, numbers), *(f"{name}={value!r}" for name, value in wanted.items())]
-    verbs = [f"    .{call}" for call in _verbs(together(settings.space, asked.space.said()))]
+    verbs = [f"    .{call}" for call in _verbs(together(site, asked))]
     lines = [
         "import pandas as pd",
         "",
         "import bayescfx as cfx",
         "",
-        f"loaded = cfx.load_model({settings.model!r}{trust})",
-        f"data = pd.{read}({settings.data!r}{missing})",
+        "# What earlier questions on the page had learnt of the model is not known here.",
+        f"loaded = cfx.load_model({settings.model!r}{_loading(settings)})",
+        f"data = {_reading(settings)}{dropped}",
         "data = data[loaded.select(list(data.columns))]",
         "space = (",
         f"    cfx.Space.from_data(data{', {' + kinds + '}' if kinds else ''})",
@@ -74,6 +76,23 @@ def python(site: Site, asked: AskForm) -> str:
         "print(answer)",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _loading(settings: Settings) -> str:
+    """Return what a model is loaded with, beside its name."""
+    given = ["pickle=True"] if settings.trust_pickle else []
+    given += [f"types={tuple(settings.trust)!r}"] if settings.trust else []
+    trust = f", trust=cfx.Trust({', '.join(given)})" if given else ""
+    return trust + (f", output={settings.output!r}" if settings.output is not None else "")
+
+
+def _reading(settings: Settings) -> str:
+    """Return how the data are read; a comma stands between cells, or a tab."""
+    if settings.data.endswith(".parquet"):
+        return f"pd.read_parquet({settings.data!r})"
+    tabs = ", sep='\\t'" if ".tsv" in settings.data else ""
+    missing = ["", *map(str, settings.na)]
+    return f"pd.read_csv({settings.data!r}{tabs}, keep_default_na=False, na_values={missing!r})"
 
 
 def _verbs(wishes: dict[str, Any]) -> list[str]:
@@ -102,7 +121,9 @@ def _verbs(wishes: dict[str, Any]) -> list[str]:
 def toml(site: Site, asked: AskForm) -> str:
     """Return a settings file that asks the same question."""
     settings = site.settings
-    lines = ["# bayescfx explain --settings question.toml"]
+    lines = [
+        "# bayescfx explain --settings question.toml; what earlier questions learnt is not used"
+    ]
     given = {name: getattr(settings, name) for name in ("id", "na", "drop", "label", "output")}
     given = {"model": settings.model, "data": os.path.abspath(settings.data), **given}
     if is_code(settings.model):  # decides what code runs: not in a file
@@ -116,7 +137,7 @@ def toml(site: Site, asked: AskForm) -> str:
     if settings.features:
         lines += ["", "[features]"]
         lines += [f"{toml_value(n)} = {toml_value(kind)}" for n, kind in settings.features.items()]
-    wishes = together(settings.space, asked.space.said())
+    wishes = together(site, asked)
     wishes.pop("derive", None)  # decides what code runs, too
     return "\n".join(
         [*lines, "", "[space]", *(f"{v} = {toml_value(w)}" for v, w in wishes.items())]
@@ -135,18 +156,41 @@ def shell(site: Site, asked: AskForm) -> str:
     return f"cat > question.toml <<'END'\n{text}\nEND\n{shlex.join(words)}\n"
 
 
-def together(house: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return the wishes of whoever started the page and those of the page as one."""
+def together(site: Site, asked: AskForm) -> dict[str, Any]:
+    """Return what both allow, whoever started the page and the page, as wishes of one."""
+    house = as_values(site.space, site.settings.space)
+    page = as_values(site.space, asked.space.said())
     both = {**house, **page}
     for verb in house.keys() & page.keys():
-        if isinstance(house[verb], list):
+        if verb == "allow":
+            both[verb] = [name for name in page[verb] if name in house[verb]]
+        elif isinstance(house[verb], list):
             both[verb] = [*house[verb], *page[verb]]
+        elif verb in ("between", "move"):
+            common = house[verb].keys() & page[verb].keys()
+            narrowed = {n: _common(site, n, verb, house[verb][n], page[verb][n]) for n in common}
+            both[verb] = {**house[verb], **page[verb], **narrowed}
         elif isinstance(house[verb], dict):
             both[verb] = {**house[verb], **page[verb]}
-    if "max_changes" in both:
-        known = [wishes["max_changes"] for wishes in (house, page) if "max_changes" in wishes]
-        both["max_changes"] = min(known)
+        elif verb == "max_changes":
+            both[verb] = min(house[verb], page[verb])
     return both
+
+
+def _common(site: Site, name: str, verb: str, house: Any, page: Any) -> list[Any]:
+    """Return the limits that both allow."""
+    feature = site.space.features[name]
+    if verb == "between" and feature.levelled:
+        return [level for level in page if level in house]
+
+    def code(value: Any) -> float:
+        return float(value) if verb == "move" else feature.code(value, name)
+
+    ends = []
+    for narrowest, pair in zip((max, min), zip(house, page, strict=True), strict=True):
+        given = [value for value in pair if value is not None]
+        ends.append(narrowest(given, key=code) if given else None)
+    return ends
 
 
 #: By the ending of a file: how it is made; None as the command line writes an answer.

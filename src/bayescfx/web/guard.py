@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, unquote
 
 from fastapi import HTTPException
 
@@ -70,7 +70,7 @@ class Guard:
             and "token=" in scope["query_string"].decode("latin-1")
         ):
             # The token moves from the address, which is seen and kept, into a cookie.
-            cookie = f"{COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+            cookie = f"{COOKIE}={quote(self.token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
             return await _say(send, 303, "", {"location": "/", "set-cookie": cookie})
         await self.app(scope, _counted(receive, self.most), _with_headers(send))
         return None
@@ -96,7 +96,7 @@ class Guard:
         given += parse_qs(scope["query_string"].decode("latin-1")).get("token", [])[:1]
         try:
             kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-            given += [] if kept is None else [kept.value]
+            given += [] if kept is None else [unquote(kept.value)]
         except CookieError:
             pass
         known = [secrets.compare_digest(g.encode(), self.token.encode()) for g in given]

@@ -22,6 +22,7 @@ from bayescfx.plots.info.view import View
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
+from bayescfx.space.region import Region
 from bayescfx.tables import Rows, join
 from bayescfx.web.answers import answer_as_plain, seen
 from bayescfx.web.forms import AskForm
@@ -40,6 +41,7 @@ class Ticket:
 
     id: int
     asked: AskForm
+    region: Region  # what may change
     state: State = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
     reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
@@ -73,7 +75,11 @@ class Ticket:
     def hear(self, rows: Rows, outputs: Array) -> None:
         """Hear what the model says."""
         self.heard.append((rows, outputs))
-        seen = [*outputs[np.isfinite(outputs)].tolist(), *(self.reachable or ())]
+        try:
+            allowed = self.region.contains(self.region.encode(rows)) & np.isfinite(outputs)
+        except BayesCFXError:  # rows of others, which are scored again
+            return
+        seen = [*outputs[allowed].tolist(), *(self.reachable or ())]
         self.reachable = (min(seen), max(seen)) if seen else None
 
     def step(self, step: Step) -> None:
@@ -126,7 +132,7 @@ class Desk:
         The same question again is the one before, if that has come to its own end.
         """
         parse_target(asked.target)
-        around(self.site.allowed(asked.space.said()), self.site.row(asked.cells))
+        region = around(self.site.allowed(asked.space.said()), self.site.row(asked.cells))
         with self._lock:
             for known in self:
                 if known.asked == asked and (known.settled or not (known.ended or known.stopped)):
@@ -134,7 +140,7 @@ class Desk:
             if sum(q.state == "waiting" for q in self) >= self._queue:
                 raise FullError(f"{self._queue} questions wait already. Stop one, or try later.")
             self._last += 1
-            question = Ticket(self._last, asked)
+            question = Ticket(self._last, asked, region)
             self._questions[question.id] = question
             old = (q.id for q in sorted(self, key=lambda q: q.id) if q.ended and not q.bookmarks)
             for number in list(islice(old, max(0, len(self._questions) - self._kept))):
@@ -150,7 +156,9 @@ class Desk:
 
     def forget(self, number: int) -> None:
         """Stop a question and remove it."""
-        self.stop(self._questions.pop(number))
+        question = self._questions.pop(number, None)
+        if question is not None:
+            self.stop(question)
 
     def close(self) -> None:
         """End all searches with their best so far."""
@@ -173,6 +181,7 @@ class Desk:
             question.reachable = answer.reachable
             question.state = "done"
         except Exception as error:  # whatever the model raises, and what the space refuses
+            question.reachable = None
             question.error, question.state = describe(error), "failed"
         finally:
             question.seconds = time.monotonic() - question.begun
@@ -195,6 +204,7 @@ class Desk:
                 evaluations=known,
                 rng=asked.seed,
                 on_step=question.step,
+                on_fault=site.settings.on_fault,
             )
         except Exception as error:
             best = getattr(error, "explanations", None)

@@ -6,11 +6,13 @@ import secrets
 import socket
 import webbrowser
 from argparse import Namespace
+from urllib.parse import quote
 
 from bayescfx.cli.asking import make_subject, scoring
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import gather
 from bayescfx.errors import SettingsError, optional
+from bayescfx.evaluations.data import Evaluations
 
 HERE = ("127.0.0.1", "localhost", "::1")
 
@@ -28,19 +30,23 @@ def serve(options: Namespace, console: Console) -> int:
 
     settings = gather(options)
     settings.need("model", "data")
+    if settings.evaluations is not None:  # can it be written?
+        Evaluations.open(settings.evaluations).close()
     host = options.host or HERE[0]
     listening = _listening(host, 8017 if options.port is None else options.port)
     with listening:
         port = listening.getsockname()[1]
-        token = None if host in HERE else options.token or secrets.token_urlsafe(16)
+        token = options.token or (None if host in HERE else secrets.token_urlsafe(16))
         subject = make_subject(settings, console)
         model = scoring(subject, settings, console)
         rows = (5000 if model.local else 100) if options.rows is None else options.rows
         console.say("note", f"the model scores {min(rows, len(subject.data))} rows of the data.")
         desk = Desk(Site.of(subject, settings, model, rows))
-        guard = Guard(make_app(desk), _names(host, port, options.name or ()), token)
+        guard = Guard(make_app(desk), names_of(host, port, options.name or ()), token)
         shown = f"[{host}]" if ":" in host else socket.gethostname() if host == "0.0.0.0" else host
-        address = f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
+        address = f"http://{shown}:{port}/" + (
+            "" if token is None else f"?token={quote(token, safe='')}"
+        )
         console.answer(address, {"address": address})
         console.say("note", "Ctrl-C ends it.")
         if options.open:
@@ -71,7 +77,7 @@ def _listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def _names(host: str, port: int, more: list[str] | tuple[()]) -> frozenset[str]:
+def names_of(host: str, port: int, more: list[str] | tuple[()]) -> frozenset[str]:
     """Return what the page may be called in requests."""
     names = {*HERE, host, *more}
     if host in ("0.0.0.0", "::"):
@@ -82,4 +88,5 @@ def _names(host: str, port: int, more: list[str] | tuple[()]) -> frozenset[str]:
         except OSError:
             pass
     shown = [f"[{name}]" if ":" in name else name for name in names]
-    return frozenset([*(f"{name}:{port}" for name in shown), *(shown if port == 80 else ())])
+    bare = shown if port == 80 else more  # as a proxy before the page is called
+    return frozenset([*(f"{name}:{port}" for name in shown), *bare])

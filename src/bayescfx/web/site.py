@@ -18,7 +18,7 @@ from bayescfx.cli.console import describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import with_wishes
 from bayescfx.cli.tables import cells_of
-from bayescfx.errors import BayesCFXError, ModelError, hearing
+from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.io.endpoint import Endpoint
 from bayescfx.io.protocols import cell
@@ -62,6 +62,8 @@ class Site:
 
     def allowed(self, wishes: Mapping[str, Any]) -> Space:
         """Return what may change by the rules of whoever started the page, and by these wishes."""
+        for name in wishes.get("steps", {}).keys() & self.settings.space.get("steps", {}).keys():
+            raise SettingsError(f"the steps of {name!r} are given by whoever started the page.")
         return with_wishes(self.space, wishes, self.subject.data)
 
     def facts(self, label: str | None) -> dict[str, str]:
