@@ -21,11 +21,11 @@ demo: $(READY)
 	$(BIN)/bayescfx demo --folder demo-output
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -rs -n $(JOBS)
 
 test-all: $(READY)
 	$(BIN)/python -m pip install --quiet --group heavy --group docs
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow"
+	$(BIN)/python -m pytest -q -rs -n $(JOBS) -m "slow or not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

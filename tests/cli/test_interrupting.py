@@ -104,6 +104,7 @@ def test_ctrl_c_ends_all_queries_and_those_answered_are_written(place: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("command", ["explain", "explain-many"])
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_at_random_moments_never_shows_a_traceback(

@@ -191,6 +191,7 @@ def test_a_thousand_queries_and_one_are_a_stream(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_killed_command_goes_on(shell: Shell) -> None:
     queries(shell.folder, 5000)
     command = [sys.executable, "-m", "bayescfx", *MANY, "--queries", "many.parquet"]
