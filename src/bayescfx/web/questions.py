@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -159,6 +162,8 @@ class Desk:
         question = self._questions.pop(number, None)
         if question is not None:
             self.stop(question)
+            del question
+            _release()
 
     def close(self) -> None:
         """End all searches with their best so far."""
@@ -186,6 +191,7 @@ class Desk:
         finally:
             question.seconds = time.monotonic() - question.begun
             self.site.learn(question.heard)
+            _release()
 
     def _answer(self, question: Ticket, known: Evaluations) -> Explanation:
         """Return the answer; if the model fails half-way, the best so far."""
@@ -212,6 +218,13 @@ class Desk:
                 raise
             question.error, answer = describe(error), best[0]
         return replace(answer, seed=asked.seed, about=site.facts(asked.label))
+
+
+def _release() -> None:
+    """Give back to the system what nobody needs, where it can be told to: threads keep much."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
