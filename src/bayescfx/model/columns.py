@@ -16,9 +16,9 @@ from bayescfx.errors import ModelError
 from bayescfx.tables import as_pandas
 
 
-def is_text(column: pd.Series[Any]) -> bool:
-    """Tell whether a column holds text or other objects that no number stands for."""
-    return bool(pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column))
+def is_text(dtype: Any) -> bool:
+    """Tell whether a column of this dtype holds text or other objects that no number stands for."""
+    return bool(pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype))
 
 
 class Cut(str):
@@ -107,9 +107,8 @@ def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False)
     Booleans beside missing cells become numbers; with `texts`, text becomes categories.
     """
     rows, new = with_categories(rows, categories), dict[Any, Any]()
-    for name in rows.columns if isinstance(rows, pd.DataFrame) else ():
-        held = isinstance(rows[name].dtype, pd.CategoricalDtype)
-        if is_text(rows[name]) and not held:
+    for name, dtype in rows.dtypes.items() if isinstance(rows, pd.DataFrame) else ():
+        if is_text(dtype):
             some = rows[name].dropna()
             text = any(isinstance(cell, str) for cell in some) or (texts and not len(some))
             new |= {name: "category" if text else np.float64} if texts or not text else {}

@@ -239,8 +239,10 @@ class Record:
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
         order, chosen = np.lexsort((changed.sum(axis=1), self.cost)), list[int]()
-        while len(order) and len(chosen) < n:
+        while len(order):
             chosen.append(int(order[0]))
+            if len(chosen) == n:
+                break
             order = order[(changed[order] != changed[order[0]]).any(axis=1)]
             order = order[different(region, X[order], X[chosen[-1:]])[:, 0]]
         # Positions in X of the nearest points that change different features.
