@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -10,6 +11,10 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
+
+# A shell that runs tests in the background makes them deaf to Ctrl-C, and every program they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEVELS = ["clerk", "nurse", "cook"]
 ZERO = {"a": 0.25, "b": 0.25, "c": 0.25}  # plane is 0.5 here
