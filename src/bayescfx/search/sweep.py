@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -146,6 +146,10 @@ class _Run:
             yield from self.exchange()
             yield from self.shorten()
             before, better = self.compared(before)
+            if not better:
+                yield from self.trade()
+                yield from self.shorten()
+                before, better = self.compared(before)
         if question.n > 1 and self.reached:
             yield from shorten(question, question.account.left, batch=self.settings.batch)
 
@@ -253,6 +257,23 @@ class _Run:
         assert record is not None
         X = np.vstack([self.shorter(record), X[effort(region, X) < self.below]])
         yield from self.ask(X, self.unsettled)
+
+    def trade(self) -> Generator[Array, Array, None]:
+        """Try the answers with the cost of two changes shared otherwise, less in all."""
+        record, region = self.record(), self.region
+        assert record is not None  # called with answers only
+        low, high = np.stack(np.triu_indices(12, 1)) / 12.0  # what lies between is saved
+        rows = [self.X[:0]]
+        for x, units in zip(record.answers, region.units(record.answers), strict=True):
+            moved = np.flatnonzero((units > 0.0) & region.sliding)
+            for i, j in islice(combinations(moved[np.argsort(-units[moved])], 2), 3):
+                rows.append(np.repeat(x[None], len(low), axis=0))
+                for k, share in ((i, low), (j, 1.0 - high)):
+                    way = (x[k] - region.query[k]) * (units[i] + units[j]) / units[k]
+                    rows[-1][:, k] = region.query[k] + way * share
+        X = region.snap(np.vstack(rows))
+        X = X[region.changes(X).any(axis=1) & (effort(region, X) < self.below)]
+        yield from self.ask(np.unique(X, axis=0), self.unsettled)
 
     @property
     def unsettled(self) -> int:
