@@ -101,7 +101,8 @@ class _Run:
     surrogate: Surrogate | None = None
     steps: int = 0  # of the first phase
     idle: int = 0  # rounds in turn that promised nothing worth a model call
-    halvings: int = 0  # of the steps of features moved alone
+    # How far features are moved alone, as shares of the way to the best answer, each once.
+    reaches: list[float] = field(default_factory=lambda: [0.9, 0.5, 0.25, 0.125])
     # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
     surprises: list[float] = field(default_factory=list)
     vain: list[tuple[Array, float]] = field(default_factory=list)
@@ -154,11 +155,10 @@ class _Run:
 
     def closer(self) -> Array:
         """Return single features moved by less than the best answer, at last by an eighth of it."""
-        record, rows = self.record(), self.alone[:0]
-        reach = float(self.question.region.distance(record.answers[:1])[0])
-        while not len(rows) and self.halvings < 3:
-            self.halvings += 1
-            rows = self.untried(starting.alone(self.question.region, reach * 0.5**self.halvings))
+        region, rows = self.question.region, self.alone[:0]
+        farthest = float(region.distance(self.record().answers[:1])[0])
+        while not len(rows) and self.reaches:
+            rows = self.untried(starting.alone(region, farthest * self.reaches.pop(0)))
         return rows
 
     def right(self, surrogate: Surrogate) -> bool:
@@ -282,6 +282,8 @@ class _Run:
             sure = idle and self.right(surrogate)
             if sure or found.exhausted:
                 rows = self.untried(self.alone)
+                if not len(rows) and 0.9 in self.reaches:  # an answer may be so far off alone
+                    rows = self.closer()
             elif account.spent > 0.6 * account.budget:
                 rows = self.untried(self.few)
             else:
