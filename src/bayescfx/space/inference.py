@@ -6,7 +6,7 @@ million rows cost little more memory than they have already.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,12 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
             raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
+
+
+def graded(features: Mapping[Hashable, Feature], given: Container[Hashable]) -> frozenset[Hashable]:
+    """Return the features, but for those given, that could move more finely than they do."""
+    free = ((name, f) for name, f in features.items() if f.numeric and name not in given)
+    return frozenset(name for name, f in free if f.stepped(name, None) != f)
 
 
 def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:

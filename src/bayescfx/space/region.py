@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, same_codes
+from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
-from bayescfx.space.memory import Memory
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.limits import Limits, limits_of
 from bayescfx.space.schema import Own, Schema
