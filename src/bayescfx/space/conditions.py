@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ast
 import keyword
-import operator
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Protocol
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,31 +24,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.checks import shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.space.expressions import (
-    COMPARE,
-    Columns,
-    Comparison,
-    Named,
-    expression_of,
-    refused,
-)
-
-
-class Condition(Protocol):
-    """What is true or false of a row."""
-
-    @property
-    def features(self) -> set[Hashable]:
-        """Features that occur in it."""
-        ...
-
-    def holds(self, numbers: Columns, codes: Columns) -> Mask:
-        """Return where it holds, shape (n,), given what text rules see of a feature."""
-        ...
-
-    def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
-        """Return ``sum_j a_j x_j <= b`` as pairs (a, b), or None if it is not of that form."""
-        ...
+from bayescfx.space.expressions import COMPARE, Columns, Comparison, Named, expression_of, refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +48,6 @@ class Member:
         """Return which codes ``(n,)`` are such levels."""
         return np.asarray((np.isin(codes, self.levels) == self.among) & ~np.isnan(codes))
 
-    def linear(self) -> None:
-        """Return None: levels have no numbers."""
-
 
 @dataclass(frozen=True, eq=False)
 class Joined:
@@ -91,10 +64,10 @@ class Joined:
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
         found = [part.holds(numbers, codes) for part in self.parts]
-        return np.asarray(self.how(found[0]) if len(found) == 1 else reduce(self.how, found))
+        return np.asarray(~found[0] if self.how is np.logical_not else reduce(self.how, found))
 
-    def linear(self) -> None:
-        """Return None: a choice is not convex."""
+
+Condition: TypeAlias = Comparison | Member | Joined
 
 
 def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Condition, ...]:
@@ -109,6 +82,10 @@ def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Conditi
     if not any(condition.features for condition in found):
         raise refused("must name at least one feature", text)
     return found
+
+
+# What a comparison becomes when its sides change places.
+_MIRRORED = {le: ge, ge: le, lt: gt, gt: lt, eq: eq, ne: ne}
 
 
 @dataclass
@@ -128,8 +105,9 @@ class _Reader:
         if first:  # the same as if read from the right
             never = (Joined((condition,), np.logical_not) for condition in first)
             last = Joined((*never, last), np.logical_or)
-        whole = isinstance(last, Joined) and last.how is np.logical_and
-        return last.parts if isinstance(last, Joined) and whole else (last,)
+        if isinstance(last, Joined) and last.how is np.logical_and:
+            return last.parts
+        return (last,)
 
     def _aliased(self) -> str:
         """Return the text with every name and every quoted text as ``_0_``, ``_1_`` and so on."""
@@ -193,7 +171,7 @@ class _Reader:
             return found
         column, number = equated
         code = self.features[column].code(int(number) if number.is_integer() else number, column)
-        return Member(column, (code,), compare is operator.eq)
+        return Member(column, (code,), compare is eq)
 
     def _listed(self, name: ast.expr, values: list[ast.expr], *, among: bool) -> Condition:
         """Return ``name in [values]``, or its opposite."""
@@ -224,8 +202,8 @@ class _Reader:
             number = feature.numbers(np.array([feature.code(value, name, "require")]))[0]
             return Comparison((Named(name),), compare, (np.float64(number),))
         code = feature.code(value, name, "require")
-        if compare in (operator.eq, operator.ne):
-            return Member(name, (code,), compare is operator.eq)
+        if compare in (eq, ne):
+            return Member(name, (code,), compare is eq)
         if not feature.ordered:
             raise SpaceError(
                 f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none.",
@@ -249,14 +227,3 @@ class _Reader:
             told = f"is no feature.{hint} Write texts in quotes, and names that are not "
             told += "identifiers in backticks."
         raise SpaceError(f"rule {shown(self.text)} names {name!r}, which {told}")
-
-
-#: What a comparison becomes when its sides change places.
-_MIRRORED: dict[Callable[..., Any], Callable[..., Any]] = {
-    operator.le: operator.ge,
-    operator.ge: operator.le,
-    operator.lt: operator.gt,
-    operator.gt: operator.lt,
-    operator.eq: operator.eq,
-    operator.ne: operator.ne,
-}

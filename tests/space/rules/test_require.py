@@ -55,6 +55,8 @@ def rows(*columns: Any) -> Any:
         "2 ** 3 * a <= +b",
         "a != b",
         "grade in [1, 4] and a not in [1, 2]",
+        "b in [3]",
+        "b not in [3] or a <= 0",
         "a <= b or a >= 2 and not b <= 3",
         "not (a <= 1 or b >= 2)",
         "flag == True or a <= 0",
