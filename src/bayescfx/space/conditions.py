@@ -152,8 +152,8 @@ class _Reader:
         if type(op) not in COMPARE:
             raise refused("must compare with <=, >=, <, >, ==, != or in [...]", self.text)
         compare = COMPARE[type(op)]
-        for name, level, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
-            if self._is_level(level):
+        for name, other, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
+            if (level := self._level(other)) is not None:
                 return self._against(name, way, level)
         sides = (expression_of(side, self._feature, self.text) for side in (left, right))
         found = Comparison(next(sides), compare, next(sides))
@@ -184,18 +184,21 @@ class _Reader:
             return Member(members[0].feature, tuple(levels), among)
         return Joined(tuple(parts), np.logical_or if among else np.logical_and)
 
-    def _is_level(self, tree: ast.expr) -> bool:
-        """Return whether this is a text, True or False."""
-        if isinstance(tree, ast.Constant):
-            return isinstance(tree.value, bool)
-        return isinstance(tree, ast.Name) and tree.id in self.quoted
+    def _level(self, tree: ast.expr) -> str | bool | None:
+        """Return the text, True or False that is written here, if one is."""
+        match tree:
+            case ast.Constant(value=bool(value)):
+                return value
+            case ast.Name(id=alias):
+                return self.quoted.get(alias)
+        return None
 
-    def _against(self, tree: ast.expr, compare: Callable[..., Any], level: Any) -> Condition:
+    def _against(self, tree: ast.expr, compare: Callable[..., Any], value: Any) -> Condition:
         """Return a feature compared with one of its levels, or with a time."""
         if not isinstance(tree, ast.Name) or tree.id not in self.names:
             raise refused("must compare a text with a feature, such as cut == 'Ideal'", self.text)
-        name, value = self._feature(tree.id), self.quoted.get(getattr(level, "id", ""))
-        feature, value = self.features[name], level.value if value is None else value
+        name = self._feature(tree.id)
+        feature = self.features[name]
         if not feature.levelled:
             if isinstance(value, bool):
                 raise refused(f"must compare {name!r} with numbers", self.text)
