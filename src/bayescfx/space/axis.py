@@ -19,11 +19,10 @@ class Axis:
 
     feature: Feature
     query: float
-    low: float  # limits of the other allowed codes; none if low > high
+    low: float  # limits of the other allowed codes
     high: float
     choices: Array | None = None  # all allowed codes, sorted, the query's included, if listed
     narrow: type[np.floating[Any]] | None = None  # codes must be exact in this narrower type
-    movable: bool = True
 
     @property
     def step(self) -> float:
@@ -38,9 +37,7 @@ class Axis:
     @property
     def free(self) -> bool:
         """Whether any code but the query's is allowed."""
-        if not self.movable or np.isnan(self.query):
-            return False
-        return self.low <= self.high if self.choices is None else len(self.choices) > 1
+        return not np.isnan(self.query) and (self.choices is None or len(self.choices) > 1)
 
     @property
     def allowed(self) -> tuple[float, float, Array | None]:
@@ -112,5 +109,4 @@ class Axis:
         """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
         if self.choices is not None:
             return bool(((self.choices - self.query) * side > 0).any())
-        beyond = self.high > self.query if side > 0 else self.low < self.query
-        return beyond and self.low <= self.high
+        return self.high > self.query if side > 0 else self.low < self.query

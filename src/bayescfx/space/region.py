@@ -85,9 +85,8 @@ class Region:
         self._others = [(i, self.axes[j]) for i, j in enumerate(self.free) if other[j]]
         self._memories: dict[object, Memory] = {}
 
-        if said:
-            seen = [rule.seen_from(self) for rule in said]
-            self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
+        seen = [rule.seen_from(self) for rule in said]
+        self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
         self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
         whole = [block for block in self.blocks if free[block].all()]
         joined = set[int]().union(*self.blocks)
@@ -122,12 +121,10 @@ class Region:
         others = [np.inf if codes is None else len(codes) - 1.0 for codes in listed]
         if self.max_changes is None:
             return float(np.prod(np.array(others) + 1.0))
-        # elementary symmetric polynomials: points with exactly 0, 1, ... changes
-        counts = [1.0] + [0.0] * min(self.max_changes, len(others))
+        counts = np.ones(1)  # elementary symmetric polynomials: points with 0, 1, ... changes
         for n in others:
-            for c in range(len(counts) - 1, 0, -1):
-                counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
-        return float(sum(counts))
+            counts = np.convolve(counts, [1.0, n])[: self.max_changes + 1]
+        return float(counts.sum())
 
     @cached_property
     def members(self) -> Array:
@@ -376,18 +373,15 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
         warn(text, SpaceWarning)
     if schema is not None:
         codes = schema.encode_cells(cells, what="query")
-    own = Own(codes, cells)
-    said = limits_of(space)
+    said = {name: Limits(name) for name in grown.names} | limits_of(space)
     for rule in space.rules:
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
-    missing = []
-    for name in compress(grown.names, np.isnan(codes[0])):
-        missing += [] if name in said and said[name].fixed else [repr(name)]
-    if missing:
-        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
+    missing = compress(grown.names, np.isnan(codes[0]))
+    if free := [repr(name) for name in missing if not said[name].fixed]:
+        text = f"the query has no value for {', '.join(free)}; treated as fixed."
         warn(text, SpaceWarning)
-    return _region(space, grown, own, schema or grown, said)
+    return _region(space, grown, Own(codes, cells), schema or grown, said)
 
 
 def _region(
@@ -395,20 +389,18 @@ def _region(
 ) -> Region:
     """Return the region around a query; `shared` codes cover other queries too."""
     axes = []
-    for j, name in enumerate(grown.names):
-        limits, feature = said.get(name) or Limits(name), grown.features[name]
-        known = space.schema.features[name]
+    for name, code in zip(grown.names, own.codes[0].tolist(), strict=True):
+        limits, feature, known = said[name], grown.features[name], space.features[name]
         if known.levelled and shared.features[name] is not known:
             # levels of other queries are none of this one's
             feature = shared.features[name]
             if limits.levels is None:
                 limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
         column = None if name in grown.groups else grown.columns[grown.places[name]]
-        code, inferred = float(own.codes[0, j]), name in space.inferred
-        axes.append(limits.axis(feature, code, column, inferred=inferred))
+        axes.append(limits.axis(feature, code, column, inferred=name in space.inferred))
     most = min((r.most_changes for r in space.rules if r.most_changes is not None), default=None)
-    rules = sorted(space.rules, key=lambda rule: rule.rank)
+    rules = tuple(sorted(space.rules, key=lambda rule: rule.rank))
     for rule in rules:
         rule.narrow(axes, grown.positions, most)
     data, cost = space.background, space.price
-    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=tuple(rules))
+    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=rules)

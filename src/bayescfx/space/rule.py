@@ -81,7 +81,8 @@ class Rule:
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""
-        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # rules are dataclasses
+        shown = [f.name for f in fields(self) if f.repr]  # type: ignore[arg-type]  # a dataclass
+        values = {name: to_plain(getattr(self, name)) for name in shown}
         return {"rule": type(self).__name__, **values}
 
     @classmethod

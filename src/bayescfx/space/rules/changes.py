@@ -69,7 +69,7 @@ class Together(Rule):
         free = all(axes[j].free for j in at) and (most is None or len(at) <= most)
         if not free or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
             for j in at:
-                axes[j] = replace(axes[j], movable=False)
+                axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
 
     def seen_from(self, region: Region) -> Together | None:
         """Return the rule where its features may move; else the axes keep it."""
