@@ -6,9 +6,9 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import InitVar, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,14 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError, SpaceError, SpaceWarning, warn
+from bayescfx.errors import QueryError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
+from bayescfx.space.rules.derived import Derived, recompute
 from bayescfx.space.rules.limits import Limits, limits_of
 from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows, lent
+from bayescfx.tables import Rows
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space
@@ -92,7 +93,7 @@ class Region:
         joined = set[int]().union(*self.blocks)
         alone: list[int] = [j for j in self.free.tolist() if j not in joined]
         self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
-        self.derived = [(places[r.derives], r) for r in self.rules if r.derives is not None]
+        self.derived = [rule for rule in self.rules if isinstance(rule, Derived)]
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
@@ -293,31 +294,8 @@ class Region:
         if not self.derived or not len(X):
             return X
         X = X.copy()
-        X[:, self.recomputed] = self.remembered("derived", X, self._derived_codes, self.free)
+        X[:, self.recomputed] = self.remembered("derived", X, partial(recompute, self), self.free)
         return X
-
-    def _derived_codes(self, X: Array) -> Array:
-        """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
-        rows, at = self.rows(X), self.recomputed
-        *others, last = self.derived
-        self._recompute(X, rows, self.derived)
-        for _ in self.derived:
-            before = X[:, at]
-            self._recompute(X, rows, others)  # in case one depends on another that was said later
-            if np.array_equal(X[:, at], before, equal_nan=True):
-                return before
-            self._recompute(X, rows, [last])
-        names = ", ".join(rule.words.label for _, rule in self.derived)
-        raise SpaceError(
-            f"{names} depend on each other in a circle, or give other values when asked again. "
-            "Derive each from other columns."
-        )
-
-    def _recompute(self, X: Array, rows: Rows, derived: Sequence[tuple[int, Rule]]) -> None:
-        """Recompute some columns of codes ``(n, d)`` and of the user's rows for them, in place."""
-        for j, rule in derived:
-            X[:, j] = rule.column(self, lent(rows))
-            self.schema.write(rows, j, X[:, j], self.own)
 
     def remembered(
         self, who: object, X: Array, ask: Callable[[Array], Any], at: Indices | None = None

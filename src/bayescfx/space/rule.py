@@ -11,7 +11,6 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.features import Feature
 from bayescfx.space.axis import Axis
-from bayescfx.tables import Rows
 from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -66,10 +65,6 @@ class Rule:
     def holds(self, region: Region, X: Array) -> Mask:
         """Return which rows of codes ``(n, d)`` keep the rule, shape (n,)."""
         return np.ones(len(X), dtype=np.bool_)
-
-    def column(self, region: Region, rows: Rows) -> Array:
-        """Return the codes ``(n,)`` of the column that it derives, for the user's rows."""
-        raise NotImplementedError
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
         """Return its linear parts over codes, as pairs (a, b) with ``a @ x <= b``."""

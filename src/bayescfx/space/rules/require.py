@@ -72,7 +72,7 @@ class TextRule(Rule):
     def _linear(self) -> list[tuple[dict[Hashable, float], float] | None]:
         """The linear parts ``sum_j a_j x_j <= b``, and None for each condition that is none."""
         compared = (c.linear() if isinstance(c, Comparison) else None for c in self.conditions)
-        return [part for parts in compared for part in parts or [None]]
+        return [part for parts in compared for part in (parts or (None,))]
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
         schema, found = region.schema, []
