@@ -35,11 +35,6 @@ class Member:
     levels: tuple[float, ...]  # as codes
     among: bool = True
 
-    @property
-    def features(self) -> set[Hashable]:
-        """The feature."""
-        return {self.feature}
-
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
         return self.allows(codes(self.feature))
@@ -55,11 +50,6 @@ class Joined:
 
     parts: tuple[Condition, ...]
     how: Callable[..., Mask]  # logical_and, logical_or, logical_not
-
-    @property
-    def features(self) -> set[Hashable]:
-        """Features of all parts."""
-        return set().union(*(part.features for part in self.parts))
 
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
@@ -79,7 +69,7 @@ def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Conditi
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refused("must be a comparison such as 'a + 2*b <= 10'", text) from error
-    if not any(condition.features for condition in found):
+    if not reader.names:
         raise refused("must name at least one feature", text)
     return found
 
