@@ -80,8 +80,6 @@ class Axis:
         if period:  # on a circle the first code comes once more after the last
             x = choices[0] + np.mod(x - choices[0], period)
             choices = np.append(choices, choices[0] + period)
-        if len(choices) == 1:
-            return np.full(len(x), choices[0])
         right = np.searchsorted(choices, x).clip(1, len(choices) - 1)
         right -= x - choices[right - 1] <= choices[right] - x
         return choices[np.where(right == len(choices) - 1, 0, right) if period else right]
