@@ -105,6 +105,5 @@ class Axis:
 
     def room(self, side: int) -> bool:
         """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
-        if self.choices is not None:
-            return bool(((self.choices - self.query) * side > 0).any())
-        return self.high > self.query if side > 0 else self.low < self.query
+        low, high, _ = self.allowed
+        return bool(high > self.query if side > 0 else low < self.query)

@@ -49,16 +49,14 @@ def infer_schema(
         if name not in frame.columns:
             raise SpaceError(f"`kinds` names no column {name!r}.{suggest(name, frame.columns)}")
     features: dict[Hashable, Feature] = {}
-    for name in frame.columns:
-        cells = frame[name]
+    for name, cells in frame.items():
         if isinstance(cells.dtype, pd.SparseDtype):
             raise SpaceError(
                 f"column {name!r} must be dense; got {cells.dtype}. Convert it with "
                 "X[name].sparse.to_dense()."
             )
         features[name] = infer(name, cells, kinds.get(name))
-    columns = tuple(Column(name, frame[name].dtype) for name in frame.columns)
-    return Schema(features, columns, dtype, {})
+    return Schema(features, tuple(map(Column, frame.columns, frame.dtypes)), dtype, {})
 
 
 def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:

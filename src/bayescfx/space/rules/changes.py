@@ -66,8 +66,8 @@ class Together(Rule):
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Fix all of them where one can't follow the others."""
         at = [places[name] for name in self.block]
-        free = all(axes[j].free for j in at) and (most is None or len(at) <= most)
-        if not free or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
+        fits = most is None or len(at) <= most
+        if not fits or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
             for j in at:
                 axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
 
