@@ -1,8 +1,9 @@
-"""The array types that every module shares, and rows of codes as keys."""
+"""The array types that every module shares, and rows of codes as keys to what is known of them."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,34 @@ def not_among(X: Array, known: Array) -> Mask:
     """Return which rows ``(n, d)`` are none of the known ones ``(m, d)``."""
     seen = map(set(row_keys(known)).__contains__, row_keys(X))
     return ~np.fromiter(seen, dtype=bool, count=len(X))
+
+
+class Memory:
+    """What a function said of rows; where they are too many, only those at hand are kept."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._places: dict[bytes, int] = {}
+        self._values: list[Any] = []  # one array; none before the first row
+
+    def recall(self, X: Array, ask: Callable[[list[int]], Any]) -> Any:
+        """Return the values of rows ``(n, k)``; `ask` gets the positions of those not known."""
+        keys, new = row_keys(X), dict[bytes, int]()
+        for i, key in enumerate(keys):
+            if key not in self._places:
+                new.setdefault(key, i)
+        if new:
+            values = ask(list(new.values()))
+            if len(self._places) > self._most:
+                kept = [key for key in dict.fromkeys(keys) if key in self._places]
+                self._values = [self._values[0][self._at(kept)]]
+                self._places = {key: i for i, key in enumerate(kept)}
+            self._values = [np.concatenate([*self._values, values])]
+            self._places |= {key: i for i, key in enumerate(new, len(self._places))}
+        return self._values[0][self._at(keys)]
+
+    def _at(self, keys: list[bytes]) -> Indices:
+        return np.fromiter(map(self._places.__getitem__, keys), np.intp, len(keys))
 
 
 def same_codes(a: Array, b: Array | float) -> Mask:

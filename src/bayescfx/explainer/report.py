@@ -150,10 +150,10 @@ def _told(
         row, share = lines[i], None if usual is None else float(usual[i])
         output, score, price = float(y[i]), float(potential[i]), float(cost[i])
         found.append(Counterfactual(row, output, score, changes, price, bool(valid[i]), share))
-    return query, region.schema.layout(rows), tuple(found)
+    return query, region.schema.layout, tuple(found)
 
 
 def query_row(region: Region) -> tuple[Row, Layout]:
     """Return the query in the user's columns, and their layout."""
     rows = region.rows(region.query[None])
-    return row_of(rows, 0), region.schema.layout(rows)
+    return row_of(rows, 0), region.schema.layout

@@ -252,7 +252,7 @@ def _fixed(surrogate: Surrogate, region: Region, tops: Array, known: Array) -> I
     for j in fixed[~region.recomputed[fixed]].tolist():
         codes = np.unique(known[:, j])
         codes = codes[np.linspace(0, len(codes) - 1, min(5, len(codes))).astype(np.intp)]
-        axis = replace(region.axes[j], movable=True, choices=np.union1d(codes, tops[0, j]))
+        axis = replace(region.axes[j], choices=np.union1d(codes, tops[0, j]))
         words, rows = f"{region.names[j]!r} being fixed", _with_room(region, tops, j)
         yield _to_codes(words, _with_axis(region, j, axis), j, rows, codes)
 

@@ -19,11 +19,10 @@ class Axis:
 
     feature: Feature
     query: float
-    low: float  # limits of the other allowed codes; none if low > high
+    low: float  # limits of the other allowed codes
     high: float
     choices: Array | None = None  # all allowed codes, sorted, the query's included, if listed
     narrow: type[np.floating[Any]] | None = None  # codes must be exact in this narrower type
-    movable: bool = True
 
     @property
     def step(self) -> float:
@@ -38,9 +37,7 @@ class Axis:
     @property
     def free(self) -> bool:
         """Whether any code but the query's is allowed."""
-        if not self.movable or np.isnan(self.query):
-            return False
-        return self.low <= self.high if self.choices is None else len(self.choices) > 1
+        return not np.isnan(self.query) and (self.choices is None or len(self.choices) > 1)
 
     @property
     def allowed(self) -> tuple[float, float, Array | None]:
@@ -83,8 +80,6 @@ class Axis:
         if period:  # on a circle the first code comes once more after the last
             x = choices[0] + np.mod(x - choices[0], period)
             choices = np.append(choices, choices[0] + period)
-        if len(choices) == 1:
-            return np.full(len(x), choices[0])
         right = np.searchsorted(choices, x).clip(1, len(choices) - 1)
         right -= x - choices[right - 1] <= choices[right] - x
         return choices[np.where(right == len(choices) - 1, 0, right) if period else right]
@@ -110,7 +105,5 @@ class Axis:
 
     def room(self, side: int) -> bool:
         """Return whether an allowed code lies above (`side` 1) or below (-1) the query."""
-        if self.choices is not None:
-            return bool(((self.choices - self.query) * side > 0).any())
-        beyond = self.high > self.query if side > 0 else self.low < self.query
-        return beyond and self.low <= self.high
+        low, high, _ = self.allowed
+        return bool(high > self.query if side > 0 else low < self.query)

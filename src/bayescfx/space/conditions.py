@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ast
 import keyword
-import operator
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Protocol
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,31 +24,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.checks import shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.space.expressions import (
-    COMPARE,
-    Columns,
-    Comparison,
-    Named,
-    expression_of,
-    refused,
-)
-
-
-class Condition(Protocol):
-    """What is true or false of a row."""
-
-    @property
-    def features(self) -> set[Hashable]:
-        """Features that occur in it."""
-        ...
-
-    def holds(self, numbers: Columns, codes: Columns) -> Mask:
-        """Return where it holds, shape (n,), given what text rules see of a feature."""
-        ...
-
-    def linear(self) -> list[tuple[dict[Hashable, float], float]] | None:
-        """Return ``sum_j a_j x_j <= b`` as pairs (a, b), or None if it is not of that form."""
-        ...
+from bayescfx.space.expressions import COMPARE, Columns, Comparison, Named, expression_of, refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +35,6 @@ class Member:
     levels: tuple[float, ...]  # as codes
     among: bool = True
 
-    @property
-    def features(self) -> set[Hashable]:
-        """The feature."""
-        return {self.feature}
-
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
         return self.allows(codes(self.feature))
@@ -71,9 +42,6 @@ class Member:
     def allows(self, codes: Array) -> Mask:
         """Return which codes ``(n,)`` are such levels."""
         return np.asarray((np.isin(codes, self.levels) == self.among) & ~np.isnan(codes))
-
-    def linear(self) -> None:
-        """Return None: levels have no numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +51,13 @@ class Joined:
     parts: tuple[Condition, ...]
     how: Callable[..., Mask]  # logical_and, logical_or, logical_not
 
-    @property
-    def features(self) -> set[Hashable]:
-        """Features of all parts."""
-        return set().union(*(part.features for part in self.parts))
-
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
         found = [part.holds(numbers, codes) for part in self.parts]
-        return np.asarray(self.how(found[0]) if len(found) == 1 else reduce(self.how, found))
+        return np.asarray(~found[0] if self.how is np.logical_not else reduce(self.how, found))
 
-    def linear(self) -> None:
-        """Return None: a choice is not convex."""
+
+Condition: TypeAlias = Comparison | Member | Joined
 
 
 def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Condition, ...]:
@@ -106,9 +69,13 @@ def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Conditi
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refused("must be a comparison such as 'a + 2*b <= 10'", text) from error
-    if not any(condition.features for condition in found):
+    if not reader.names:
         raise refused("must name at least one feature", text)
     return found
+
+
+# What a comparison becomes when its sides change places.
+_MIRRORED = {le: ge, ge: le, lt: gt, gt: lt, eq: eq, ne: ne}
 
 
 @dataclass
@@ -128,8 +95,9 @@ class _Reader:
         if first:  # the same as if read from the right
             never = (Joined((condition,), np.logical_not) for condition in first)
             last = Joined((*never, last), np.logical_or)
-        whole = isinstance(last, Joined) and last.how is np.logical_and
-        return last.parts if isinstance(last, Joined) and whole else (last,)
+        if isinstance(last, Joined) and last.how is np.logical_and:
+            return last.parts
+        return (last,)
 
     def _aliased(self) -> str:
         """Return the text with every name and every quoted text as ``_0_``, ``_1_`` and so on."""
@@ -174,8 +142,8 @@ class _Reader:
         if type(op) not in COMPARE:
             raise refused("must compare with <=, >=, <, >, ==, != or in [...]", self.text)
         compare = COMPARE[type(op)]
-        for name, level, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
-            if self._is_level(level):
+        for name, other, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
+            if (level := self._level(other)) is not None:
                 return self._against(name, way, level)
         sides = (expression_of(side, self._feature, self.text) for side in (left, right))
         found = Comparison(next(sides), compare, next(sides))
@@ -193,7 +161,7 @@ class _Reader:
             return found
         column, number = equated
         code = self.features[column].code(int(number) if number.is_integer() else number, column)
-        return Member(column, (code,), compare is operator.eq)
+        return Member(column, (code,), compare is eq)
 
     def _listed(self, name: ast.expr, values: list[ast.expr], *, among: bool) -> Condition:
         """Return ``name in [values]``, or its opposite."""
@@ -206,26 +174,29 @@ class _Reader:
             return Member(members[0].feature, tuple(levels), among)
         return Joined(tuple(parts), np.logical_or if among else np.logical_and)
 
-    def _is_level(self, tree: ast.expr) -> bool:
-        """Return whether this is a text, True or False."""
-        if isinstance(tree, ast.Constant):
-            return isinstance(tree.value, bool)
-        return isinstance(tree, ast.Name) and tree.id in self.quoted
+    def _level(self, tree: ast.expr) -> str | bool | None:
+        """Return the text, True or False that is written here, if one is."""
+        match tree:
+            case ast.Constant(value=bool(value)):
+                return value
+            case ast.Name(id=alias):
+                return self.quoted.get(alias)
+        return None
 
-    def _against(self, tree: ast.expr, compare: Callable[..., Any], level: Any) -> Condition:
+    def _against(self, tree: ast.expr, compare: Callable[..., Any], value: Any) -> Condition:
         """Return a feature compared with one of its levels, or with a time."""
         if not isinstance(tree, ast.Name) or tree.id not in self.names:
             raise refused("must compare a text with a feature, such as cut == 'Ideal'", self.text)
-        name, value = self._feature(tree.id), self.quoted.get(getattr(level, "id", ""))
-        feature, value = self.features[name], level.value if value is None else value
+        name = self._feature(tree.id)
+        feature = self.features[name]
         if not feature.levelled:
             if isinstance(value, bool):
                 raise refused(f"must compare {name!r} with numbers", self.text)
             number = feature.numbers(np.array([feature.code(value, name, "require")]))[0]
             return Comparison((Named(name),), compare, (np.float64(number),))
         code = feature.code(value, name, "require")
-        if compare in (operator.eq, operator.ne):
-            return Member(name, (code,), compare is operator.eq)
+        if compare in (eq, ne):
+            return Member(name, (code,), compare is eq)
         if not feature.ordered:
             raise SpaceError(
                 f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none.",
@@ -249,14 +220,3 @@ class _Reader:
             told = f"is no feature.{hint} Write texts in quotes, and names that are not "
             told += "identifiers in backticks."
         raise SpaceError(f"rule {shown(self.text)} names {name!r}, which {told}")
-
-
-#: What a comparison becomes when its sides change places.
-_MIRRORED: dict[Callable[..., Any], Callable[..., Any]] = {
-    operator.le: operator.ge,
-    operator.ge: operator.le,
-    operator.lt: operator.gt,
-    operator.gt: operator.lt,
-    operator.eq: operator.eq,
-    operator.ne: operator.ne,
-}

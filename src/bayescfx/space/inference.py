@@ -6,7 +6,7 @@ million rows cost little more memory than they have already.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,16 +49,14 @@ def infer_schema(
         if name not in frame.columns:
             raise SpaceError(f"`kinds` names no column {name!r}.{suggest(name, frame.columns)}")
     features: dict[Hashable, Feature] = {}
-    for name in frame.columns:
-        cells = frame[name]
+    for name, cells in frame.items():
         if isinstance(cells.dtype, pd.SparseDtype):
             raise SpaceError(
                 f"column {name!r} must be dense; got {cells.dtype}. Convert it with "
                 "X[name].sparse.to_dense()."
             )
         features[name] = infer(name, cells, kinds.get(name))
-    columns = tuple(Column(name, frame[name].dtype) for name in frame.columns)
-    return Schema(features, columns, dtype, {})
+    return Schema(features, tuple(map(Column, frame.columns, frame.dtypes)), dtype, {})
 
 
 def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
@@ -72,6 +70,12 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
             raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
+
+
+def graded(features: Mapping[Hashable, Feature], given: Container[Hashable]) -> frozenset[Hashable]:
+    """Return the features, but for those given, that could move more finely than they do."""
+    free = ((name, f) for name, f in features.items() if f.numeric and name not in given)
+    return frozenset(name for name, f in free if f.stepped(name, None) != f)
 
 
 def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:

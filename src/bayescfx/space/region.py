@@ -6,24 +6,24 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import InitVar, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, same_codes
+from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError, SpaceError, SpaceWarning, warn
+from bayescfx.errors import QueryError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
-from bayescfx.space.memory import Memory
 from bayescfx.space.rule import Rule
+from bayescfx.space.rules.derived import Derived, recompute
 from bayescfx.space.rules.limits import Limits, limits_of
 from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows, lent
+from bayescfx.tables import Rows
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space
@@ -86,15 +86,14 @@ class Region:
         self._others = [(i, self.axes[j]) for i, j in enumerate(self.free) if other[j]]
         self._memories: dict[object, Memory] = {}
 
-        if said:
-            seen = [rule.seen_from(self) for rule in said]
-            self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
+        seen = [rule.seen_from(self) for rule in said]
+        self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
         self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
         whole = [block for block in self.blocks if free[block].all()]
         joined = set[int]().union(*self.blocks)
         alone: list[int] = [j for j in self.free.tolist() if j not in joined]
         self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
-        self.derived = [(places[r.derives], r) for r in self.rules if r.derives is not None]
+        self.derived = [rule for rule in self.rules if isinstance(rule, Derived)]
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
@@ -123,12 +122,10 @@ class Region:
         others = [np.inf if codes is None else len(codes) - 1.0 for codes in listed]
         if self.max_changes is None:
             return float(np.prod(np.array(others) + 1.0))
-        # elementary symmetric polynomials: points with exactly 0, 1, ... changes
-        counts = [1.0] + [0.0] * min(self.max_changes, len(others))
+        counts = np.ones(1)  # elementary symmetric polynomials: points with 0, 1, ... changes
         for n in others:
-            for c in range(len(counts) - 1, 0, -1):
-                counts[c] += counts[c - 1] * n if counts[c - 1] else 0.0
-        return float(sum(counts))
+            counts = np.convolve(counts, [1.0, n])[: self.max_changes + 1]
+        return float(counts.sum())
 
     @cached_property
     def members(self) -> Array:
@@ -297,31 +294,8 @@ class Region:
         if not self.derived or not len(X):
             return X
         X = X.copy()
-        X[:, self.recomputed] = self.remembered("derived", X, self._derived_codes, self.free)
+        X[:, self.recomputed] = self.remembered("derived", X, partial(recompute, self), self.free)
         return X
-
-    def _derived_codes(self, X: Array) -> Array:
-        """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
-        rows, at = self.rows(X), self.recomputed
-        *others, last = self.derived
-        self._recompute(X, rows, self.derived)
-        for _ in self.derived:
-            before = X[:, at]
-            self._recompute(X, rows, others)  # in case one depends on another that was said later
-            if np.array_equal(X[:, at], before, equal_nan=True):
-                return before
-            self._recompute(X, rows, [last])
-        names = ", ".join(rule.words.label for _, rule in self.derived)
-        raise SpaceError(
-            f"{names} depend on each other in a circle, or give other values when asked again. "
-            "Derive each from other columns."
-        )
-
-    def _recompute(self, X: Array, rows: Rows, derived: Sequence[tuple[int, Rule]]) -> None:
-        """Recompute some columns of codes ``(n, d)`` and of the user's rows for them, in place."""
-        for j, rule in derived:
-            X[:, j] = rule.column(self, lent(rows))
-            self.schema.write(rows, j, X[:, j], self.own)
 
     def remembered(
         self, who: object, X: Array, ask: Callable[[Array], Any], at: Indices | None = None
@@ -377,18 +351,15 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
         warn(text, SpaceWarning)
     if schema is not None:
         codes = schema.encode_cells(cells, what="query")
-    own = Own(codes, cells)
-    said = limits_of(space)
+    said = {name: Limits(name) for name in grown.names} | limits_of(space)
     for rule in space.rules:
         if rule.derives is not None:  # it never moves by itself
             said[rule.derives] = Limits(rule.derives, fixed=True)
-    missing = []
-    for name in compress(grown.names, np.isnan(codes[0])):
-        missing += [] if name in said and said[name].fixed else [repr(name)]
-    if missing:
-        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
+    missing = compress(grown.names, np.isnan(codes[0]))
+    if free := [repr(name) for name in missing if not said[name].fixed]:
+        text = f"the query has no value for {', '.join(free)}; treated as fixed."
         warn(text, SpaceWarning)
-    return _region(space, grown, own, schema or grown, said)
+    return _region(space, grown, Own(codes, cells), schema or grown, said)
 
 
 def _region(
@@ -396,20 +367,18 @@ def _region(
 ) -> Region:
     """Return the region around a query; `shared` codes cover other queries too."""
     axes = []
-    for j, name in enumerate(grown.names):
-        limits, feature = said.get(name) or Limits(name), grown.features[name]
-        known = space.schema.features[name]
+    for name, code in zip(grown.names, own.codes[0].tolist(), strict=True):
+        limits, feature, known = said[name], grown.features[name], space.features[name]
         if known.levelled and shared.features[name] is not known:
             # levels of other queries are none of this one's
             feature = shared.features[name]
             if limits.levels is None:
                 limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
         column = None if name in grown.groups else grown.columns[grown.places[name]]
-        code, inferred = float(own.codes[0, j]), name in space.inferred
-        axes.append(limits.axis(feature, code, column, inferred=inferred))
+        axes.append(limits.axis(feature, code, column, inferred=name in space.inferred))
     most = min((r.most_changes for r in space.rules if r.most_changes is not None), default=None)
-    rules = sorted(space.rules, key=lambda rule: rule.rank)
+    rules = tuple(sorted(space.rules, key=lambda rule: rule.rank))
     for rule in rules:
         rule.narrow(axes, grown.positions, most)
     data, cost = space.background, space.price
-    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=tuple(rules))
+    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=rules)

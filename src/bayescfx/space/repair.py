@@ -85,15 +85,14 @@ def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Ar
     if region.max_changes is not None and region.contains(own)[0]:
         # a way between different supports changes too much; the query has none
         Z = np.repeat(own, len(X), axis=0)
-    done = [np.empty((0, len(region.query)))]
+    done = X[:0]
     for t in 0.5 ** np.arange(1, 11):
         if not len(X):
             break
         Y = region.snap(between(region, X, Z, t, np.where(rng.random(X.shape) < t, X, Z)))
         good = region.contains(Y)
-        done.append(Y[good])
-        X, Z = X[~good], Z[~good]
-    return np.concatenate(done)
+        X, Z, done = X[~good], Z[~good], np.concatenate([done, Y[good]])
+    return done
 
 
 def between(region: Region, X: Array, Z: Array, t: float | Array, levels: Array) -> Array:

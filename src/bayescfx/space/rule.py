@@ -11,7 +11,6 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.features import Feature
 from bayescfx.space.axis import Axis
-from bayescfx.tables import Rows
 from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -67,10 +66,6 @@ class Rule:
         """Return which rows of codes ``(n, d)`` keep the rule, shape (n,)."""
         return np.ones(len(X), dtype=np.bool_)
 
-    def column(self, region: Region, rows: Rows) -> Array:
-        """Return the codes ``(n,)`` of the column that it derives, for the user's rows."""
-        raise NotImplementedError
-
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
         """Return its linear parts over codes, as pairs (a, b) with ``a @ x <= b``."""
         return []
@@ -81,7 +76,8 @@ class Rule:
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""
-        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # rules are dataclasses
+        shown = [f.name for f in fields(self) if f.repr]  # type: ignore[arg-type]  # a dataclass
+        values = {name: to_plain(getattr(self, name)) for name in shown}
         return {"rule": type(self).__name__, **values}
 
     @classmethod

@@ -37,8 +37,8 @@ def sample(region: Region, n: int, rng: Generator) -> Array:
         every = region.enumerate(TRIES)
         if every is not None:  # so small that draws may have missed its rows
             found = every[region.changes(every).any(axis=1)]
-        if not len(found):
-            raise InfeasibleError(nothing_found(region, rng))
+    if not len(found):
+        raise InfeasibleError(nothing_found(region, rng))
     return found[:n]
 
 
@@ -63,8 +63,7 @@ def _persist(region: Region, n: int, rng: Generator, found: Array) -> Array:
     batch = max(128, min(TRIES, 2 * n))
     X = draw(region, batch, rng)
     fixed, good = repair(region, X)
-    data = background_rows(region, batch, rng)
-    seeds = np.concatenate([found, fixed[good], data])
+    seeds = np.concatenate([found, fixed[good], background_rows(region, batch, rng)])
     if not len(seeds):
         own = region.query[None, :]
         seeds = own if region.contains(own)[0] else _descend(region, rng)
@@ -90,10 +89,10 @@ def _insist(region: Region, rng: Generator) -> Array:
     """Return the first allowed rows of many plain draws: the last resort against blind rules."""
     for _ in range(50):  # a rule that 1 draw in 10,000 satisfies is missed once in 28,000 times
         X = region.complete(draw(region, TRIES, rng))
-        good = region.contains(X)
-        if good.any():
-            return X[good]
-    return np.empty((0, len(region.query)))
+        X = X[region.contains(X)]
+        if len(X):
+            break
+    return X
 
 
 def nothing_found(region: Region, rng: Generator) -> str:
@@ -181,20 +180,16 @@ def background(region: Region, data: Array | None = None) -> Array:
 def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
     """Return at most `n` allowed rows on allowed ways from `seeds`."""
     walkers = min(max(n, 16), WALKERS)
-    X = seeds[rng.integers(len(seeds), size=walkers)]
-    found = [np.empty((0, len(region.query)))]
-    total = 0
+    X, found = seeds[rng.integers(len(seeds), size=walkers)], seeds[:0]
     for _ in range(ROUNDS * -(-n // walkers)):
         Y = _step(region, X, rng)
         good = region.contains(Y)
-        moved = good & (Y != X).any(axis=1)
+        wanted = good & (Y != X).any(axis=1) & region.changes(Y).any(axis=1)
         X = np.where(good[:, None], Y, X)
-        wanted = moved & region.changes(Y).any(axis=1)
-        found.append(Y[wanted])
-        total += int(wanted.sum())
-        if total >= 4 * n:
+        found = np.concatenate([found, Y[wanted]])
+        if len(found) >= 4 * n:
             break
-    rows = _distinct(np.concatenate(found))
+    rows = _distinct(found)
     return rows[rng.permutation(len(rows))[:n]]
 
 

@@ -83,20 +83,19 @@ def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
     features = {from_plain(name): Feature.from_plain(f) for name, f in plain["features"]}
     columns = tuple(Column(from_plain(name), dtype_from_plain(d)) for name, d in plain["columns"])
     array = None if plain["array"] is None else np.dtype(plain["array"])
-    groups = {from_plain(name): from_plain(cols) for name, cols in plain["groups"]}
+    groups = dict(from_plain(plain["groups"]))
     said = plain["rules"] if plain["format"] == FORMAT else _rules_of_format_1(plain)
     known = [rule for rule in said if rule["rule"] in Rule.kinds]
     unknown = [rule["rule"] for rule in said if rule not in known]
     cost = plain["cost"]
-    factors = {from_plain(name): value for name, value in cost["per_feature"]}
     return {
         "schema": Schema(features, columns, array, groups),
-        "scale": np.array([from_plain(s) for s in plain["scale"]], dtype=np.float64),
+        "scale": np.array(from_plain(plain["scale"]), dtype=np.float64),
         "background": np.empty((0, len(features))),
         "rules": tuple(Rule.kinds[rule["rule"]].from_plain(rule, features) for rule in known),
-        "price": Cost(cost["weight"], cost["norm"], factors),
-        "inferred": frozenset(from_plain(name) for name in plain["inferred"]),
-        "graded": frozenset(from_plain(name) for name in plain.get("graded", ())),
+        "price": Cost(cost["weight"], cost["norm"], dict(from_plain(cost["per_feature"]))),
+        "inferred": frozenset(from_plain(plain["inferred"])),
+        "graded": frozenset(from_plain(plain.get("graded", []))),
         "unrestored": (*map(str, plain["unrestored"]), *map(str, unknown)),
     }
 

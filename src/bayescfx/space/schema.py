@@ -89,8 +89,11 @@ class Schema:
         return pd.Index(list(self.places), tupleize_cols=False)
 
     @cached_property
-    def _layouts(self) -> dict[Layout, Layout]:
-        return {}
+    def layout(self) -> Layout:
+        """The layout of the user's rows."""
+        array, frame = self.array, self.array is None
+        dtypes = tuple(column.dtype if frame else array for column in self.columns)
+        return Layout(tuple(self._index), dtypes, is_frame=frame)
 
     @cached_property
     def _members(self) -> dict[Hashable, int]:
@@ -143,10 +146,8 @@ class Schema:
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
-            raise QueryError(
-                f"`{what}` must be a Series, a dict, a DataFrame or an array; got "
-                f"{type(rows).__name__}."
-            )
+            must = "a Series, a dict, a DataFrame or an array"
+            raise QueryError(f"`{what}` must be {must}; got {type(rows).__name__}.")
         block = block.reshape(1, -1) if block.ndim == 1 else block
         if block.ndim != 2 or block.shape[1] != len(self.columns):
             raise QueryError(
@@ -171,13 +172,13 @@ class Schema:
         if len(given) != len(self.places):
             raise QueryError(f"`{what}` must not have a column twice; got {_list(given)}.")
 
-    def encode(self, rows: object, *, what: str = "rows") -> Array:
+    def encode(self, rows: object) -> Array:
         """Return the codes of `rows`, shape (n, d); every level must be known."""
-        codes = self.encode_cells(self.cells(rows, what=what), what=what)
+        codes = self.encode_cells(self.cells(rows))
         for j, (name, feature) in enumerate(self.features.items()):
             if feature.levelled and (codes[:, j] == -1).any():
                 raise QueryError(
-                    f"`{what}` must hold known levels, but {name!r} has others than "
+                    f"`rows` must hold known levels, but {name!r} has others than "
                     f"{_list(list(feature.levels))}. Use `space.including(rows)` to add them."
                 )
         return codes
@@ -277,11 +278,6 @@ class Schema:
             rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
             frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
         return self._table(frame)
-
-    def layout(self, rows: Rows) -> Layout:
-        """Return the layout of such rows; it is one object for all of them."""
-        found = Layout.of(rows)
-        return self._layouts.setdefault(found, found)
 
     def odd(self, cells: tuple[Cells, ...], codes: Array) -> dict[int, Mask]:
         """Return by column which cells are not what is written for their codes ``(n, d)``.

@@ -18,16 +18,13 @@ from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check, reading
 from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
+from bayescfx.space import columns, inference, saved
 from bayescfx.space import cost as costs
-from bayescfx.space import groups, inference, saved
 from bayescfx.space import region as regions
-from bayescfx.space import steps as gradings
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
-from bayescfx.space.rules import derived, limits, near
-from bayescfx.space.rules import max_changes as changes
+from bayescfx.space.rules import changes, derived, limits, near
 from bayescfx.space.rules import require as requirements
-from bayescfx.space.rules import together as blocks
 from bayescfx.space.schema import Schema
 from bayescfx.space.usual import Usual
 from bayescfx.tables import Rows
@@ -103,7 +100,7 @@ class Space:
             background=inference.background(frame, schema),
             price=Cost(),
             inferred=frozenset(schema.names) - given,
-            graded=gradings.graded(schema.features, kinds),
+            graded=inference.graded(schema.features, kinds),
         )
 
     @classmethod
@@ -132,13 +129,13 @@ class Space:
     between = limits.between
     move = limits.move
     require = requirements.require
-    together = blocks.together
+    together = changes.together
     max_changes = changes.max_changes
     derive = derived.derive
     near_data = near.near_data
     cost = costs.cost
-    group = groups.group
-    steps = gradings.steps
+    group = columns.group
+    steps = columns.steps
     around = regions.around
 
     def name(self, given: Hashable) -> Hashable:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -76,8 +77,7 @@ class Bins:
         return np.asarray(np.where(bins == _MISSING, most, np.minimum(bins, most - 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(NamedTuple):
     """How much more often the bins of two features are seen together than apart, as logarithms."""
 
     i: int
@@ -85,20 +85,18 @@ class Pair:
     shift: int  # how coarse
     table: Array  # (bins of i, bins of j)
 
-    @classmethod
-    def learn(
-        cls, columns: Sequence[Bins], B: Indices, i: int, j: int, shift: int
-    ) -> tuple[Pair, Array]:
-        """Return the pair of features with bins `B` ``(n, d)``, and left-out rows' scores."""
-        a, b = (columns[k].coarse(B[:, k], shift) for k in (i, j))
-        size = (2**_BITS >> shift) + 1
-        seen = np.bincount(a * size + b, minlength=size**2).reshape(size, size).astype(float)
-        apart = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / len(B)
-        apart[apart == 0.0] = 1.0
-        # One row more, spread as if the two had nothing to do with each other.
-        table = np.log((seen + apart / len(B)) / apart)
-        left_out = np.log((seen - 1.0 + apart / len(B)).clip(1e-300) / apart)
-        return cls(i, j, shift, table), left_out[a, b]
+
+def _pair(columns: Sequence[Bins], B: Indices, i: int, j: int, shift: int) -> tuple[Pair, Array]:
+    """Return the pair of features with bins `B` ``(n, d)``, and left-out rows' scores."""
+    a, b = (columns[k].coarse(B[:, k], shift) for k in (i, j))
+    size = (2**_BITS >> shift) + 1
+    seen = np.bincount(a * size + b, minlength=size**2).reshape(size, size).astype(float)
+    apart = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / len(B)
+    apart[apart == 0.0] = 1.0
+    # One row more, spread as if the two had nothing to do with each other.
+    table = np.log((seen + apart / len(B)) / apart)
+    left_out = np.log((seen - 1.0 + apart / len(B)).clip(1e-300) / apart)
+    return Pair(i, j, shift, table), left_out[a, b]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ class Usual:
         pairs, scores = [], unseen * np.sum(alone, axis=0, dtype=float)
         tree = scipy.sparse.csgraph.minimum_spanning_tree(-_told(columns, B))
         for i, j in np.argwhere(tree.toarray()):
-            found = [Pair.learn(columns, B, i, j, shift) for shift in range(_BITS)]
+            found = [_pair(columns, B, i, j, shift) for shift in range(_BITS)]
             pair, left_out = max(found, key=lambda one: float(one[1].mean()))
             pairs.append(pair)
             scores += left_out
@@ -147,10 +145,7 @@ class Usual:
 
 
 def _told(columns: Sequence[Bins], B: Indices) -> Array:
-    """Return how much features tell of each other by a few bins each, 0 if nothing; shape (d, d).
-
-    That is the mean of left-out rows' scores, for all pairs at once, from some of the rows.
-    """
+    """Return how much pairs tell of each other ``(d, d)``: mean scores of some left-out rows."""
     bits = 3 if len(B) >= 800 else 2 if len(B) >= 200 else 1
     size = 2**bits + 1
     some = B[:: max(1, len(B) // int(np.clip(3e9 / (size * len(columns)) ** 2, 200, 2000)))]

@@ -1,1 +1,1 @@
-"""One rule per file, with the verbs of `Space` that state it."""
+"""Rules, each with the verbs of `Space` that state it."""

@@ -14,7 +14,7 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.rules.require import called
-from bayescfx.tables import Rows
+from bayescfx.tables import Rows, lent
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -47,11 +47,12 @@ class Derived(Rule):
         at = region.schema.positions[self.derives]
         return same_codes(region.complete(X)[:, at], X[:, at])
 
-    def column(self, region: Region, rows: Rows) -> Array:
-        codes = self._codes(region, rows)
+    def recompute(self, region: Region, X: Array, rows: Rows) -> None:
+        """Recompute the column of codes ``(n, d)`` and of the user's rows for them, in place."""
+        j, codes = region.schema.positions[self.derives], self._codes(region, lent(rows))
         # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
-        same = same_codes(codes, self.base)
-        return np.where(same, region.query[region.schema.positions[self.derives]], codes)
+        X[:, j] = np.where(same_codes(codes, self.base), region.query[j], codes)
+        region.schema.write(rows, j, X[:, j], region.own)
 
     def _codes(self, region: Region, rows: Rows) -> Array:
         what, n = self.words.label, len(rows)
@@ -62,6 +63,26 @@ class Derived(Rule):
                 f"for {n} rows."
             )
         return region.schema.encode_column(self.derives, found)
+
+
+def recompute(region: Region, X: Array) -> Array:
+    """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
+    rows, at = region.rows(X), region.recomputed
+    *others, last = region.derived
+    for rule in region.derived:
+        rule.recompute(region, X, rows)
+    for _ in region.derived:
+        before = X[:, at]
+        for rule in others:  # in case one depends on another that was said later
+            rule.recompute(region, X, rows)
+        if np.array_equal(X[:, at], before, equal_nan=True):
+            return before
+        last.recompute(region, X, rows)
+    names = ", ".join(rule.words.label for rule in region.derived)
+    raise SpaceError(
+        f"{names} depend on each other in a circle, or give other values when asked again. "
+        "Derive each from other columns."
+    )
 
 
 def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Space:

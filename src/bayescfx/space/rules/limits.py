@@ -91,7 +91,7 @@ class Limits(Rule):
             narrow = column.numpy.type
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
-            return replace(axis, movable=False)
+            return axis
         if feature.period:
             return replace(axis, choices=self._on_circle(feature, query))
         low, high = feature.code_range
@@ -201,14 +201,12 @@ def _directed(space: Space, names: Iterable[Hashable], side: int, verb: str) -> 
 
 
 def check_ordered(name: Hashable, feature: Feature, verb: str) -> None:
-    """Raise unless up and down mean something for a feature."""
-    if not feature.ordered:
+    """Raise unless up and down mean something for a feature; on a circle it may still `move`."""
+    if feature.categorical if verb == "move" else not feature.ordered:
         kind = type(feature).__name__ if feature.categorical else "cyclic"
-        raise SpaceError(
-            f"`{verb}` needs an order, but {name!r} is {kind}.",
-            parameter="order",
-            advice="Use `between` or `move`, or make it Ordinal.",
-        )
+        advice = f"Use `between`{'' if verb == 'move' else ' or `move`, or make it Ordinal'}."
+        told = f"`{verb}` needs an order, but {name!r} is {kind}."
+        raise SpaceError(told, parameter="order", advice=advice)
 
 
 def between(space: Space, limits: Mapping[Any, Any]) -> Space:
@@ -251,13 +249,7 @@ def move(space: Space, limits: Mapping[Any, Any]) -> Space:
 
 def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
     name = old.name
-    if feature.categorical:
-        kind = type(feature).__name__
-        raise SpaceError(
-            f"`move` needs an order, but {name!r} is {kind}.",
-            parameter="order",
-            advice="Use `between`.",
-        )
+    check_ordered(name, feature, "move")
     return replace(old, move=_met(old.move, wish, partial(feature.shift, name=name), name, "move"))
 
 

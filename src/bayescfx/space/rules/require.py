@@ -19,9 +19,9 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.axis import Axis
 from bayescfx.space.conditions import Condition, Member, parse_rule
+from bayescfx.space.expressions import Comparison
 from bayescfx.space.rule import Rule
 from bayescfx.tables import returned
-from bayescfx.values import Plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -69,12 +69,14 @@ class TextRule(Rule):
         return holds
 
     @cached_property
-    def _linear(self) -> list[tuple[dict[Hashable, float], float]]:
-        return [pair for condition in self.conditions for pair in condition.linear() or ()]
+    def _linear(self) -> list[tuple[dict[Hashable, float], float] | None]:
+        """The linear parts ``sum_j a_j x_j <= b``, and None for each condition that is none."""
+        compared = (c.linear() if isinstance(c, Comparison) else None for c in self.conditions)
+        return [part for parts in compared for part in (parts or (None,))]
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
         schema, found = region.schema, []
-        for coefficients, bound in self._linear:
+        for coefficients, bound in filter(None, self._linear):
             a, b = np.zeros(len(schema.names)), bound
             for name, coefficient in coefficients.items():
                 line = schema.features[name].line
@@ -87,11 +89,7 @@ class TextRule(Rule):
         return found
 
     def curved(self, region: Region) -> bool:
-        straight = all(condition.linear() for condition in self.conditions)
-        return not straight or len(self.halfspaces(region)) < len(self._linear)
-
-    def to_plain(self) -> dict[str, Plain]:
-        return {"rule": "TextRule", "text": self.text, "label": self.label}
+        return len(self.halfspaces(region)) < len(self._linear)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:

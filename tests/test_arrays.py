@@ -1,10 +1,10 @@
-"""What functions said of rows."""
+"""Rows of codes as keys."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.space.memory import Memory
+from bayescfx.arrays import Memory
 
 
 def test_each_row_is_asked_for_once_and_few_are_kept() -> None:
