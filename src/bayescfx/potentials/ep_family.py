@@ -83,10 +83,10 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
     return t, v
 
 
+@dataclass(frozen=True, slots=True)
 class _EP:
     """What both members of the family share; `signs` are the sides that count."""
 
-    __slots__ = ()
     origin: float
     width: float
     peak = PEAK  # the largest value
@@ -273,8 +273,6 @@ class AEP(_EP):
     (True, 0.0)
     """
 
-    origin: float
-    width: float
     side: Literal[1, -1] = 1
 
     def __post_init__(self) -> None:
@@ -306,6 +304,3 @@ class SEP(_EP):
     >>> len(SEP(0.0, 1.0).superlevel(0.2))
     2
     """
-
-    origin: float
-    width: float

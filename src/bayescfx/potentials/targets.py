@@ -72,16 +72,8 @@ class Target(ABC):
         output = checked_number("output", "target", output)
         if self.exact:
             return self.wanted(output)
-        reached: Intervals = ()
-        for value, _ in self.wanted(output):
-            slack = share * abs(value - output)
-            reached += ((value - slack, value + slack),)
-        return reached
-
-    def epsilon(self, tolerance: float) -> float:
-        """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
-        epsilon = tolerance_epsilon(tolerance)
-        return 0.0 if self.exact else epsilon
+        slacks = ((value, share * abs(value - output)) for value, _ in self.wanted(output))
+        return tuple((value - slack, value + slack) for value, slack in slacks)
 
     def __str__(self) -> str:
         return self.describe()
@@ -133,6 +125,7 @@ class Range(Target):
 
     low: float
     high: float
+    exact = True
 
     def __post_init__(self) -> None:
         if self.low > self.high:
@@ -140,10 +133,6 @@ class Range(Target):
                 f"between: `low` must not exceed `high`; got {self.low:g} and {self.high:g}. "
                 "Swap them."
             )
-
-    @property
-    def exact(self) -> bool:
-        return True
 
     def potential(self, output: float) -> LevelPotential:
         """Return the plateau over the range; a third of the way to it sets the width."""
@@ -279,7 +268,8 @@ class Shaped(Target):
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the target set at the epsilon that the tolerance stands for."""
-        return self.potential(output).target_set(self.epsilon(tolerance))
+        potential, epsilon = self.potential(output), tolerance_epsilon(tolerance)
+        return potential.target_set(0.0 if self.exact else epsilon)
 
     def describe(self) -> str:
         return f"the potential {self.shape!r}"

@@ -19,15 +19,9 @@ from bayescfx.potentials.potential import Intervals, LevelPotential, Potential, 
 class Logit:
     """The log-odds ``u = log(y / (1 - y))`` of a probability."""
 
-    clip: float = 1e-12  # outputs are moved at least so far away from 0 and 1
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.clip < 0.5:
-            raise TargetError(f"Logit: `clip` must be between 0 and 0.5; got {self.clip!r}.")
-
     def forward(self, y: ArrayLike) -> Array:
-        """Return the log-odds of each probability, clipped."""
-        return np.asarray(scipy.special.logit(np.clip(y, self.clip, 1.0 - self.clip)))
+        """Return the log-odds of each probability, moved a little away from 0 and 1."""
+        return np.asarray(scipy.special.logit(np.clip(y, 1e-12, 1.0 - 1e-12)))
 
     def inverse(self, u: ArrayLike) -> Array:
         """Return the probability of each log-odds."""
@@ -46,7 +40,7 @@ class Logit:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(LevelPotential):
     """A potential as a function of ``u = link(y)``."""
 
     potential: LevelPotential
@@ -54,15 +48,12 @@ class Linked:
 
     @property
     def peak(self) -> float:
-        """The largest value of the potential on its own scale."""
         return self.potential.peak
 
     def value(self, u: ArrayLike) -> Array:
-        """Return the potential at each point of the link's scale."""
         return self.potential.value(self.link.inverse(u))
 
     def slope(self, u: ArrayLike) -> Array:
-        """Return the derivative with respect to the link's scale."""
         return self.value_and_slope(u)[1]
 
     def value_and_slope(self, u: ArrayLike) -> tuple[Array, Array]:
@@ -73,11 +64,9 @@ class Linked:
         return value, slope * dy
 
     def superlevel(self, level: float) -> Intervals:
-        """Return where the potential is at least `level`, on the link's scale."""
         return self._mapped(self.potential.superlevel(level))
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``, on the link's scale."""
         return self._mapped(self.potential.target_set(epsilon))
 
     def superlevels(self, levels: Array) -> Levels | None:
@@ -88,7 +77,6 @@ class Linked:
         return [tuple(scipy.special.logit(np.clip(ends, 0.0, 1.0))) for ends in own(levels)]
 
     def knots(self) -> Array:
-        """Return points between and beyond which the linked potential is smooth and monotone."""
         inner = self.potential.knots()
         inner = scipy.special.logit(inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)])
         # pieces that resolve the logistic function; beyond the last a double can't tell it from 1
@@ -106,7 +94,7 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(LevelPotential):
     """A potential examined between two outputs; outside nothing is known and nothing is counted."""
 
     potential: Potential
@@ -135,15 +123,12 @@ class Sampled:
         object.__setattr__(self, "peak", float(np.max(self.potential.value(knots))))
 
     def value(self, y: ArrayLike) -> Array:
-        """Return the potential of each output."""
         return np.asarray(self.potential.value(np.asarray(y, dtype=float)), dtype=float)
 
     def slope(self, y: ArrayLike) -> Array:
-        """Return the derivative at each output."""
         return np.asarray(self.potential.slope(np.asarray(y, dtype=float)), dtype=float)
 
     def knots(self) -> Array:
-        """Return points between which the potential is taken to be smooth and monotone."""
         return self._knots
 
     def pieces(self, best: Array) -> Pieces:
@@ -167,7 +152,6 @@ class Sampled:
         return tuple(found)
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``."""
         return self.superlevel(self.peak - checked_share(epsilon) * abs(self.peak))
 
 
