@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -127,15 +127,15 @@ def what_if(
         )
     f = as_model(model, schema)
     query_output, output = f(rows).tolist()
-    goal = _Goal.of(target, query_output, tolerance)
+    goal = _goal(target, query_output, tolerance)
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
-        changes=_changes(region, X)[0],
+        changes=changes_of(region, X)[0],
         broken=() if free else broken(space, region, X)[0],
-        miss=None if goal is None else wording.gap(output, goal.wanted),
-        reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
+        miss=None if goal is None else wording.gap(output, goal[0]),
+        reached=None if goal is None else bool(contains(goal[1], [output])[0]),
     )
 
 
@@ -238,14 +238,15 @@ def _measured(
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
     X, f = region.encode(rows), as_model(model, region.schema)
-    goal = _Goal.of(target, float(f(region.rows(region.query[None]))[0]), tolerance)
+    goal = _goal(target, float(f(region.rows(region.query[None]))[0]), tolerance)
     output, faults = _scored(f, region.rows(X))
     free = wider.changed(rules=())
-    changes, usual = _changes(region, X), space.usual
+    changes, usual = changes_of(region, X), space.usual
     found: dict[str, Any] = {"output": output}
     if goal is not None:
-        hit = contains(goal.accepted, output)
-        found |= {"hit": hit, "miss": [wording.gap(y, goal.wanted) for y in output.tolist()]}
+        wanted, accepted = goal
+        found["hit"] = contains(accepted, output)
+        found["miss"] = [wording.gap(y, wanted) for y in output.tolist()]
     found["distance"] = around(free, query).distance(X)
     found["n_changes"] = pd.array(list(map(len, changes)), dtype="Int64")
     found["changes"] = [wording.moves(each) for each in changes]
@@ -260,7 +261,7 @@ def _measured(
     if usual is not None:
         found["usual"] = usual.share(X)
     if goal is not None:
-        found["needless"] = _needless(f, space, region, X, hit, goal.accepted)
+        found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
     return pd.DataFrame(found)
 
 
@@ -286,22 +287,25 @@ def broken(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
     for j, (name, axis) in enumerate(zip(region.names, region.axes, strict=True)):
         if region.recomputed[j]:
             continue
-        codes = X[:, j]
+        codes, feature = X[:, j], region.schema.features[name]
         kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
-        text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
-        known = len(space.features[name].levels) if space.features[name].levelled else np.inf
+        known = len(space.features[name].levels) if feature.levelled else np.inf
         for i in np.flatnonzero(~kept).tolist():
-            here, there = np.isnan(axis.query), np.isnan(codes[i])
-            [level] = region.schema.features[name].say(codes[i]) if codes[i] >= known else [""]
-            told = f"{name!r} has no level {level}" if level else text
-            gone = f"{name!r} becomes missing" if there else f"{name!r} is missing in the query"
-            said[i].append(gone if here or there else told)
+            told = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
+            if np.isnan(codes[i]):
+                told = f"{name!r} becomes missing"
+            elif np.isnan(axis.query):
+                told = f"{name!r} is missing in the query"
+            elif codes[i] >= known:
+                told = f"{name!r} has no level {feature.say(codes[i])[0]}"
+            said[i].append(told)
+    others = [(rule.words.label, rule.holds(region, X)) for rule in region.rules]
     if region.max_changes is not None:
-        for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
-            said[i].append(f"more than {wording.count(region.max_changes, 'change')}")
-    for rule in region.rules:
-        for i in np.flatnonzero(~rule.holds(region, X)).tolist():
-            said[i].append(rule.words.label)
+        most = f"more than {wording.count(region.max_changes, 'change')}"
+        others.insert(0, (most, region.changes(X).sum(axis=1) <= region.max_changes))
+    for label, kept in others:
+        for i in np.flatnonzero(~kept).tolist():
+            said[i].append(label)
     return [tuple(each) for each in said]
 
 
@@ -337,22 +341,15 @@ def around(space: Space, query: object, schema: Schema | None = None) -> Region:
         return space.around(query, schema=schema)
 
 
-class _Goal(NamedTuple):
-    """The outputs that are wanted, and those that count as reached."""
-
-    wanted: Intervals
-    accepted: Intervals
-
-    @classmethod
-    def of(cls, target: object, output: float, tolerance: float) -> _Goal | None:
-        """Return what a target means for a query with this output; None without one."""
-        if target is None:
-            return None
-        wish = as_target(target, np.array([output]))
-        return cls(wish.wanted(output), wish.acceptance(output, tolerance))
+def _goal(target: object, output: float, tolerance: float) -> tuple[Intervals, Intervals] | None:
+    """Return the outputs that a target wants, and those that count as reached; None without one."""
+    if target is None:
+        return None
+    wish = as_target(target, np.array([output]))
+    return wish.wanted(output), wish.acceptance(output, tolerance)
 
 
-def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
+def changes_of(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
     """Return what codes ``(n, d)`` change, by feature, each with before and after."""
     lines = cells_of(region.rows(np.vstack([region.query, X])))
     before, *after = by_feature(region.schema, lines)
