@@ -294,7 +294,7 @@ def test_the_logit_link_and_its_inverse() -> None:
     u = link.forward(p)
     assert np.isfinite(u).all()
     np.testing.assert_allclose(link.inverse(u), p, atol=1.1e-12)
-    assert link.interval(0.0, 1.0) == (-math.inf, math.inf)
+    assert link.intervals(((0.0, 1.0), (1.5, 2.0))) == ((-math.inf, math.inf),)
     h = 1e-6
     u = np.linspace(-8, 8, 33)
     difference = (link.inverse(u + h) - link.inverse(u - h)) / (2 * h)

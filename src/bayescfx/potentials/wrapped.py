@@ -33,10 +33,11 @@ class Logit:
         y = 1.0 / (1.0 + rest)
         return np.asarray(y), np.asarray(rest * y * y)
 
-    def interval(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
-        u = scipy.special.logit(np.clip([low, high], 0.0, 1.0))
-        return float(u[0]), float(u[1])
+    def intervals(self, given: Intervals) -> Intervals:
+        """Return intervals of outputs that are probabilities as log-odds; 0, 1 become infinite."""
+        possible = [pair for pair in given if pair[1] >= 0.0 and pair[0] <= 1.0]
+        carried = scipy.special.logit(np.clip(possible, 0.0, 1.0))
+        return tuple((float(low), float(high)) for low, high in carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ class Linked(LevelPotential):
         return value, slope * dy
 
     def superlevel(self, level: float) -> Intervals:
-        return self._mapped(self.potential.superlevel(level))
+        return self.link.intervals(self.potential.superlevel(level))
 
     def target_set(self, epsilon: float) -> Intervals:
-        return self._mapped(self.potential.target_set(epsilon))
+        return self.link.intervals(self.potential.target_set(epsilon))
 
     def superlevels(self, levels: Array) -> Levels | None:
         """Return the superlevel set of each level ``(n,)``, if the potential knows them."""
@@ -88,9 +89,6 @@ class Linked(LevelPotential):
         ends = np.concatenate([[-1e9], self.knots(), [1e9]])
         sets = self.superlevels(best)
         return between_knots(self, best, ends, endless=True, sets=sets)
-
-    def _mapped(self, intervals: Intervals) -> Intervals:
-        return tuple(self.link.interval(*i) for i in intervals if i[1] >= 0.0 and i[0] <= 1.0)
 
 
 @dataclass(frozen=True, slots=True)
