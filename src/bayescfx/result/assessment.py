@@ -108,8 +108,8 @@ def what_if(
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = around(space, query)
     X, schema = region.query[None].copy(), region.schema
-    for given, value in changes.items():
-        name = space.name(given)
+    given = {space.name(key): value for key, value in changes.items()}
+    for name, value in given.items():
         code = schema.features[name].code
         X[0, schema.positions[name]] = np.nan if _missing(value) else code(value, name, "changes")
     X = region.complete(X)
@@ -120,7 +120,7 @@ def what_if(
         off = ~same_codes(region.encode(rows)[1], X[0])
     if off.any():
         name = region.names[int(np.argmax(off))]
-        value = changes.get(name)
+        value = given.get(name)
         told = "be missing" if _missing(value) else f"hold {value!r}"
         raise QueryError(
             f"`changes` must fit the columns; {name!r} can't {told}. Choose another value."
@@ -313,20 +313,17 @@ def _needless(
     f: Model, space: Space, region: Region, X: Array, hit: Mask, accepted: Intervals
 ) -> list[str]:
     """Return the changes that can be taken back alone, by row, in words."""
-    moved = region.changes(X) & hit[:, None]
-    at, j = np.nonzero(moved)
-    back = X[at].copy()
+    at, j = np.nonzero(region.changes(X) & hit[:, None])
+    back = X[at]
     back[np.arange(len(at)), j] = region.query[j]
     back = region.complete(back)
+    still = contains(accepted, _scored(f, region.rows(back))[0])
+    # what was broken before may stay so; nothing new may be
+    before, after = broken(space, region, X[at]), broken(space, region, back)
     said: list[list[str]] = [[] for _ in X]
-    if len(at):
-        still = contains(accepted, _scored(f, region.rows(back))[0])
-        # what was broken before may stay so; nothing new may be
-        before, after = broken(space, region, X[at]), broken(space, region, back)
-        worse = [set(b) - set(a) for a, b in zip(before, after, strict=True)]
-        for k in np.flatnonzero(still).tolist():
-            if not worse[k]:
-                said[at[k]].append(str(region.names[j[k]]))
+    for k in np.flatnonzero(still).tolist():
+        if set(after[k]) <= set(before[k]):
+            said[at[k]].append(str(region.names[j[k]]))
     return [", ".join(each) for each in said]
 
 
