@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.acquisition.integral import LOG_ROOT_TWO_PI, LONG_HULL, LogIntegral, hull
 from bayescfx.arrays import Array
-from bayescfx.potentials import Interval, contains
+from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.pieces import LONG, SHORT
 
 
@@ -60,9 +59,7 @@ def _mills_rest(x: Array) -> Array:
     return np.where(x > 30.0, w * series, direct)
 
 
-def log_probability_in(
-    mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]
-) -> LogIntegral:
+def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Intervals) -> LogIntegral:
     """Return log P(y in a union of disjoint intervals) ``(n,)``, -inf where it is exactly 0.
 
     >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).value.round(6).tolist()

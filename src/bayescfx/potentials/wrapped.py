@@ -84,12 +84,6 @@ class Linked(LevelPotential):
         logistic = [-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0]
         return np.union1d(inner, logistic)
 
-    def pieces(self, best: Array) -> Pieces:
-        """Return the improvement over thresholds ``(m,)``."""
-        ends = np.concatenate([[-1e9], self.knots(), [1e9]])
-        sets = self.superlevels(best)
-        return between_knots(self, best, ends, endless=True, sets=sets)
-
 
 @dataclass(frozen=True, slots=True)
 class Sampled(LevelPotential):
