@@ -85,15 +85,15 @@ class Linked(LevelPotential):
         return np.union1d(inner, logistic)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Sampled(LevelPotential):
     """A potential examined between two outputs; outside nothing is known and nothing is counted."""
 
     potential: Potential
     low: float
     high: float
-    peak: float = field(init=False, repr=False, compare=False)  # the largest value found
-    _knots: Array = field(init=False, repr=False, compare=False)
+    peak: float = field(init=False, compare=False)  # the largest value found
+    _knots: Array = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -113,6 +113,9 @@ class Sampled(LevelPotential):
         knots = np.unique(np.concatenate([panels, flat, 0.5 * (low + high)]))
         object.__setattr__(self, "_knots", knots)
         object.__setattr__(self, "peak", float(np.max(self.potential.value(knots))))
+
+    def __repr__(self) -> str:
+        return repr(self.potential)  # as the user knows it
 
     def value(self, y: ArrayLike) -> Array:
         return np.asarray(self.potential.value(np.asarray(y, dtype=float)), dtype=float)
