@@ -21,6 +21,7 @@ from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
 from bayescfx.tables import Row, Rows, as_pandas, cells_of, pick, row_of
+from bayescfx.values import is_missing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +112,7 @@ def what_if(
     given = {space.name(key): value for key, value in changes.items()}
     for name, value in given.items():
         code = schema.features[name].code
-        X[0, schema.positions[name]] = np.nan if _missing(value) else code(value, name, "changes")
+        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
     X = region.complete(X)
     full = [j for c, j in zip(schema.columns, schema.feature_at, strict=True) if not c.optional]
     off = np.isnan(X[0]) & np.isin(np.arange(X.shape[1]), full)
@@ -121,12 +122,11 @@ def what_if(
     if off.any():
         name = region.names[int(np.argmax(off))]
         value = given.get(name)
-        told = "be missing" if _missing(value) else f"hold {value!r}"
+        told = "be missing" if is_missing(value) else f"hold {value!r}"
         raise QueryError(
             f"`changes` must fit the columns; {name!r} can't {told}. Choose another value."
         )
-    f = as_model(model, schema)
-    query_output, output = f(rows).tolist()
+    query_output, output = as_model(model, schema)(rows).tolist()
     goal = _goal(target, query_output, tolerance)
     return WhatIf(
         row=row_of(rows, 1),
@@ -194,8 +194,7 @@ def assess(
     found = found.set_axis(fits, axis=0).reindex(range(len(table)))
     for i, why in wrong.items():
         found.loc[i, "broken"] = why
-    for name in {"changes", "needless"} & set(found.columns):
-        found[name] = found[name].fillna("")
+    found = found.fillna({"changes": "", "needless": ""})
     if "hit" in found:
         found["hit"] = found["hit"].eq(True)
     return found.set_axis(table.index, axis=0)
@@ -299,11 +298,9 @@ def broken(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
             elif codes[i] >= known:
                 told = f"{name!r} has no level {feature.say(codes[i])[0]}"
             said[i].append(told)
-    others = [(rule.words.label, rule.holds(region, X)) for rule in region.rules]
-    if region.max_changes is not None:
-        most = f"more than {wording.count(region.max_changes, 'change')}"
-        others.insert(0, (most, region.changes(X).sum(axis=1) <= region.max_changes))
-    for label, kept in others:
+    most = len(X.T) if region.max_changes is None else region.max_changes
+    few = (f"more than {wording.count(most, 'change')}", region.changes(X).sum(axis=1) <= most)
+    for label, kept in (few, *((rule.words.label, rule.holds(region, X)) for rule in region.rules)):
         for i in np.flatnonzero(~kept).tolist():
             said[i].append(label)
     return [tuple(each) for each in said]
@@ -325,11 +322,6 @@ def _needless(
         if set(after[k]) <= set(before[k]):
             said[at[k]].append(str(region.names[j[k]]))
     return [", ".join(each) for each in said]
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a cell that somebody gave is missing."""
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:

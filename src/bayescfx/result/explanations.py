@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, reading
+from bayescfx.checks import check, is_several, reading
 from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.assessment import around
@@ -35,11 +35,9 @@ class Explanations(Sequence[Explanation]):
     """
 
     def __init__(self, answers: Sequence[Explanation], index: Any = None) -> None:
-        try:
-            self._answers = tuple(answers)
-        except TypeError:
-            check(False, "answers", "a list of Explanation", answers)
-        good = set(map(type, self._answers)) <= {Explanation}
+        several = is_several(answers)
+        self._answers = tuple(answers) if several else ()
+        good = several and set(map(type, self._answers)) <= {Explanation}
         check(good, "answers", "a list of Explanation", answers)
         index = pd.RangeIndex(len(self._answers)) if index is None else index
         good = isinstance(index, pd.Index) and len(index) == len(self._answers)
@@ -239,15 +237,14 @@ def lines(
 
     `index` has the labels of all queries, `answers` and `refused` go by their positions.
     """
-    columns, places = space.schema.columns, list[int]()
+    columns = space.schema.columns
     fixed = {space.schema.positions[name] for name, said in limits_of(space).items() if said.fixed}
     # columns with a second one for the query's own cells
     own = [c for c, j in enumerate(space.schema.feature_at) if j not in fixed]
     told: list[list[Any]] = []
     for i in sorted([*answers, *refused]):
         if i in refused:
-            told.append(["error", None, *[None] * (len(columns) + len(own) + 9), refused[i]])
-            places.append(i)
+            told.append([i, "error", *[None] * (len(columns) + len(own) + 10), refused[i]])
             continue
         a = answers[i]
         query = cells_of(a.layout.table([list(a.query)]))[0]
@@ -255,8 +252,7 @@ def lines(
             known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
             words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
             ended = (found.usual, words, a.n_evaluations, a.stopped, None)
-            told.append([a.status, a.output, *row, *(query[c] for c in own), *known, *ended])
-            places.append(i)
+            told.append([i, a.status, a.output, *row, *(query[c] for c in own), *known, *ended])
     names = [column.name for column in columns]
     # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
     kinds = {name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)}
@@ -271,14 +267,14 @@ def lines(
     taken = [*names, *head, *tail]
     before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
     every = [*head.items(), *((n, kinds[n]) for n in names), *before, *tail.items()]
-    cells = list(zip(*told, strict=True)) or [()] * len(every)
+    places, *cells = zip(*told, strict=True) if told else [()] * (1 + len(every))
     table = {
         c: pd.Series([_cell(v, kind) for v in column], dtype=kind)
         for c, (column, (_, kind)) in enumerate(zip(cells, every, strict=True))
     }
     frame = pd.DataFrame(table)
     frame.columns = pd.Index([name for name, _ in every])
-    return frame.set_axis(index.take(places), axis=0)
+    return frame.set_axis(index.take(list(places)), axis=0)
 
 
 def _dtype(dtype: Any) -> Any:
