@@ -132,7 +132,7 @@ def what_if(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
-        changes=changes_of(region, X)[0],
+        changes=changes_of(region, X, rows)[0],
         broken=() if free else broken(space, region, X)[0],
         miss=None if goal is None else wording.gap(output, goal[0]),
         reached=None if goal is None else bool(contains(goal[1], [output])[0]),
@@ -240,7 +240,7 @@ def _measured(
     goal = _goal(target, float(f(region.rows(region.query[None]))[0]), tolerance)
     output, faults = _scored(f, region.rows(X))
     free = wider.changed(rules=())
-    changes, usual = changes_of(region, X), space.usual
+    changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
     found: dict[str, Any] = {"output": output}
     if goal is not None:
         wanted, accepted = goal
@@ -257,8 +257,8 @@ def _measured(
         each = (row_of(region.rows(X), i) for i in range(len(X)))
         nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
-    if usual is not None:
-        found["usual"] = usual.share(X)
+    if space.usual is not None:
+        found["usual"] = space.usual.share(X)
     if goal is not None:
         found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
     return pd.DataFrame(found)
@@ -338,10 +338,9 @@ def _goal(target: object, output: float, tolerance: float) -> tuple[Intervals, I
     return wish.wanted(output), wish.acceptance(output, tolerance)
 
 
-def changes_of(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
-    """Return what codes ``(n, d)`` change, by feature, each with before and after."""
-    lines = cells_of(region.rows(np.vstack([region.query, X])))
-    before, *after = by_feature(region.schema, lines)
+def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tuple[Any, Any]]]:
+    """Return what codes ``(n, d)`` change, by feature; `rows` are the query and theirs."""
+    before, *after = by_feature(region.schema, cells_of(rows))
     moved = region.changes(X) | ((np.isnan(region.query) != np.isnan(X)) & ~region.recomputed)
     return [
         {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}

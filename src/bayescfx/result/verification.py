@@ -24,13 +24,13 @@ def violations(
 ) -> tuple[str, ...]:
     """Return what of an answer is not true, in words: one sentence each, none if all is true."""
     try:
-        query, rows = answer.layout.table([list(answer.query)]), answer.rows
-        join([query, rows])
+        rows = answer.rows
+        scored = join([answer.layout.table([list(answer.query)]), rows])
     except (TypeError, ValueError, LookupError, OverflowError) as error:
         return (f"a row does not fit its columns: {error}",)
     counterfactuals = answer.counterfactuals
     claimed = np.array([answer.output, *(c.output for c in counterfactuals)])
-    outputs, wrong, same = _scored_again(model, join([query, rows]), claimed)
+    outputs, wrong, same = _scored_again(model, scored, claimed)
     found = ["the model has another output for the query"] if wrong[0] else []
     found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
     found += [f"a row breaks {label}" for label in _broken_rules(region, rows)]
@@ -42,7 +42,7 @@ def violations(
         found.append(f"the target is {'not ' if answer.reached else ''}reached")
     if not found:
         X = region.encode(rows)
-        each = zip(counterfactuals, changes_of(region, X), region.distance(X), strict=True)
+        each = zip(counterfactuals, changes_of(region, X, scored), region.distance(X), strict=True)
         for k, (c, changes, cost) in enumerate(each):
             told = (same_cell(c.changes.get(name), pair) for name, pair in changes.items())
             if len(c.changes) != len(changes) or not all(told):
