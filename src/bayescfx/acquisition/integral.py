@@ -54,11 +54,8 @@ class Hull(NamedTuple):
     def density(self, rule: GaussLegendre, rows: Indices | slice) -> Array:
         """Return the density relative to `near` at the nodes of some hulls, (nodes, r)."""
         near, below, length = self.near[rows], self.below[rows], self.length[rows]
-        parabola = np.empty((3, len(near)))
-        np.multiply(below, -0.5 * below, out=parabola[0])
-        np.multiply(below - near, length, out=parabola[1])
-        np.multiply(length, -0.5 * length, out=parabola[2])
-        nodes = rule.parabola @ parabola
+        parabola = (-0.5 * below * below, (below - near) * length, -0.5 * length * length)
+        nodes = rule.parabola @ np.array(parabola)
         return np.exp(nodes, out=nodes)
 
 
