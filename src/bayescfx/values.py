@@ -57,6 +57,11 @@ def from_plain(plain: Plain) -> Any:
     return _NUMPY[tag](*payload) if isinstance(payload, list) else _NUMPY[tag](payload)
 
 
+def is_missing(value: Any) -> bool:
+    """Return whether a cell is missing."""
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
 def same_cell(a: object, b: object) -> bool:
     """Return whether two cells are the same value of the same type, missing ones included."""
     if type(a) is not type(b):

@@ -126,7 +126,6 @@ def targets() -> Iterator[Call]:
         yield Call(f"{kind}.potential", wish.potential, {"output": 0.5})
         yield Call(f"{kind}.wanted", wish.wanted, {"output": 0.5})
         yield Call(f"{kind}.acceptance", wish.acceptance, {"output": 0.5, "tolerance": 0.1})
-        yield Call(f"{kind}.epsilon", wish.epsilon, {"tolerance": 0.1})
         for plain in ("to_dict", "describe"):
             yield Call(f"{kind}.{plain}", getattr(wish, plain), {})
 

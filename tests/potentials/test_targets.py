@@ -108,7 +108,8 @@ def test_the_epsilon_of_a_tolerance_stays_within_what_is_accepted(
 ) -> None:
     output = 37.0
     accepted = target.acceptance(output, tolerance)
-    inner = target.potential(output).target_set(target.epsilon(tolerance))
+    epsilon = 0.0 if target.exact else tolerance_epsilon(tolerance)
+    inner = target.potential(output).target_set(epsilon)
     assert len(accepted) == len(inner)
     for (low, high), (a, b) in zip(accepted, inner, strict=True):
         assert a >= low - 1e-9
@@ -126,9 +127,11 @@ def test_values_are_accepted_within_the_tolerated_share_of_the_change() -> None:
 def test_a_range_is_accepted_as_it_is() -> None:
     assert between(1, 2).acceptance(5.0, 0.5) == ((1.0, 2.0),)
     assert at_least(3).acceptance(1.0, 0.5) == ((3.0, math.inf),)
-    assert at_most(3).epsilon(0.5) == 0.0
+    assert at_most(3).acceptance(5.0, 0.5) == ((-math.inf, 3.0),)
     assert at_least(by=3).acceptance(1.0, 0.5) == ((4.0, math.inf),)
-    assert at_most(percent=10).epsilon(0.5) == 0.0
+    assert at_most(percent=10).acceptance(10.0, 0.5) == ((-math.inf, 9.0),)
+    plateau = as_target(Plateau(1.0, 2.0, 0.5))
+    assert plateau.acceptance(5.0, 0.5) == ((1.0, 2.0),)
 
 
 def test_near_the_peak_one_percent_of_potential_is_seven_percent_of_output() -> None:

@@ -125,6 +125,8 @@ def test_what_can_not_be_a_change_is_refused(changes: Any, message: str, space: 
 def test_an_array_is_changed_without_a_space() -> None:
     found = cfx.what_if(lambda X: X.sum(axis=1), np.array([1.0, 2.0]), {0: 5.0}, target=7.0)
     assert (found.output, found.miss, found.broken) == (7.0, 0.0, ())
+    with pytest.raises(cfx.QueryError, match=r"'x0' can't hold 1\.5"):
+        cfx.what_if(lambda X: X.sum(axis=1), np.array([1, 2]), {0: 1.5})
 
 
 def test_rows_from_elsewhere_are_measured(space: cfx.Space) -> None:

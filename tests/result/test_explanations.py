@@ -14,8 +14,7 @@ import pytest
 import bayescfx as cfx
 from bayescfx.errors import ArchiveError
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
-from bayescfx.result.lines import lines
+from bayescfx.result.explanations import Explanations, lines
 from tests.result.answers import FRAME, ask, model, plain_answer
 
 

@@ -150,6 +150,20 @@ def test_forged_claims_are_found() -> None:
     assert status.violations(model) == (f"the target is {word}",)
 
 
+def test_a_forged_level_of_a_one_hot_group_is_found() -> None:
+    frame = pd.DataFrame({"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1]})
+    space = Space.from_data(frame).group("colour", ["red", "blue", "green"])
+
+    def f(rows: pd.DataFrame) -> Any:
+        return 7.0 * rows["green"] + rows["blue"]
+
+    answer = cfx.explain(f, frame.iloc[0], space, 7.0, rng=0)
+    assert answer.best.changes == {"colour": ("red", "green")}
+    assert Explanation.from_json(answer.to_json()).verify(f)
+    forged = forge(answer, changes={"colour": ("red", "blue")})
+    assert forged.violations(f) == ("answer 0 has other changes",)
+
+
 def test_rows_that_break_limits_or_rules_are_found_by_name() -> None:
     answer = ask(n=1)
     row = answer.best.row.copy()

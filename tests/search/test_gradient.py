@@ -15,8 +15,9 @@ from bayescfx.features import Real
 from bayescfx.potentials import AEP, at_least, change, increase
 from bayescfx.search.gradient import ProjectedGradient, natural_step
 from bayescfx.space.space import Space
-from bayescfx.theory.certificate import LocalOptimum, certify_run
+from bayescfx.theory.certificate import LocalOptimum
 from tests.search.kinds import AB, KINDS, SMOOTH, Kind, ask, finish, smooth, smooth_slope
+from tests.theory.runs import certify_run
 
 # ── the recurrence ──
 

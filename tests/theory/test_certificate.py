@@ -25,11 +25,11 @@ from bayescfx.theory.certificate import (
     LipschitzViolation,
     LocalOptimum,
     certify,
-    certify_run,
     gradient_violation,
     lipschitz_violation,
 )
 from tests.search.kinds import AB, SMOOTH, Kind, ask, smooth_slope
+from tests.theory.runs import certify_run
 
 SQUARE = Polytope(np.zeros(2), np.ones(2), np.empty((0, 2)), np.empty(0))
 RHO = AEP(0.0, 1.0)  # |rho'| <= 0.64, |rho''| <= 2

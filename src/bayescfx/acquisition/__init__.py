@@ -7,10 +7,4 @@ from bayescfx.acquisition.ei import log_ei_cfx as log_ei_cfx
 from bayescfx.acquisition.ei import log_ei_cfx_gradient as log_ei_cfx_gradient
 from bayescfx.acquisition.normal import expected_improvement as expected_improvement
 from bayescfx.acquisition.normal import log_expected_improvement as log_expected_improvement
-from bayescfx.acquisition.normal import (
-    log_expected_improvement_gradient as log_expected_improvement_gradient,
-)
 from bayescfx.acquisition.normal import log_probability_in as log_probability_in
-from bayescfx.acquisition.normal import (
-    log_probability_in_with_gradient as log_probability_in_with_gradient,
-)

@@ -66,8 +66,7 @@ def log_ei_cfx_gradient(
     True
     """
     mean, std, best = _checked(mean, std, potential, best)
-    out = LogEI(potential, best).value_and_gradient(mean, std)
-    return out.d_mean, out.d_std
+    return LogEI(potential, best).value_and_gradient(mean, std)[1:]
 
 
 def ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
@@ -117,8 +116,7 @@ def ei_cfx_gradient(
     d_mean, d_std : ndarray of shape (n,)
         Finite everywhere.
     """
-    out = _ei(mean, std, potential, best)
-    return out.d_mean, out.d_std
+    return _ei(mean, std, potential, best)[1:]
 
 
 def _checked(
@@ -146,18 +144,15 @@ def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) 
     out = LogIntegral(value, value * log.d_mean, value * log.d_std)
     if not isinstance(potential, AEP | SEP):
         return out
-    level = best
-    s = np.clip(std / potential.width, 1e-9, 1e9)
-    inside = (s == std / potential.width) & (level >= 0.0) & (level < potential.peak)
-    level = np.clip(level, 0.0, potential.peak)
-    parts = []
+    width, s = potential.width, np.clip(std / potential.width, 1e-9, 1e9)
+    inside = (s == std / width) & (best >= 0.0) & (best < potential.peak)
+    closed, level = np.zeros((3, *mean.shape)), np.clip(best, 0.0, potential.peak)
     for sign in potential.signs:
-        m = np.clip(sign * (mean - potential.origin) / potential.width, -1e9, 1e9)
+        m = np.clip(sign * (mean - potential.origin) / width, -1e9, 1e9)
         value, d_mean, d_std, sound = ep_closed_form(m, s, level)
         inside = inside & sound
-        parts.append((value, sign * d_mean / potential.width, d_std / potential.width))
-    totals = (sum(part[k] for part in parts) for k in range(3))
-    return LogIntegral(*(np.where(inside, t, o) for t, o in zip(totals, out, strict=True)))
+        closed += value, sign * d_mean / width, d_std / width
+    return LogIntegral(*np.where(inside, closed, out))
 
 
 class LogEI:
@@ -176,40 +171,37 @@ class LogEI:
         shape, best = mean.shape, np.broadcast_to(self.best, mean.shape).ravel()
         mean, std = mean.ravel(), std.ravel()
         # deviations below so many widths count as zero
-        live = std > 1e-80 * getattr(self.potential, "width", 1.0)
-        live &= best < getattr(self.potential, "peak", np.inf)
-        every = bool(live.all())
-        out = np.zeros((3, len(mean)))
-        if not every:  # the limit for a deviation of zero; nothing if no improvement is left
-            gain = self.potential.value(mean) - best
-            gain[best >= getattr(self.potential, "peak", np.inf)] = 0.0
-            some = gain > 0.0
-            out[0, ~some] = -np.inf
-            out[0, some] = np.log(gain[some])
-            out[1, some] = self.potential.slope(mean[some]) / gain[some]
-            mean, std, best = mean[live], std[live], best[live]
-        found = out if every else np.empty((3, len(mean)))
+        possible = best < getattr(self.potential, "peak", np.inf)
+        live = (std > 1e-80 * getattr(self.potential, "width", 1.0)) & possible
+        if live.all():
+            return LogIntegral(*self._integrals(mean, std, best).reshape(3, *shape))
+        # the limit for a deviation of zero; nothing if no improvement is left
+        gain, out = self.potential.value(mean) - best, np.zeros((3, len(mean)))
+        some = possible & (gain > 0.0)
+        out[0] = np.log(gain, out=np.full(gain.shape, -np.inf), where=some)
+        out[1, some] = self.potential.slope(mean[some]) / gain[some]
+        out[:, live] = self._integrals(mean[live], std[live], best[live])
+        return LogIntegral(*out.reshape(3, *shape))
+
+    def _integrals(self, mean: Array, std: Array, best: Array) -> Array:
+        """Return values and derivatives ``(3, n)`` where deviations are positive."""
+        found = np.empty((3, len(mean)))
         known, size = self._with_knots(mean, std), 5000  # points per pass: it stays in the cache
         if self.best.ndim == 0 and len(mean):
             self._shared = self._shared or prepare(pieces_over(known, best[:1]))
             g = self._shared.pieces
             size = 10_000 if len(g.log_top) <= 3 and g.kinks is not None else size
         for k in range(0, len(mean), size):
-            part, levels = slice(k, k + size), best[k : k + size]
-            prepared = self._shared or Prepared(pieces_over(known, levels))
+            part = slice(k, k + size)
+            prepared = self._shared or Prepared(pieces_over(known, best[part]))
             found[:, part] = log_integral(prepared, mean[part], std[part])
             least = prepared.pieces.least
-            negative = np.flatnonzero(levels < least)
-            if negative.size:  # what a threshold leaves below all values counts everywhere
-                floor = np.log(least - levels[negative])
-                inner = found[:, k + negative]
-                value = np.logaddexp(inner[0], floor)
-                inner[1:] *= np.exp(inner[0] - value)
-                inner[0] = value
-                found[:, k + negative] = inner
-        if not every:
-            out[:, live] = found
-        return LogIntegral(*out.reshape(3, *shape))
+            low = k + np.flatnonzero(best[part] < least)
+            if low.size:  # what a threshold leaves below all values counts everywhere
+                value = np.logaddexp(found[0, low], np.log(least - best[low]))
+                found[1:, low] *= np.exp(found[0, low] - value)
+                found[0, low] = value
+        return found
 
     def _with_knots(self, mean: Array, std: Array) -> Potential:
         """Return the potential itself if it knows its pieces, else one sampled around points."""

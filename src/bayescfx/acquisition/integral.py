@@ -54,11 +54,8 @@ class Hull(NamedTuple):
     def density(self, rule: GaussLegendre, rows: Indices | slice) -> Array:
         """Return the density relative to `near` at the nodes of some hulls, (nodes, r)."""
         near, below, length = self.near[rows], self.below[rows], self.length[rows]
-        parabola = np.empty((3, len(near)))
-        np.multiply(below, -0.5 * below, out=parabola[0])
-        np.multiply(below - near, length, out=parabola[1])
-        np.multiply(length, -0.5 * length, out=parabola[2])
-        nodes = rule.parabola @ parabola
+        parabola = (-0.5 * below * below, (below - near) * length, -0.5 * length * length)
+        nodes = rule.parabola @ np.array(parabola)
         return np.exp(nodes, out=nodes)
 
 
@@ -86,17 +83,16 @@ class Prepared(NamedTuple):
 def prepare(g: Pieces) -> Prepared:
     """Evaluate an improvement that all points share once, for all hulls that are a whole piece."""
     place = ((g.anchor - g.centre) + g.step)[:, :, 0]
-    count, span = len(g.log_top), place[1] - place[0]
+    count, span, size = len(g.log_top), place[1] - place[0], len(SHORT.parabola)
     if count > 1000:  # few of them would be used
         return Prepared(g)
     # endless pieces are never whole: whatever there is at their finite end will do
     endless, finite = span > 1e60 * g.unit, np.abs(place[1]) < np.abs(place[0])
     ends = np.arange(count) + count * np.where(endless, finite, [[False], [True]])
-    at = np.repeat(ends.ravel(), len(SHORT.u))
-    length = np.tile(np.where(endless, 0.0, span), 2).repeat(len(SHORT.u))
-    each = np.tile(np.eye(len(SHORT.u)), 2 * count)  # sums over one node each
-    nodes = Nodes(SHORT, each, at, np.zeros(len(at)), length)
-    sums = g.sums(nodes).reshape(7, -1, len(SHORT.u))
+    at = np.repeat(ends.ravel(), size)
+    length = np.tile(np.where(endless, 0.0, span), 2).repeat(size)
+    each = np.tile(np.eye(size), 2 * count)  # sums over one node each
+    sums = g.sums(Nodes(SHORT, each, at, np.zeros(len(at)), length)).reshape(7, -1, size)
     return Prepared(g, np.ascontiguousarray(sums.transpose(1, 0, 2)))
 
 
@@ -230,7 +226,7 @@ def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
             f, there = fallen.ravel().take(largest).take(point), fallen.ravel().take(pair)
             ahead -= (there - f) * (there + f)
         weight = np.exp(np.minimum(ahead, 80.0))
-    h = Hull(h.near.take(order), h.below.take(order), h.length.take(order), h.offset.take(order))
+    h = Hull(*(part.take(order) for part in h))
     kinds, ratio = np.bincount(kind, minlength=4), ratio.take(point)
     return _Pairs(point, end, upper, kinds, higher, deviations, weight, ratio, h, reference)
 

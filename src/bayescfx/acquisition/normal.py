@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from bayescfx.acquisition.integral import LOG_ROOT_TWO_PI, LONG_HULL, LogIntegral, hull
 from bayescfx.arrays import Array
-from bayescfx.potentials import Interval, contains
+from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.pieces import LONG, SHORT
 
 
@@ -21,23 +20,11 @@ def expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Ar
     >>> expected_improvement([1.0, 0.0], [0.0, 1.0], 0.0).round(6).tolist()
     [1.0, 0.398942]
     """
-    return np.exp(_classic(mean, std, best).value)
+    return np.exp(log_expected_improvement(mean, std, best).value)
 
 
-def log_expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Array:
-    """Return the logarithm of :func:`expected_improvement`, stable everywhere."""
-    return _classic(mean, std, best).value
-
-
-def log_expected_improvement_gradient(
-    mean: ArrayLike, std: ArrayLike, best: ArrayLike
-) -> tuple[Array, Array]:
-    """Return the derivatives of :func:`log_expected_improvement` by mean and deviation."""
-    return _classic(mean, std, best)[1:]
-
-
-def _classic(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
-    """Return log EI and its gradient through the scaled complementary error function."""
+def log_expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
+    """Return the logarithm of :func:`expected_improvement`, stable everywhere, and its gradient."""
     mean, std, best = np.broadcast_arrays(*(np.asarray(a, float) for a in (mean, std, best)))
     gain = mean - best
     alive = std > 0.0
@@ -72,19 +59,12 @@ def _mills_rest(x: Array) -> Array:
     return np.where(x > 30.0, w * series, direct)
 
 
-def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]) -> Array:
+def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Intervals) -> LogIntegral:
     """Return log P(y in a union of disjoint intervals) ``(n,)``, -inf where it is exactly 0.
 
-    >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).round(6).tolist()
+    >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).value.round(6).tolist()
     [-0.693147]
     """
-    return log_probability_in_with_gradient(mean, std, intervals).value
-
-
-def log_probability_in_with_gradient(
-    mean: ArrayLike, std: ArrayLike, intervals: Sequence[Interval]
-) -> LogIntegral:
-    """Return :func:`log_probability_in` and its gradient; `std` may be zero."""
     mean, std = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
     shape, mean, std = mean.shape, mean.ravel(), std.ravel()
     out = np.zeros((3, len(mean)))

@@ -21,8 +21,7 @@ from bayescfx.result import wording
 from bayescfx.result.assessment import WhatIf
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
-from bayescfx.result.lines import lines
+from bayescfx.result.explanations import Explanations, lines
 from bayescfx.tables import free_name
 
 

@@ -18,7 +18,7 @@ from bayescfx.explainer.identity import begun, check_part, ended
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
-from bayescfx.result.lines import lines
+from bayescfx.result.explanations import lines
 from bayescfx.search.turns import Halt
 from bayescfx.space.space import Space
 from bayescfx.tables import as_pandas

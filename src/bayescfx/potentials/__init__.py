@@ -3,7 +3,6 @@
 from bayescfx.potentials.ep_family import AEP as AEP
 from bayescfx.potentials.ep_family import SEP as SEP
 from bayescfx.potentials.plateau import Plateau as Plateau
-from bayescfx.potentials.potential import Interval as Interval
 from bayescfx.potentials.potential import Intervals as Intervals
 from bayescfx.potentials.potential import LevelPotential as LevelPotential
 from bayescfx.potentials.potential import Potential as Potential

@@ -21,7 +21,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check, is_number, shown
 from bayescfx.errors import TargetError
 from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
-from bayescfx.potentials.potential import Intervals, checked_number, checked_share
+from bayescfx.potentials.potential import Intervals, LevelPotential, checked_number, checked_share
 
 PEAK = math.exp(-1.0)
 _FAR = 700.0  # exp of more overflows
@@ -83,10 +83,10 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
     return t, v
 
 
-class _EP:
+@dataclass(frozen=True, slots=True)
+class _EP(LevelPotential):
     """What both members of the family share; `signs` are the sides that count."""
 
-    __slots__ = ()
     origin: float
     width: float
     peak = PEAK  # the largest value
@@ -113,11 +113,9 @@ class _EP:
         return (-1, 1)
 
     def value(self, y: ArrayLike) -> Array:
-        """Return the potential of each output."""
         return self.value_and_slope(y)[0]
 
     def slope(self, y: ArrayLike) -> Array:
-        """Return the derivative at each output."""
         return self.value_and_slope(y)[1]
 
     def value_and_slope(self, y: ArrayLike) -> tuple[Array, Array]:
@@ -141,7 +139,6 @@ class _EP:
         return self._set(float(depth(level)))
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``."""
         return self._set(-math.log1p(-checked_share(epsilon)))
 
     def superlevels(self, levels: Array) -> Levels:
@@ -153,7 +150,6 @@ class _EP:
         return list(zip(low, high, strict=True))
 
     def knots(self) -> Array:
-        """Return points between and beyond which the potential is smooth and monotone."""
         # extrema of z**2 exp(-z**2), and steps over which it falls moderately
         z = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 27.3])
         return np.unique([self.origin + sign * self.width * z for sign in self.signs])
@@ -273,8 +269,6 @@ class AEP(_EP):
     (True, 0.0)
     """
 
-    origin: float
-    width: float
     side: Literal[1, -1] = 1
 
     def __post_init__(self) -> None:
@@ -306,6 +300,3 @@ class SEP(_EP):
     >>> len(SEP(0.0, 1.0).superlevel(0.2))
     2
     """
-
-    origin: float
-    width: float

@@ -21,10 +21,9 @@ from bayescfx.potentials.potential import Potential
 
 
 class GaussLegendre(NamedTuple):
-    """Gauss-Legendre on [0, 1]: nodes u, a parabola at every node, sums times powers of u."""
+    """Gauss-Legendre on [0, 1]: powers of the nodes u, and weights times powers of them."""
 
-    u: Array  # (nodes, 1)
-    parabola: Array  # (nodes, 3)
+    parabola: Array  # (nodes, 3): 1, u, u**2
     moments: Array  # (5, nodes)
 
 
@@ -40,11 +39,8 @@ def _rule(nodes: int) -> GaussLegendre:
         x = x - here / slope
     u, w = (1 + x) / 2, 1 / ((1 - x * x) * slope * slope)
     powers = np.stack([u**k for k in range(5)])
-    return GaussLegendre(
-        np.asarray(u, dtype=float)[:, None],
-        np.ascontiguousarray(powers[:3].T, dtype=float),
-        np.asarray(w * powers, dtype=float),
-    )
+    parabola = np.ascontiguousarray(powers[:3].T, dtype=float)
+    return GaussLegendre(parabola, np.asarray(w * powers, dtype=float))
 
 
 class Nodes(NamedTuple):
@@ -97,13 +93,8 @@ def pieces_over(potential: Potential, best: Array) -> Pieces:
     return between_knots(potential, best, ends, endless=True)
 
 
-def between_knots(
-    potential: Potential, best: Array, ends: Array, *, endless: bool, sets: Levels | None = None
-) -> Pieces:
-    """Return the improvement where a potential is monotone between `ends`, the last ones `endless`.
-
-    `sets` are the superlevel sets, if they are known.
-    """
+def between_knots(potential: Potential, best: Array, ends: Array, *, endless: bool) -> Pieces:
+    """Return the improvement where a potential is monotone between `ends`, maybe also beyond."""
     with np.errstate(all="ignore"):  # a user's formula may overflow far outside
         values = potential.value(ends)
     top = np.maximum(values[:-1], values[1:])
@@ -111,12 +102,12 @@ def between_knots(
     start, stop = ends[:-1][some, None], ends[1:][some, None]
     low, high = start + 0.0 * best, stop + 0.0 * best
     first, last = values[:-1][some, None], values[1:][some, None]
+    known = getattr(potential, "superlevels", None)
+    sets: Levels | None = known and known(best)
     if sets is None:
-        rising = last > first
-        low = np.where(best >= np.maximum(first, last), high, low)
-        k, i = np.nonzero((best >= np.minimum(first, last)) & (best < np.maximum(first, last)))
-        root = monotone_root(potential, (low[k, i], high[k, i]), best[i])
-        up = rising[k, 0]
+        low = np.where(best >= top[some, None], high, low)
+        k, i = np.nonzero((best >= np.minimum(first, last)) & (best < top[some, None]))
+        root, up = monotone_root(potential, (low[k, i], high[k, i]), best[i]), (last > first)[k, 0]
         low[k[up], i[up]], high[k[~up], i[~up]] = root[up], root[~up]
     else:  # a piece is monotone, so it meets one interval only
         parts = [(np.maximum(start, a), np.minimum(stop, c)) for a, c in sets]
@@ -143,7 +134,7 @@ def between_knots(
 def _sums(potential: Potential, table: Array, nodes: Nodes) -> Array:
     rule, density, at, offset, length = nodes
     end, turn, best = table.take(at, axis=1)
-    y = rule.u * (turn * length)
+    y = rule.parabola[:, 1:2] * (turn * length)
     y += end + turn * offset
     both = getattr(potential, "value_and_slope", None)
     value, slope = both(y) if both is not None else (potential.value(y), potential.slope(y))

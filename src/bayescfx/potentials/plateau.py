@@ -15,11 +15,11 @@ from bayescfx.checks import as_numbers, check, is_a, is_number, shown
 from bayescfx.errors import TargetError
 from bayescfx.potentials.ep_family import PEAK
 from bayescfx.potentials.pieces import ENDLESS, Levels, Nodes, Pieces
-from bayescfx.potentials.potential import Intervals, checked_share
+from bayescfx.potentials.potential import Intervals, LevelPotential, checked_share
 
 
 @dataclass(frozen=True, slots=True)
-class Plateau:
+class Plateau(LevelPotential):
     r"""Potential of a range: at its peak from `low` to `high`, falling off outside.
 
     .. math:: \rho(y) = \frac{1}{e\,(1 + z^2)}
@@ -65,17 +65,14 @@ class Plateau:
             object.__setattr__(self, key, float(getattr(self, key)))
 
     def value(self, y: ArrayLike) -> Array:
-        """Return the potential of each output."""
         return np.asarray(PEAK / (1.0 + np.square(self._distance(y))))
 
     def slope(self, y: ArrayLike) -> Array:
-        """Return the derivative at each output."""
         z = self._distance(y)
         fall = 1.0 + z * z
         return np.asarray(-2.0 * PEAK / self.width * (z / fall) / fall)
 
     def superlevel(self, level: float) -> Intervals:
-        """Return where the potential is at least `level`."""
         check(is_number(level), "level", "a number", level, TargetError)
         if level > PEAK:
             return ()
@@ -83,7 +80,6 @@ class Plateau:
         return ((float(low[0]), float(high[0])),)
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``."""
         epsilon = checked_share(epsilon)
         step = self.width * math.sqrt(epsilon / (1.0 - epsilon))
         return ((self.low - step, self.high + step),)
@@ -96,7 +92,6 @@ class Plateau:
         return [(self.low - step, self.high + step)]
 
     def knots(self) -> Array:
-        """Return points between and beyond which the potential is smooth and monotone."""
         steps = self.width * np.concatenate(([0.0], 4.0 ** np.arange(0, 24)))
         knots = np.concatenate([self.low - steps, self.high + steps])
         return np.unique(knots[np.isfinite(knots)])

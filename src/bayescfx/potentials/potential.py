@@ -6,7 +6,7 @@ at the query. Definition "Potential Duality": its superlevel sets are the target
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -16,8 +16,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.checks import check, is_number, shown
 from bayescfx.errors import TargetError
 
-Interval: TypeAlias = tuple[float, float]
-Intervals: TypeAlias = tuple[Interval, ...]
+Intervals: TypeAlias = tuple[tuple[float, float], ...]
 
 
 @runtime_checkable
@@ -68,7 +67,7 @@ def checked_number(name: str, owner: str, value: object) -> float:
     return float(value)  # type: ignore[arg-type]  # it is a number
 
 
-def contains(intervals: Sequence[Interval], outputs: ArrayLike) -> Mask:
+def contains(intervals: Intervals, outputs: ArrayLike) -> Mask:
     """Return which outputs lie in a union of closed intervals."""
     outputs = np.asarray(outputs, dtype=float)
     found = np.zeros(outputs.shape, dtype=bool)

@@ -72,16 +72,8 @@ class Target(ABC):
         output = checked_number("output", "target", output)
         if self.exact:
             return self.wanted(output)
-        reached: Intervals = ()
-        for value, _ in self.wanted(output):
-            slack = share * abs(value - output)
-            reached += ((value - slack, value + slack),)
-        return reached
-
-    def epsilon(self, tolerance: float) -> float:
-        """Return the epsilon of Definition "Potential Duality" that a tolerance stands for."""
-        epsilon = tolerance_epsilon(tolerance)
-        return 0.0 if self.exact else epsilon
+        slacks = ((value, share * abs(value - output)) for value, _ in self.wanted(output))
+        return tuple((value - slack, value + slack) for value, slack in slacks)
 
     def __str__(self) -> str:
         return self.describe()
@@ -133,6 +125,7 @@ class Range(Target):
 
     low: float
     high: float
+    exact = True
 
     def __post_init__(self) -> None:
         if self.low > self.high:
@@ -140,10 +133,6 @@ class Range(Target):
                 f"between: `low` must not exceed `high`; got {self.low:g} and {self.high:g}. "
                 "Swap them."
             )
-
-    @property
-    def exact(self) -> bool:
-        return True
 
     def potential(self, output: float) -> LevelPotential:
         """Return the plateau over the range; a third of the way to it sets the width."""
@@ -249,24 +238,19 @@ class Shaped(Target):
     """A potential given by the user instead of words; made by :func:`as_target`."""
 
     shape: Potential
-    low: float = -math.inf  # where it is examined if it has no superlevel sets
-    high: float = math.inf
 
     @property
     def exact(self) -> bool:
         return isinstance(self.shape, Plateau)
 
     def potential(self, output: float) -> LevelPotential:
-        """Return the potential, sampled between the outputs seen if it has no superlevel sets."""
-        if isinstance(self.shape, LevelPotential):
-            known: LevelPotential = self.shape
-        elif math.isfinite(self.low) and math.isfinite(self.high):
-            known = Sampled(self.shape, self.low, self.high)
-        else:
+        """Return the potential itself."""
+        if not isinstance(self.shape, LevelPotential):
             raise TargetError(
                 f"{type(self.shape).__name__} has no `superlevel`, so outputs to examine it on "
                 "are needed. Pass them: as_target(potential, outputs=...)."
             )
+        known: LevelPotential = self.shape
         if float(known.value(checked_number("output", "target", output))) >= known.peak:
             raise TargetError(
                 f"{self.describe()} asks for no change: it is already at its peak at "
@@ -279,20 +263,22 @@ class Shaped(Target):
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the target set at the epsilon that the tolerance stands for."""
-        return self.potential(output).target_set(self.epsilon(tolerance))
+        potential, epsilon = self.potential(output), tolerance_epsilon(tolerance)
+        return potential.target_set(0.0 if self.exact else epsilon)
 
     def describe(self) -> str:
         return f"the potential {self.shape!r}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the target as plain JSON types, for our own potentials."""
-        family = type(self.shape).__name__
-        if type(self.shape) is not FAMILIES.get(family):
+        shape = self.shape.potential if isinstance(self.shape, Sampled) else self.shape
+        family = type(shape).__name__
+        if type(shape) is not FAMILIES.get(family):
             raise TargetError(
                 f"a potential of type {family} can't be written as JSON. "
                 "Use AEP, SEP, or a target in words."
             )
-        numbers = asdict(cast(Any, self.shape))  # JSON has no infinity
+        numbers = asdict(cast(Any, shape))  # JSON has no infinity
         plain = {key: None if math.isinf(x) else x for key, x in numbers.items()}
         return {"kind": "potential", "family": family, **plain}
 
@@ -447,7 +433,8 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
         return Shaped(obj)
     seen = np.asarray(outputs, dtype=float)
     check_potential(obj, seen)
-    return Shaped(obj, *window(obj, seen))
+    known = isinstance(obj, LevelPotential)
+    return Shaped(obj if known else Sampled(obj, *window(obj, seen)))
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:

@@ -19,15 +19,9 @@ from bayescfx.potentials.potential import Intervals, LevelPotential, Potential, 
 class Logit:
     """The log-odds ``u = log(y / (1 - y))`` of a probability."""
 
-    clip: float = 1e-12  # outputs are moved at least so far away from 0 and 1
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.clip < 0.5:
-            raise TargetError(f"Logit: `clip` must be between 0 and 0.5; got {self.clip!r}.")
-
     def forward(self, y: ArrayLike) -> Array:
-        """Return the log-odds of each probability, clipped."""
-        return np.asarray(scipy.special.logit(np.clip(y, self.clip, 1.0 - self.clip)))
+        """Return the log-odds of each probability, moved a little away from 0 and 1."""
+        return np.asarray(scipy.special.logit(np.clip(y, 1e-12, 1.0 - 1e-12)))
 
     def inverse(self, u: ArrayLike) -> Array:
         """Return the probability of each log-odds."""
@@ -39,14 +33,15 @@ class Logit:
         y = 1.0 / (1.0 + rest)
         return np.asarray(y), np.asarray(rest * y * y)
 
-    def interval(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval of probabilities as log-odds; 0 and 1 become infinite."""
-        u = scipy.special.logit(np.clip([low, high], 0.0, 1.0))
-        return float(u[0]), float(u[1])
+    def intervals(self, given: Intervals) -> Intervals:
+        """Return intervals of outputs that are probabilities as log-odds; 0, 1 become infinite."""
+        possible = [pair for pair in given if pair[1] >= 0.0 and pair[0] <= 1.0]
+        carried = scipy.special.logit(np.clip(possible, 0.0, 1.0))
+        return tuple((float(low), float(high)) for low, high in carried)
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(LevelPotential):
     """A potential as a function of ``u = link(y)``."""
 
     potential: LevelPotential
@@ -54,15 +49,12 @@ class Linked:
 
     @property
     def peak(self) -> float:
-        """The largest value of the potential on its own scale."""
         return self.potential.peak
 
     def value(self, u: ArrayLike) -> Array:
-        """Return the potential at each point of the link's scale."""
         return self.potential.value(self.link.inverse(u))
 
     def slope(self, u: ArrayLike) -> Array:
-        """Return the derivative with respect to the link's scale."""
         return self.value_and_slope(u)[1]
 
     def value_and_slope(self, u: ArrayLike) -> tuple[Array, Array]:
@@ -73,12 +65,10 @@ class Linked:
         return value, slope * dy
 
     def superlevel(self, level: float) -> Intervals:
-        """Return where the potential is at least `level`, on the link's scale."""
-        return self._mapped(self.potential.superlevel(level))
+        return self.link.intervals(self.potential.superlevel(level))
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``, on the link's scale."""
-        return self._mapped(self.potential.target_set(epsilon))
+        return self.link.intervals(self.potential.target_set(epsilon))
 
     def superlevels(self, levels: Array) -> Levels | None:
         """Return the superlevel set of each level ``(n,)``, if the potential knows them."""
@@ -88,32 +78,22 @@ class Linked:
         return [tuple(scipy.special.logit(np.clip(ends, 0.0, 1.0))) for ends in own(levels)]
 
     def knots(self) -> Array:
-        """Return points between and beyond which the linked potential is smooth and monotone."""
         inner = self.potential.knots()
         inner = scipy.special.logit(inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)])
         # pieces that resolve the logistic function; beyond the last a double can't tell it from 1
         logistic = [-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0]
         return np.union1d(inner, logistic)
 
-    def pieces(self, best: Array) -> Pieces:
-        """Return the improvement over thresholds ``(m,)``."""
-        ends = np.concatenate([[-1e9], self.knots(), [1e9]])
-        sets = self.superlevels(best)
-        return between_knots(self, best, ends, endless=True, sets=sets)
 
-    def _mapped(self, intervals: Intervals) -> Intervals:
-        return tuple(self.link.interval(*i) for i in intervals if i[1] >= 0.0 and i[0] <= 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
+@dataclass(frozen=True, slots=True, repr=False)
+class Sampled(LevelPotential):
     """A potential examined between two outputs; outside nothing is known and nothing is counted."""
 
     potential: Potential
     low: float
     high: float
-    peak: float = field(init=False, repr=False, compare=False)  # the largest value found
-    _knots: Array = field(init=False, repr=False, compare=False)
+    peak: float = field(init=False, compare=False)  # the largest value found
+    _knots: Array = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -134,16 +114,16 @@ class Sampled:
         object.__setattr__(self, "_knots", knots)
         object.__setattr__(self, "peak", float(np.max(self.potential.value(knots))))
 
+    def __repr__(self) -> str:
+        return repr(self.potential)  # as the user knows it
+
     def value(self, y: ArrayLike) -> Array:
-        """Return the potential of each output."""
         return np.asarray(self.potential.value(np.asarray(y, dtype=float)), dtype=float)
 
     def slope(self, y: ArrayLike) -> Array:
-        """Return the derivative at each output."""
         return np.asarray(self.potential.slope(np.asarray(y, dtype=float)), dtype=float)
 
     def knots(self) -> Array:
-        """Return points between which the potential is taken to be smooth and monotone."""
         return self._knots
 
     def pieces(self, best: Array) -> Pieces:
@@ -167,7 +147,6 @@ class Sampled:
         return tuple(found)
 
     def target_set(self, epsilon: float) -> Intervals:
-        """Return where the potential is at least ``(1 - epsilon) * peak``."""
         return self.superlevel(self.peak - checked_share(epsilon) * abs(self.peak))
 
 

@@ -71,33 +71,31 @@ def loads(kind: str, text: str) -> dict[str, Any]:
 
 
 # Fields of an answer that are single values, or numbers in a row; and of its counterfactuals.
-_PLAIN = ("output", "tolerance", "probability_reachable", "n_evaluations", "method", "seed")
+_NUMBERS = ("output", "tolerance", "n_evaluations")
+_PLAIN = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped")
+_LATER = {"jump": None, "n_wanted": 1}  # what files of version 0.1 don't have
 _ARRAYS = ("wanted", "accepted", "reachable", "trace")
-_PLAIN_EACH = ("output", "potential", "cost", "valid")
+_EACH = ("output", "potential", "cost", "valid")
 
 
 def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
     """Return an answer in JSON's own types, with whatever stands for its evaluations."""
     layout = answer.layout
     return {
-        **{name: to_plain(getattr(answer, name)) for name in _PLAIN},
-        "status": answer.status,
-        "stopped": answer.stopped,
+        **{name: to_plain(getattr(answer, name)) for name in (*_PLAIN, *_LATER)},
         "layout": layout.to_plain(),
         "query": _write_row(answer.query, layout),
         "target": _write_target(answer.target),
         **{name: to_plain(np.array(getattr(answer, name), float).tolist()) for name in _ARRAYS},
         "counterfactuals": [
             {
-                **{name: to_plain(getattr(found, name)) for name in (*_PLAIN_EACH, "usual")},
+                **{name: to_plain(getattr(found, name)) for name in (*_EACH, "usual")},
                 "row": _write_row(found.row, layout),
                 "changes": to_plain([[name, *pair] for name, pair in found.changes.items()]),
             }
             for found in answer.counterfactuals
         ],
         "binding": list(answer.binding),
-        "jump": to_plain(answer.jump),
-        "n_wanted": answer.n_wanted,
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
         "evaluations": evaluations,
@@ -107,34 +105,36 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
 def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
     """Return the fields of the answer that :func:`write` wrote."""
     layout, wish = Layout.from_plain(content["layout"]), content["target"]
-    each = [(found, _PLAIN_EACH[:3]) for found in content["counterfactuals"]]
-    for part, names in ((content, ("output", "tolerance", "n_evaluations")), *each):
+    each, about = content["counterfactuals"], content.get("about", {})
+    for part, names in ((content, _NUMBERS), *((found, _EACH[:3]) for found in each)):
         for name in names:
             check(is_number(part[name]), name, "a number", part[name], ArchiveError)
-    for found, _ in each:
+    for found in each:
         check(isinstance(found["valid"], bool), "valid", "a boolean", found["valid"], ArchiveError)
+    good = isinstance(about, dict) and all(isinstance(text, str) for text in about.values())
+    check(good, "about", "texts by name", about, ArchiveError)
+    arrays = {name: from_plain(content[name]) for name in _ARRAYS}
     return {
-        **{name: from_plain(content[name]) for name in (*_PLAIN, "status", "stopped")},
+        **{name: from_plain(content[name]) for name in _PLAIN},
+        **{name: from_plain(content.get(name, default)) for name, default in _LATER.items()},
         "layout": layout,
         "query": _read_row(content["query"], layout),
         "target": Told(wish["text"]) if wish["kind"] == "told" else target_from_dict(wish),
-        "wanted": tuple((low, high) for low, high in from_plain(content["wanted"])),
-        "accepted": tuple((low, high) for low, high in from_plain(content["accepted"])),
+        "wanted": tuple((low, high) for low, high in arrays["wanted"]),
+        "accepted": tuple((low, high) for low, high in arrays["accepted"]),
         "counterfactuals": tuple(
             Counterfactual(
-                **{name: from_plain(found[name]) for name in _PLAIN_EACH},
-                usual=from_plain(found.get("usual")),  # not in files of version 0.1
+                **{name: from_plain(found[name]) for name in _EACH},
+                usual=from_plain(found.get("usual")),  # nor this
                 row=_read_row(found["row"], layout),
                 changes={name: (a, b) for name, a, b in from_plain(found["changes"])},
             )
-            for found in content["counterfactuals"]
+            for found in each
         ),
-        "reachable": tuple(from_plain(content["reachable"])),
+        "reachable": tuple(arrays["reachable"]),
         "binding": tuple(content["binding"]),
-        "jump": from_plain(content.get("jump")),  # nor this
-        "n_wanted": int(content.get("n_wanted", 1)),  # nor this
-        "about": _read_about(content.get("about", {})),  # nor this
-        "trace": np.array(from_plain(content["trace"]), dtype=np.float64),
+        "about": about,
+        "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
         "evaluations": evaluations,
     }
@@ -161,12 +161,6 @@ def read_evaluations(plain: Any) -> Evaluations:
     evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
     evaluations.claim(layout.names, plain["model"])
     return evaluations
-
-
-def _read_about(plain: Any) -> dict[str, str]:
-    good = isinstance(plain, dict) and all(isinstance(text, str) for text in plain.values())
-    check(good, "about", "texts by name", plain, ArchiveError)
-    return dict(plain)
 
 
 def _write_target(target: Target | Told) -> Plain:

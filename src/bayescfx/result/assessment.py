@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
 from bayescfx.tables import Row, Rows, as_pandas, cells_of, pick, row_of
+from bayescfx.values import is_missing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,10 +109,10 @@ def what_if(
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = around(space, query)
     X, schema = region.query[None].copy(), region.schema
-    for given, value in changes.items():
-        name = space.name(given)
+    given = {space.name(key): value for key, value in changes.items()}
+    for name, value in given.items():
         code = schema.features[name].code
-        X[0, schema.positions[name]] = np.nan if _missing(value) else code(value, name, "changes")
+        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
     X = region.complete(X)
     full = [j for c, j in zip(schema.columns, schema.feature_at, strict=True) if not c.optional]
     off = np.isnan(X[0]) & np.isin(np.arange(X.shape[1]), full)
@@ -120,22 +121,21 @@ def what_if(
         off = ~same_codes(region.encode(rows)[1], X[0])
     if off.any():
         name = region.names[int(np.argmax(off))]
-        value = changes.get(name)
-        told = "be missing" if _missing(value) else f"hold {value!r}"
+        value = given.get(name)
+        told = "be missing" if is_missing(value) else f"hold {value!r}"
         raise QueryError(
             f"`changes` must fit the columns; {name!r} can't {told}. Choose another value."
         )
-    f = as_model(model, schema)
-    query_output, output = f(rows).tolist()
-    goal = _Goal.of(target, query_output, tolerance)
+    query_output, output = as_model(model, schema)(rows).tolist()
+    goal = _goal(target, query_output, tolerance)
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
-        changes=_changes(region, X)[0],
+        changes=changes_of(region, X, rows)[0],
         broken=() if free else broken(space, region, X)[0],
-        miss=None if goal is None else wording.gap(output, goal.wanted),
-        reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
+        miss=None if goal is None else wording.gap(output, goal[0]),
+        reached=None if goal is None else bool(contains(goal[1], [output])[0]),
     )
 
 
@@ -194,8 +194,7 @@ def assess(
     found = found.set_axis(fits, axis=0).reindex(range(len(table)))
     for i, why in wrong.items():
         found.loc[i, "broken"] = why
-    for name in {"changes", "needless"} & set(found.columns):
-        found[name] = found[name].fillna("")
+    found = found.fillna({"changes": "", "needless": ""})
     if "hit" in found:
         found["hit"] = found["hit"].eq(True)
     return found.set_axis(table.index, axis=0)
@@ -238,14 +237,15 @@ def _measured(
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
     X, f = region.encode(rows), as_model(model, region.schema)
-    goal = _Goal.of(target, float(f(region.rows(region.query[None]))[0]), tolerance)
+    goal = _goal(target, float(f(region.rows(region.query[None]))[0]), tolerance)
     output, faults = _scored(f, region.rows(X))
     free = wider.changed(rules=())
-    changes, usual = _changes(region, X), space.usual
+    changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
     found: dict[str, Any] = {"output": output}
     if goal is not None:
-        hit = contains(goal.accepted, output)
-        found |= {"hit": hit, "miss": [wording.gap(y, goal.wanted) for y in output.tolist()]}
+        wanted, accepted = goal
+        found["hit"] = contains(accepted, output)
+        found["miss"] = [wording.gap(y, wanted) for y in output.tolist()]
     found["distance"] = around(free, query).distance(X)
     found["n_changes"] = pd.array(list(map(len, changes)), dtype="Int64")
     found["changes"] = [wording.moves(each) for each in changes]
@@ -257,10 +257,10 @@ def _measured(
         each = (row_of(region.rows(X), i) for i in range(len(X)))
         nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
-    if usual is not None:
-        found["usual"] = usual.share(X)
+    if space.usual is not None:
+        found["usual"] = space.usual.share(X)
     if goal is not None:
-        found["needless"] = _needless(f, space, region, X, hit, goal.accepted)
+        found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
     return pd.DataFrame(found)
 
 
@@ -286,22 +286,23 @@ def broken(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
     for j, (name, axis) in enumerate(zip(region.names, region.axes, strict=True)):
         if region.recomputed[j]:
             continue
-        codes = X[:, j]
+        codes, feature = X[:, j], region.schema.features[name]
         kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
-        text = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
-        known = len(space.features[name].levels) if space.features[name].levelled else np.inf
+        known = len(space.features[name].levels) if feature.levelled else np.inf
         for i in np.flatnonzero(~kept).tolist():
-            here, there = np.isnan(axis.query), np.isnan(codes[i])
-            [level] = region.schema.features[name].say(codes[i]) if codes[i] >= known else [""]
-            told = f"{name!r} has no level {level}" if level else text
-            gone = f"{name!r} becomes missing" if there else f"{name!r} is missing in the query"
-            said[i].append(gone if here or there else told)
-    if region.max_changes is not None:
-        for i in np.flatnonzero(region.changes(X).sum(axis=1) > region.max_changes).tolist():
-            said[i].append(f"more than {wording.count(region.max_changes, 'change')}")
-    for rule in region.rules:
-        for i in np.flatnonzero(~rule.holds(region, X)).tolist():
-            said[i].append(rule.words.label)
+            told = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
+            if np.isnan(codes[i]):
+                told = f"{name!r} becomes missing"
+            elif np.isnan(axis.query):
+                told = f"{name!r} is missing in the query"
+            elif codes[i] >= known:
+                told = f"{name!r} has no level {feature.say(codes[i])[0]}"
+            said[i].append(told)
+    most = len(X.T) if region.max_changes is None else region.max_changes
+    few = (f"more than {wording.count(most, 'change')}", region.changes(X).sum(axis=1) <= most)
+    for label, kept in (few, *((rule.words.label, rule.holds(region, X)) for rule in region.rules)):
+        for i in np.flatnonzero(~kept).tolist():
+            said[i].append(label)
     return [tuple(each) for each in said]
 
 
@@ -309,26 +310,18 @@ def _needless(
     f: Model, space: Space, region: Region, X: Array, hit: Mask, accepted: Intervals
 ) -> list[str]:
     """Return the changes that can be taken back alone, by row, in words."""
-    moved = region.changes(X) & hit[:, None]
-    at, j = np.nonzero(moved)
-    back = X[at].copy()
+    at, j = np.nonzero(region.changes(X) & hit[:, None])
+    back = X[at]
     back[np.arange(len(at)), j] = region.query[j]
     back = region.complete(back)
+    still = contains(accepted, _scored(f, region.rows(back))[0])
+    # what was broken before may stay so; nothing new may be
+    before, after = broken(space, region, X[at]), broken(space, region, back)
     said: list[list[str]] = [[] for _ in X]
-    if len(at):
-        still = contains(accepted, _scored(f, region.rows(back))[0])
-        # what was broken before may stay so; nothing new may be
-        before, after = broken(space, region, X[at]), broken(space, region, back)
-        worse = [set(b) - set(a) for a, b in zip(before, after, strict=True)]
-        for k in np.flatnonzero(still).tolist():
-            if not worse[k]:
-                said[at[k]].append(str(region.names[j[k]]))
+    for k in np.flatnonzero(still).tolist():
+        if set(after[k]) <= set(before[k]):
+            said[at[k]].append(str(region.names[j[k]]))
     return [", ".join(each) for each in said]
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a cell that somebody gave is missing."""
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:
@@ -337,25 +330,17 @@ def around(space: Space, query: object, schema: Schema | None = None) -> Region:
         return space.around(query, schema=schema)
 
 
-class _Goal(NamedTuple):
-    """The outputs that are wanted, and those that count as reached."""
-
-    wanted: Intervals
-    accepted: Intervals
-
-    @classmethod
-    def of(cls, target: object, output: float, tolerance: float) -> _Goal | None:
-        """Return what a target means for a query with this output; None without one."""
-        if target is None:
-            return None
-        wish = as_target(target, np.array([output]))
-        return cls(wish.wanted(output), wish.acceptance(output, tolerance))
+def _goal(target: object, output: float, tolerance: float) -> tuple[Intervals, Intervals] | None:
+    """Return the outputs that a target wants, and those that count as reached; None without one."""
+    if target is None:
+        return None
+    wish = as_target(target, np.array([output]))
+    return wish.wanted(output), wish.acceptance(output, tolerance)
 
 
-def _changes(region: Region, X: Array) -> list[dict[Hashable, tuple[Any, Any]]]:
-    """Return what codes ``(n, d)`` change, by feature, each with before and after."""
-    lines = cells_of(region.rows(np.vstack([region.query, X])))
-    before, *after = by_feature(region.schema, lines)
+def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tuple[Any, Any]]]:
+    """Return what codes ``(n, d)`` change, by feature; `rows` are the query and theirs."""
+    before, *after = by_feature(region.schema, cells_of(rows))
     moved = region.changes(X) | ((np.isnan(region.query) != np.isnan(X)) & ~region.recomputed)
     return [
         {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}

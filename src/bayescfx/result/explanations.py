@@ -1,18 +1,24 @@
-"""Answers to several questions."""
+"""Answers to several questions: which features they move, and all as lines of one flat table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, overload
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, overload
 
+import numpy as np
 import pandas as pd
 
-from bayescfx.checks import check, reading
+from bayescfx.checks import check, is_several, reading
 from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
+from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.importance import importance
-from bayescfx.tables import free_name
+from bayescfx.space.rules.limits import limits_of
+from bayescfx.space.space import Space
+from bayescfx.tables import cells_of, free_name
 from bayescfx.values import Plain, from_plain, to_plain
 
 
@@ -29,11 +35,9 @@ class Explanations(Sequence[Explanation]):
     """
 
     def __init__(self, answers: Sequence[Explanation], index: Any = None) -> None:
-        try:
-            self._answers = tuple(answers)
-        except TypeError:
-            check(False, "answers", "a list of Explanation", answers)
-        good = set(map(type, self._answers)) <= {Explanation}
+        several = is_several(answers)
+        self._answers = tuple(answers) if several else ()
+        good = several and set(map(type, self._answers)) <= {Explanation}
         check(good, "answers", "a list of Explanation", answers)
         index = pd.RangeIndex(len(self._answers)) if index is None else index
         good = isinstance(index, pd.Index) and len(index) == len(self._answers)
@@ -116,7 +120,31 @@ class Explanations(Sequence[Explanation]):
         >>> many.importance()[["feature", "share", "up", "median"]].round(2).to_dict("list")
         {'feature': ['x0', 'x1'], 'share': [1.0, 0.0], 'up': [1.0, nan], 'median': [1.45, nan]}
         """
-        return importance(self)
+        each = [found for answer in self if (found := moves(answer))]
+        names = dict.fromkeys(name for answer in self for name in answer.space.features)
+        by_name: dict[Hashable, list[Move]] = {name: [] for name in names}
+        for move in chain.from_iterable(each):
+            by_name[move.feature].append(move)
+        table = []
+        for name, found in sorted(by_name.items(), key=lambda line: -len(line[1])):
+            known = [(move.step, move.scaled) for move in found if not math.isnan(move.step)]
+            step, scaled = (pd.Series(part) for part in np.reshape(known, (-1, 2)).T)
+            words = Counter(move.words for move in found if math.isnan(move.step))
+            table.append(
+                {
+                    "feature": name,
+                    "share": len(found) / max(1, len(each)),
+                    "times": len(found),
+                    "up": (step > 0).mean(),
+                    "down": (step < 0).mean(),
+                    "mean": step.abs().mean(),
+                    "median": step.abs().median(),
+                    "mean_scaled": scaled.abs().mean(),
+                    "median_scaled": scaled.abs().median(),
+                    "transitions": ", ".join(f"{text} ({n})" for text, n in words.most_common()),
+                }
+            )
+        return pd.DataFrame(table)
 
     def to_markdown(self) -> str:
         """Return one line per query as a table in Markdown, all text escaped."""
@@ -170,3 +198,94 @@ class Explanations(Sequence[Explanation]):
         best = output._replace(name=f"best {output}")
         head = [name, "status", output.label, "wanted", best.label, "rows", "changes"]
         return head, wording.lines(self.summary()[columns])
+
+
+class Move(NamedTuple):
+    """One feature in one answer."""
+
+    feature: Hashable
+    step: float  # signed, in the feature's own units; nan for levels without order
+    scaled: float  # the same in its units of change
+    words: str
+
+
+def moves(answer: Explanation) -> list[Move]:
+    """Return what the best answer moves."""
+    if not answer.best.changes:
+        return []
+    region = around(answer.space, answer.layout.table([list(answer.query)]))
+    after = region.encode(answer.layout.table([list(answer.best.row)]))[0]
+    found = []
+    for name, pair in answer.best.changes.items():
+        j = region.schema.positions[name]
+        step, period = float(after[j] - region.query[j]), float(region.period[j])
+        if period:  # the short way round
+            step = (step + period / 2) % period - period / 2
+        if region.categorical[j]:
+            step = math.nan
+        found.append(Move(name, step, step / float(region.scale[j]), wording.move(*pair)))
+    return found
+
+
+def lines(
+    space: Space,
+    index: pd.Index[Any],
+    answers: Mapping[int, Explanation],
+    refused: Mapping[int, str],
+) -> pd.DataFrame:
+    """Return a line per counterfactual, or per query that can't be asked, in order.
+
+    `index` has the labels of all queries, `answers` and `refused` go by their positions.
+    """
+    columns = space.schema.columns
+    fixed = {space.schema.positions[name] for name, said in limits_of(space).items() if said.fixed}
+    # columns with a second one for the query's own cells
+    own = [c for c, j in enumerate(space.schema.feature_at) if j not in fixed]
+    told: list[list[Any]] = []
+    for i in sorted([*answers, *refused]):
+        if i in refused:
+            told.append([i, "error", *[None] * (len(columns) + len(own) + 10), refused[i]])
+            continue
+        a = answers[i]
+        query = cells_of(a.layout.table([list(a.query)]))[0]
+        for found, row in zip(a.counterfactuals, cells_of(a.rows), strict=True):
+            known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
+            words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
+            ended = (found.usual, words, a.n_evaluations, a.stopped, None)
+            told.append([i, a.status, a.output, *row, *(query[c] for c in own), *known, *ended])
+    names = [column.name for column in columns]
+    # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
+    kinds = {name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)}
+    first = {"status": "string", "query_output": "float64"}
+    last = {
+        **{"output": "float64", "valid": "boolean", "potential": "float64", "cost": "float64"},
+        **{"n_changes": "Int64", "usual": "float64", "changes": "string"},
+        **{"n_evaluations": "Int64", "stopped": "string", "error": "string"},
+    }
+    head = {free_name(name, names): kind for name, kind in first.items()}
+    tail = {free_name(name, names): kind for name, kind in last.items()}
+    taken = [*names, *head, *tail]
+    before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
+    every = [*head.items(), *((n, kinds[n]) for n in names), *before, *tail.items()]
+    places, *cells = zip(*told, strict=True) if told else [()] * (1 + len(every))
+    table = {
+        c: pd.Series([_cell(v, kind) for v in column], dtype=kind)
+        for c, (column, (_, kind)) in enumerate(zip(cells, every, strict=True))
+    }
+    frame = pd.DataFrame(table)
+    frame.columns = pd.Index([name for name, _ in every])
+    return frame.set_axis(index.take(list(places)), axis=0)
+
+
+def _dtype(dtype: Any) -> Any:
+    """Return a dtype that holds the cells of a column, and missing ones."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _dtype(dtype.categories.dtype)
+    by_kind = {"i": "Int64", "u": "UInt64", "b": "boolean", "O": "string"}
+    return by_kind.get(dtype.kind, dtype)
+
+
+def _cell(value: Any, kind: Any) -> Any:
+    if value is None or pd.isna(value):
+        return None
+    return str(value) if kind == "string" else value

@@ -10,8 +10,9 @@ from bayescfx.arrays import Array, Mask, is_single
 from bayescfx.errors import QueryError
 from bayescfx.model.model import Model
 from bayescfx.potentials import Intervals, contains
+from bayescfx.result.assessment import changes_of
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows, cells_of, join, pick
+from bayescfx.tables import Rows, join, pick
 from bayescfx.values import same_cell
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ def violations(
 ) -> tuple[str, ...]:
     """Return what of an answer is not true, in words: one sentence each, none if all is true."""
     try:
-        query, rows = answer.layout.table([list(answer.query)]), answer.rows
-        join([query, rows])
+        rows = answer.rows
+        scored = join([answer.layout.table([list(answer.query)]), rows])
     except (TypeError, ValueError, LookupError, OverflowError) as error:
         return (f"a row does not fit its columns: {error}",)
     counterfactuals = answer.counterfactuals
     claimed = np.array([answer.output, *(c.output for c in counterfactuals)])
-    outputs, wrong, same = _scored_again(model, join([query, rows]), claimed)
+    outputs, wrong, same = _scored_again(model, scored, claimed)
     found = ["the model has another output for the query"] if wrong[0] else []
     found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
     found += [f"a row breaks {label}" for label in _broken_rules(region, rows)]
@@ -41,31 +42,22 @@ def violations(
         found.append(f"the target is {'not ' if answer.reached else ''}reached")
     if not found:
         X = region.encode(rows)
-        moved, cost = region.changes(X), region.distance(X)
-        before, *after = cells_of(join([query, rows]))
-        for k, (c, cells) in enumerate(zip(counterfactuals, after, strict=True)):
-            real = {name for name, m in zip(region.names, moved[k], strict=True) if m}
-            columns = {name: at for name, at in region.schema.places.items() if name in c.changes}
-            told = [
-                same_cell(a, b)
-                for name, at in columns.items()
-                for a, b in zip(c.changes[name], (before[at], cells[at]), strict=True)
-            ]
-            if set(c.changes) != real or not all(told):
+        each = zip(counterfactuals, changes_of(region, X, scored), region.distance(X), strict=True)
+        for k, (c, changes, cost) in enumerate(each):
+            told = (same_cell(c.changes.get(name), pair) for name, pair in changes.items())
+            if len(c.changes) != len(changes) or not all(told):
                 found.append(f"answer {k} has other changes")
-            if not np.isclose(c.cost, cost[k], rtol=1e-6, atol=1e-12):
+            if not np.isclose(c.cost, cost, rtol=1e-6, atol=1e-12):
                 found.append(f"answer {k} has another cost")
     return tuple(found)
 
 
 def _scored_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask, Mask]:
-    """Return the model's outputs ``(n,)``, which are not as claimed, and which are, or nearly so.
-
-    Each may differ by a few units in its last place. Some models add up in another order when a row
-    comes in another batch: if any differs, all are scored again, alone and four times over, and
-    what these disagree by is rounding, too, relative to the output. Numbers that all are of single
-    precision may differ by a few units of that without being wrong.
-    """
+    """Return the model's outputs ``(n,)``, which are not as claimed, and which nearly are."""
+    # Some models add up in another order when a row comes in another batch: if any output differs
+    # by more than its last places, all are scored again, alone and four times over, and what these
+    # disagree by, relative to the output, is rounding, too. So are a few units of single precision,
+    # where all numbers are of that.
     outputs = model.scores(rows)
     with np.errstate(invalid="ignore"):  # infinite outputs differ from all
         size, apart = np.abs(outputs), np.abs(outputs - claimed)

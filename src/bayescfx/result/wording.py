@@ -6,18 +6,17 @@ import datetime as dt
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.features.datetimes import times
 from bayescfx.potentials import Intervals
+from bayescfx.values import is_missing
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation
-
-Changes: TypeAlias = Mapping[Any, tuple[Any, Any]]
 
 ENDINGS = {
     "nothing nearer expected": "nothing nearer is expected",
@@ -30,8 +29,6 @@ ENDINGS = {
     "already met": "the row has what is wanted already",
     "unreachable": "the target seems out of reach",
 }
-
-
 ID = "id column"  # in what an answer says about itself: the column that names rows
 
 
@@ -75,7 +72,7 @@ def number(value: float, digits: int = 4) -> str:
 
 def cell(value: Any, digits: int = 4) -> str:
     """Return a cell of a table for reading."""
-    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+    if is_missing(value):
         return "missing"
     if _is_time(value):
         return times(value)[0]
@@ -124,7 +121,7 @@ def _is_time(value: Any) -> bool:
     return isinstance(value, dt.datetime | np.datetime64) and not pd.isna(value)
 
 
-def moves(changes: Changes, most: int = 12) -> str:
+def moves(changes: Mapping[Any, tuple[Any, Any]], most: int = 12) -> str:
     """Return all changes, as in ``bmi 32.1 → 27.4, bp 101 → 93``."""
     shown = [f"{name} {move(*pair)}" for name, pair in changes.items()]
     rest = f" and {len(shown) - most} more" if len(shown) > most else ""

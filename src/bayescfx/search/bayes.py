@@ -194,7 +194,7 @@ class _Run:
         """Keep in mind how outputs `y` ``(k,)`` of codes `X` differ from what was expected."""
         question = self.question
         mean, std = surrogate.predict(X)
-        chance = np.exp(log_probability_in(mean, std, question.surrogate_acceptance))
+        chance = np.exp(log_probability_in(mean, std, question.surrogate_acceptance).value)
         vain = ~question.accepted(y)
         self.vain += zip(X[vain], chance[vain].tolist(), strict=True)
         scored = ~np.isnan(y)

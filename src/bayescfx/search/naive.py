@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from bayescfx.acquisition import log_expected_improvement, log_expected_improvement_gradient
+from bayescfx.acquisition import log_expected_improvement
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import propose
@@ -37,17 +37,15 @@ class ClassicGain:
     def value(self, X: Array) -> Array:
         """Return log EI ``(n,)`` at codes ``(n, d)``."""
         mean, std = self.surrogate.predict(X)
-        return log_expected_improvement(mean, std, self._threshold(X))
+        return log_expected_improvement(mean, std, self._threshold(X)).value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI ``(n,)`` and its derivative by each code ``(n, d)``."""
         mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
-        best = self._threshold(X)
-        d_mean, d_std = log_expected_improvement_gradient(mean, std, best)
+        value, d_mean, d_std = log_expected_improvement(mean, std, self._threshold(X))
         # a higher threshold is worth as much as a lower mean
         gain_x = mean_x - self.weight * self.region.distance_gradient(X)
-        slope = d_mean[:, None] * gain_x + d_std[:, None] * std_x
-        return log_expected_improvement(mean, std, best), slope
+        return value, d_mean[:, None] * gain_x + d_std[:, None] * std_x
 
 
 @dataclass(frozen=True)

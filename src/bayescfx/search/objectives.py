@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.acquisition import LogEI, log_probability_in, log_probability_in_with_gradient
+from bayescfx.acquisition import LogEI, log_probability_in
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
@@ -192,7 +192,8 @@ class Nearer:
         out = np.full(len(X), -np.inf)
         if len(nearer):
             mean, std = self.surrogate.process.predict(Z)
-            out[nearer] = worth + log_probability_in(mean, self.doubt * std, self.acceptance)
+            inside = log_probability_in(mean, self.doubt * std, self.acceptance)
+            out[nearer] = worth + inside.value
         return out
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
@@ -203,7 +204,7 @@ class Nearer:
             X = X[nearer]
             mean, std, mean_x, std_x = self.surrogate.predict_gradient(X, Z)
             std = self.doubt * std
-            inside, d_mean, d_std = log_probability_in_with_gradient(mean, std, self.acceptance)
+            inside, d_mean, d_std = log_probability_in(mean, std, self.acceptance)
             out[nearer] = worth + inside
             price *= effort_rise(self.region, X)
             inner = d_mean[:, None] * mean_x + (self.doubt * d_std)[:, None] * std_x

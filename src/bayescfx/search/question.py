@@ -54,9 +54,7 @@ class Question:
         accepted = inside = self.target.acceptance(self.output, self.tolerance)
         link = None if self.account.evaluator.model.link is None else Logit()
         if link is not None:
-            carried = Linked(potential, link)
-            possible = [(low, high) for low, high in accepted if high >= 0.0 and low <= 1.0]
-            inside = tuple(link.interval(low, high) for low, high in possible)
+            carried, inside = Linked(potential, link), link.intervals(accepted)
         vars(self).update(region=self.account.region, known=self.account.evaluator.known)
         vars(self).update(inside=Nearby(self.account), alike=Nearby(self.account))
         vars(self).update(potential=potential, surrogate_potential=carried, _link=link)

@@ -14,7 +14,7 @@ nothing about reaching the target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,9 +24,8 @@ from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.checks import check_positive
 from bayescfx.errors import SettingsError
 from bayescfx.potentials import Potential
-from bayescfx.search.gradient import ProjectedGradient, Visit, localopt_residual
+from bayescfx.search.gradient import localopt_residual
 from bayescfx.search.polytope import Polytope, Slice
-from bayescfx.search.question import Question
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]
@@ -124,31 +123,6 @@ def certify(
     if found is not None or difference is None:
         return found
     return gradient_violation(instance, Z, difference)
-
-
-def certify_run(
-    search: ProjectedGradient,
-    question: Question,
-    visits: Sequence[Visit],
-    *,
-    lipschitz: float | None = None,
-) -> Solution | None:
-    """Return the certificate of a projected gradient ascent, or a witness against `lipschitz`.
-
-    It is about the one of ``search.visits(question)`` with the highest potential where the
-    certificate holds, else about the last; points are in units of the features' scales. Rows not
-    evaluated before are charged to the question's account.
-    """
-    certified = [visit for visit in visits if visit.known and visit.residual <= search.tolerance]
-    rho = question.potential
-    chosen = max(certified, key=lambda visit: float(rho.value(visit.output)), default=visits[-1])
-    slopes = search.slopes(question, chosen.point)
-    part, f, gradient = slopes.part, slopes.outputs, slopes.gradients
-    instance = Instance(f, gradient, rho, part, chosen.step, search.tolerance, lipschitz)
-    alike = [part.coordinates(visit.point) for visit in visits if part.holds(visit.point)]
-    # difference quotients can't disprove a gradient made of difference quotients
-    check = None if search.gradient is None else 1e-5
-    return certify(instance, part.coordinates(chosen.point), np.array(alike), difference=check)
 
 
 def lipschitz_violation(instance: Instance, Z: Array) -> LipschitzViolation | None:

@@ -17,7 +17,7 @@ from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.importance import moves
+from bayescfx.result.explanations import moves
 
 
 class Change(NamedTuple):

@@ -180,7 +180,7 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     objective: Nearer | Gain
     if len(hits) and region.cost.weight > 0.0:
         ends = answer.accepted
-        accepted = ends if link is None else tuple(link.interval(*pair) for pair in ends)
+        accepted = ends if link is None else link.intervals(ends)
         objective = Nearer(surrogate, region, accepted, Record(region, hits))
     else:  # log EI-CFX over the best potential so far, as in the paper: without a cost
         potential, best = potential_of(answer), float(max(answer.trace[-1:], default=0.0))
