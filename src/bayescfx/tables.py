@@ -7,6 +7,7 @@ takes cells in its own dtype only: what it can't hold exactly is an error.
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 import sys
 from collections.abc import Hashable, Iterable, Sequence
@@ -20,7 +21,7 @@ from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices, Mask
 from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError
-from bayescfx.values import Plain, from_plain, same_cell, to_plain
+from bayescfx.values import Plain, as_python, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
@@ -139,28 +140,20 @@ def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Ro
     """Return all rows one by one, as :func:`row_of` does; `lines` are their cells, if at hand."""
     if not isinstance(rows, pd.DataFrame):
         return [line.copy() for line in rows]
-    found: list[Row] = []
     if rows.shape[1] and len(set(rows.dtypes)) == 1:
-        for i in range(len(rows)):
-            row: pd.Series[Any] = rows.iloc[i].copy()
-            row.name = None
-            found.append(row)
-        return found
-    for line in cells_of(rows) if lines is None else lines:
-        cells = np.empty(rows.shape[1], dtype=object)
-        cells[:] = line
-        found.append(pd.Series(cells, index=rows.columns, dtype=object))
-    return found
+        return [rows.iloc[i].rename(None) for i in range(len(rows))]
+    lines = cells_of(rows) if lines is None else lines
+    return [pd.Series(line, index=rows.columns, dtype=object) for line in lines]
 
 
 def join(tables: Sequence[Rows]) -> Rows:
     """Return the rows of several tables with the same columns as one table."""
-    if len(tables) == 1:
-        return tables[0]
-    frames = [table for table in tables if isinstance(table, pd.DataFrame)]
-    if frames:
-        return pd.concat(frames, ignore_index=True)
-    return np.concatenate([np.asarray(table) for table in tables])
+    first, *others = tables
+    if not others:
+        return first
+    if isinstance(first, pd.DataFrame):
+        return pd.concat(list[Any](tables), ignore_index=True)
+    return np.concatenate(tables)
 
 
 def pick(rows: Rows, chosen: Indices) -> Rows:
@@ -279,8 +272,8 @@ class Column:
             given = np.where(pd.isna(given), np.nan, given)
         found = self._converted(given)
         if found is None:
-            bad = next((v for v in given if self._converted(_object_cell(v)) is None), given)
-            bad = bad.item() if isinstance(bad, np.generic) else bad
+            held = (v for v in given if self._converted(_object_cell(v)) is None)
+            bad = as_python(next(held, given))
             levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
             if len(levels):
                 shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
@@ -314,10 +307,8 @@ class Column:
         """Return one cell as an array of length 1; see :meth:`strict`."""
         if isinstance(self.dtype, np.dtype):
             if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
-                try:
+                with contextlib.suppress(OverflowError):  # of a whole number, told below
                     return np.array([value], dtype=self.dtype)
-                except OverflowError:
-                    return self.strict(_object_cell(value), what)
             if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
                 info = np.iinfo(self.dtype)
                 if info.min <= value <= info.max:

@@ -17,10 +17,14 @@ from bayescfx.checks import is_hashable, is_several, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features.feature import Feature
 from bayescfx.tables import Cells, Dtype
+from bayescfx.values import as_python
 
 
+@dataclass(frozen=True, init=False)
 class _Levels(Feature):
     """What `Ordinal` and `Categorical` share: codes are positions among the levels."""
+
+    levels: tuple[Hashable, ...]
 
     levelled = True
     glue = ", "  # between levels that are told
@@ -100,10 +104,10 @@ class _Levels(Feature):
             kept = categories[used[used >= 0]] if cls.categorical else categories
             return cls(kept.tolist() or ("",))
         try:
-            found = list(pd.unique(cells.dropna()))
+            found = pd.unique(cells.dropna())
         except TypeError as error:
             raise SpaceError(f"column {name!r} must hold hashable values.") from error
-        levels = [level.item() if isinstance(level, np.generic) else level for level in found]
+        levels = list(map(as_python, found))
         if not cls.categorical and any(isinstance(level, str) for level in levels):
             raise SpaceError(
                 f"column {name!r} must say the order of its levels, which are text: "
@@ -161,7 +165,6 @@ class _Levels(Feature):
         return str(self.levels[round(code)])
 
 
-@dataclass(frozen=True, init=False)
 class Ordinal(_Levels):
     """Levels in order, lowest first; any hashable values.
 
@@ -174,8 +177,6 @@ class Ordinal(_Levels):
     >>> Ordinal(["low", "high"]).levels
     ('low', 'high')
     """
-
-    levels: tuple[Hashable, ...]
 
     natural = "o"
     glue = " < "
@@ -194,7 +195,6 @@ class Ordinal(_Levels):
         return cls([found.get(text, text) for text in said])
 
 
-@dataclass(frozen=True, init=False)
 class Categorical(_Levels):
     """Levels without order; any hashable values.
 
@@ -207,8 +207,6 @@ class Categorical(_Levels):
     >>> Categorical(["red", "green"])
     Categorical(levels=('red', 'green'))
     """
-
-    levels: tuple[Hashable, ...]
 
     categorical = True
 

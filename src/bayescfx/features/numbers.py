@@ -91,10 +91,10 @@ class _Number(Feature):
 
     def stepped(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
+        least = 1 if self.whole and step is None else step
+        found: Feature = replace(self, step=least)  # type: ignore[type-var]  # kinds are dataclasses
         if step is None:
-            step = 1 if self.whole else None
-            return replace(self, step=step)  # type: ignore[type-var]  # kinds are dataclasses
-        found: Feature = replace(self, step=step)  # type: ignore[type-var]  # which checks the step
+            return found
         low = math.floor(self.low / found.step + 1e-9) * found.step
         return replace(found, low=round(low, 12))  # type: ignore[type-var]  # as above
 
@@ -104,7 +104,7 @@ class _Number(Feature):
             if dtype.kind != "f":
                 _column_range(name, cells)
             return
-        if not self.even:
+        if not (self.step and float(self.step).is_integer() and float(self.low).is_integer()):
             raise SpaceError(
                 f"column {name!r} must be of a float dtype to be Real; got {dtype}. Convert the "
                 "column, or use 'integer'."

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -41,12 +41,12 @@ class Classifier:
 
 
 def xgboost_model(booster: Any) -> Predict:
-    """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
+    """Return XGBoost's native model on rows."""
     return partial(_ask_xgboost, booster, categories_of(booster))
 
 
 def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    xgboost = importlib.import_module("xgboost")
+    xgboost = importlib.import_module("xgboost")  # whose model takes a matrix of its own
     table = for_trees(rows, categories)
     return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
 
@@ -80,18 +80,22 @@ def xgboost_classifier(booster: Any) -> Classifier | None:
 def _ask_torch(module: Any, rows: Any) -> object:
     """Return what a PyTorch module says to rows: one tensor, no gradients, as in evaluation."""
     torch = importlib.import_module("torch")
-    weights = next((p for p in module.parameters() if p.is_floating_point()), None)
-    dtype = torch.float32 if weights is None else weights.dtype
-    device = None if weights is None else weights.device
+    weights = (p for p in module.parameters() if p.is_floating_point())
+    like = next(weights, torch.empty(0, dtype=torch.float32))
     tensor = torch.as_tensor(numeric_matrix(rows, "a PyTorch module"))
     training = [part for part in module.modules() if part.training]
     module.eval()
     try:
         with torch.inference_mode():
-            return module(tensor.to(dtype=dtype, device=device)).cpu().numpy()
+            return module(tensor.to(like)).cpu().numpy()
     finally:
         for part in training:
             part.training = True
+
+
+def _torch_content(module: Any) -> bytes:
+    state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
+    return repr((str(module), sorted(state.items()))).encode()
 
 
 _ONNX_TYPES: dict[str, Any] = {
@@ -210,20 +214,32 @@ def _map_labels(session: Any) -> tuple[Any, ...]:
     return tuple(line)
 
 
-#: By the full name of a class: how rows get to a model that does not take them as they are, and
-#: how it is seen as a classifier, None if it is none.
-ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = {
-    "xgboost.core.Booster": (xgboost_model, xgboost_classifier),
-    "lightgbm.basic.Booster": (lightgbm_model, lightgbm_classifier),
-    "torch.nn.modules.module.Module": (lambda m: partial(_ask_torch, m), lambda _: None),
-    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": (Onnx, onnx_classifier),
+class Adapter(NamedTuple):
+    """What is done with the models of one class."""
+
+    predict: Callable[[Any], Predict]  # how rows get to one that does not take them as they are
+    classifier: Callable[[Any], object]  # how it is seen as a classifier; None if it is none
+    content: Callable[[Any], bytes | None]  # what tells it from another
+
+
+#: By the full name of the class.
+ADAPTERS = {
+    "xgboost.core.Booster": Adapter(
+        xgboost_model, xgboost_classifier, lambda booster: bytes(booster.save_raw())
+    ),
+    "lightgbm.basic.Booster": Adapter(
+        lightgbm_model, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
+    ),
+    "torch.nn.modules.module.Module": Adapter(
+        lambda module: partial(_ask_torch, module), lambda _: None, _torch_content
+    ),
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": Adapter(
+        Onnx, onnx_classifier, onnx_content
+    ),
 }
 
 
-def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
+def adapter_of(model: object) -> Adapter | None:
     """Return what `ADAPTERS` has for the model's class or one it derives from."""
-    for kind in type(model).__mro__:
-        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
-        if found is not None:
-            return found
-    return None
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(model).__mro__)
+    return next((ADAPTERS[name] for name in names if name in ADAPTERS), None)
