@@ -68,10 +68,7 @@ class Layout:
         """Return rows of cells, ``n`` lists of one cell per column, as a table."""
         if not self.is_frame:
             dtype = self.dtypes[0] if self.dtypes else np.float64
-            table = np.empty((len(cells), len(self.names)), dtype=dtype)
-            for i, row in enumerate(cells):
-                table[i] = row
-            return table
+            return np.array(cells, dtype=dtype).reshape(len(cells), len(self.names))
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
         series: dict[int, pd.Series[Any]] = {}
         for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
@@ -148,12 +145,10 @@ def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Ro
 
 def join(tables: Sequence[Rows]) -> Rows:
     """Return the rows of several tables with the same columns as one table."""
-    first, *others = tables
-    if not others:
-        return first
-    if isinstance(first, pd.DataFrame):
-        return pd.concat(list[Any](tables), ignore_index=True)
-    return np.concatenate(tables)
+    if len(tables) == 1:
+        return tables[0]
+    frames = [table for table in tables if isinstance(table, pd.DataFrame)]
+    return pd.concat(frames, ignore_index=True) if frames else np.concatenate(tables)
 
 
 def pick(rows: Rows, chosen: Indices) -> Rows:
@@ -297,9 +292,9 @@ class Column:
             return None
         try:
             found = pd.Series(given).astype(self.dtype).array
+            if not _unchanged(given, found, self.kind):
+                return None
         except (TypeError, ValueError, OverflowError):
-            return None
-        if not _unchanged(given, found, self.kind):
             return None
         return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
 

@@ -114,7 +114,6 @@ class Endpoint:
         )
         check(good, "headers", "a dict of ASCII texts", self.headers)
         check(isinstance(self.patience, Patience), "patience", "a Patience", self.patience)
-        optional("httpx", "a model behind HTTP needs", "models")
         self._connect()
         speaks = OpenInference if "/v2/models/" in parts.path else Mlflow
         self.protocol = speaks(self.url, self.output)
@@ -140,8 +139,7 @@ class Endpoint:
         self._client.close()
 
     def _connect(self) -> None:
-        import httpx  # which is there
-
+        httpx = optional("httpx", "a model behind HTTP needs", "models")
         self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
         weakref.finalize(self, self._client.close)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescfx.errors import ModelError
+from bayescfx.errors import ModelError, optional
 from bayescfx.model.columns import Category, for_trees, named_columns, numeric_matrix
 from bayescfx.model.known import categories_of
 
@@ -149,13 +149,18 @@ def onnx_content(session: Any) -> bytes | None:
     return getattr(session, "_model_bytes", None)
 
 
+def onnx_session(source: str | bytes, providers: list[str], threads: int = 1) -> Any:
+    """Return a session of a file or what is in one."""
+    runtime = optional("onnxruntime", ".onnx files need")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # what goes wrong is raised, and said once
+    options.intra_op_num_threads = threads
+    return runtime.InferenceSession(source, options, providers)
+
+
 def _onnx_again(content: bytes, providers: list[str], output: str | None) -> Onnx:
     """Return a session anew, in another process: one thread, since there are others beside it."""
-    runtime = importlib.import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return Onnx(runtime.InferenceSession(content, options, providers), output)
+    return Onnx(onnx_session(content, providers), output)
 
 
 def onnx_by_column(session: Any) -> bool:

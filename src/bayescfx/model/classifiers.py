@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import is_hashable, shown
+from bayescfx.checks import check, is_hashable, shown
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import Category, as_fitted
@@ -52,11 +52,8 @@ def probability(clf: object, label: object = None) -> Model:
                 "classifier without probabilities pass clf.decision_function as the model, and "
                 "e.g. at_least(0)."
             )
-        if label is not None:
-            raise ModelError(
-                f"`label` must be None for a callable; got {label!r}. Let the callable return the "
-                "probability of that label."
-            )
+        advice = "Let the callable return the probability of that label."
+        check(label is None, "label", "None for a callable", label, ModelError, advice)
         return Model(predict_of(clf), link="logit")
     classes, known = _classes(clf), categories_of(clf)
     column = _column(classes, label)

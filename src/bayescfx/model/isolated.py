@@ -239,11 +239,9 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
 
 def _told(answer: dict[str, Any]) -> Exception:
     """Return what a model has raised, with where."""
-    raised, told, where = answer["error"], answer["told"], answer["where"]
-    error: Exception = ModelError(f"`model` raised {one_line(told)}.")
-    if raised is not None:
-        error = pickle.loads(raised)
-    error.add_note(f"in a process of its own:\n{where}")
+    told = ModelError(f"`model` raised {one_line(answer['told'])}.")
+    error: Exception = told if answer["error"] is None else pickle.loads(answer["error"])
+    error.add_note(f"in a process of its own:\n{answer['where']}")
     return error
 
 

@@ -94,7 +94,7 @@ class Model:
                     parameter="model",
                     advice="For a classifier pass bayescfx.probability(model, label).",
                 )
-        scores = y.copy() if y.dtype == np.float64 else as_floats(y)
+        scores = as_floats(y)
         outside = (scores < 0) | (scores > 1)
         if self.link == "logit" and outside.any():
             i = int(outside.argmax())
@@ -112,15 +112,15 @@ class Model:
             advice="Exclude that region with space.require, or pass on_fault='skip'.",
         )
 
-    def describe(self, rows: Rows, i: int, most: int = 20) -> str:
-        """Return row `i` as the text of a dictionary of its values, `most` of them."""
+    def describe(self, rows: Rows, i: int) -> str:
+        """Return row `i` as the text of a dictionary of its values, 20 of them."""
         if isinstance(rows, pd.DataFrame):
-            cells = {name: rows[name].iloc[i] for name in rows.columns[: most + 1]}
+            cells = {name: rows[name].iloc[i] for name in rows.columns[:21]}
         else:
             names: Any = range(rows.shape[1]) if self.names is None else self.names
             cells = dict(zip(names, rows[i], strict=True))
         shown = [f"{name!r}: {as_python(cell)!r}" for name, cell in cells.items()]
-        return "{" + ", ".join(shown[:most]) + (", …" if len(shown) > most else "") + "}"
+        return "{" + ", ".join(shown[:20]) + (", …" if len(shown) > 20 else "") + "}"
 
 
 def as_model(model: object, schema: Schema | None = None) -> Model:
