@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.errors import BayesCFXError, SettingsError, one_line
 
 
 def is_number(value: object, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -50,7 +50,7 @@ def is_hashable(value: object) -> bool:
 def shown(value: object) -> str:
     """Return a value for a message, on one short line."""
     try:
-        text = " ".join(repr(value).split())
+        text = one_line(repr(value))
     except Exception:  # a user's own, or a number of thousands of digits
         text = f"<{type(value).__name__}>"
     if len(text) <= 120:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices, Mask
-from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError
+from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError, optional
 from bayescfx.values import Plain, as_python, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
@@ -75,9 +75,7 @@ class Layout:
             lists = not {list, tuple, dict}.isdisjoint(map(type, column))
             if lists and getattr(dtype, "kind", "O") in "biufmM":
                 raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
-            category = isinstance(dtype, pd.CategoricalDtype)
-            held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
-            series[c] = pd.Series(held, dtype=dtype)
+            series[c] = pd.Series(list(column), dtype=dtype)
         frame = pd.DataFrame(series, index=range(len(cells)))
         return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
 
@@ -89,8 +87,7 @@ def dtype_to_plain(dtype: Any) -> Plain:
         kind = dtype_to_plain(dtype.categories.dtype)
         return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
     if isinstance(dtype, pd.ArrowDtype):  # whose names don't say everything
-        import pyarrow as pa
-
+        pa = optional("pyarrow", "columns of Arrow need", "models")
         schema = pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes()
         return {"arrow": base64.b64encode(schema).decode()}
     return str(dtype)
@@ -99,8 +96,7 @@ def dtype_to_plain(dtype: Any) -> Plain:
 def dtype_from_plain(plain: Any) -> Any:
     """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
     if isinstance(plain, dict) and "arrow" in plain:
-        import pyarrow as pa
-
+        pa = optional("pyarrow", "columns of Arrow need", "models")
         buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
         return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
     if isinstance(plain, dict):
@@ -266,20 +262,17 @@ class Column:
         if given.dtype == object and self.kind == "f":  # any kind of missing is nan
             given = np.where(pd.isna(given), np.nan, given)
         found = self._converted(given)
-        if found is None:
-            held = (v for v in given if self._converted(_object_cell(v)) is None)
-            bad = as_python(next(held, given))
-            levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
-            if len(levels):
-                shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
-            text = isinstance(bad, str) and self.kind in "iuf"
-            raise QueryError(
-                f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
-                f"{self.name!r} of dtype {shown}.",
-                parameter="na" if text else what,
-                advice="Correct the cell.",
-            )
-        return found
+        if found is not None:
+            return found
+        wrong = (v for v in given if self._converted(_object_cell(v)) is None)
+        bad, levels = as_python(next(wrong, given)), getattr(self.dtype, "categories", ())
+        listed = f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
+        raise QueryError(
+            f"`{what}` must fit the dtypes of the space; got {bad!r} in column {self.name!r} of "
+            f"dtype {self.dtype}{listed if len(levels) else ''}.",
+            parameter="na" if isinstance(bad, str) and self.kind in "iuf" else what,
+            advice="Correct the cell.",
+        )
 
     def _converted(self, given: Any) -> Cells | None:
         """Return the cells in the column's dtype; None if one of them can't be held."""
@@ -320,13 +313,11 @@ def identical(a: Cells, b: Cells) -> Mask:
         return same & ((np.signbit(a) == np.signbit(b)) | (a != b)) if a.dtype.kind == "f" else same
     pairs = zip(np.asarray(a, dtype=object), np.asarray(b, dtype=object), strict=True)
     quick = (str, int, bool)
-    return np.array(
-        [
-            x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
-            for x, y in pairs
-        ],
-        dtype=np.bool_,
+    alike = (
+        x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
+        for x, y in pairs
     )
+    return np.fromiter(alike, dtype=np.bool_, count=len(a))
 
 
 def cells_in(column: pd.Series[Any]) -> Cells:
@@ -352,8 +343,8 @@ def _unchanged(before: Any, after: Any, kind: str) -> bool:
         return False
     if kind in "mM":
         return True
-    for a, b in zip(np.asarray(before, dtype=object)[~gone], after[~gone], strict=True):
-        text = isinstance(a, (str, bytes))
-        if text if kind == "f" else a != b or text != isinstance(b, (str, bytes)):
-            return False
-    return True
+    cells, texts = np.asarray(before, dtype=object)[~gone], (str, bytes)
+    if kind == "f":
+        return not any(isinstance(cell, texts) for cell in cells)
+    pairs = zip(cells, after[~gone], strict=True)
+    return all(a == b and isinstance(a, texts) == isinstance(b, texts) for a, b in pairs)

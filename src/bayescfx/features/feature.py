@@ -216,7 +216,7 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
         feature = ordinal.of_order(name, cells, str(wish).split("<"))
     elif "%" in str(wish):
         moment: Any = Feature.kinds["moment"]
-        feature = moment.of_form(name, cells, str(wish))
+        feature = moment.of_form(cells, str(wish))
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import is_hashable, is_several, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features.feature import Feature
-from bayescfx.tables import Cells, Dtype
+from bayescfx.tables import Cells, Dtype, cells_in
 from bayescfx.values import as_python
 
 
@@ -70,8 +70,7 @@ class _Levels(Feature):
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
         last = vars(self).get("_last")  # a dtype, and the levels in it
         if last is None or last[0] is not dtype:
-            found = pd.Series(self._index.to_numpy()).astype(dtype).array
-            last = dtype, np.asarray(found) if isinstance(dtype, np.dtype) else found
+            last = dtype, cells_in(pd.Series(self._index.to_numpy()).astype(dtype))
             vars(self)["_last"] = last
         cells: Any = last[1]
         missing = np.isnan(codes)

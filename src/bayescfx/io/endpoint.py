@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayescfx.checks import check, check_whole, is_a, is_number
 from bayescfx.deadline import in_time, waiting
-from bayescfx.errors import ModelError, OutOfTime, optional
+from bayescfx.errors import ModelError, OutOfTime, one_line, optional
 from bayescfx.io.protocols import Mlflow, OpenInference
 
 
@@ -264,5 +264,5 @@ def _short(content: Any) -> str:
     """Return what a server says in one line: both ends, since the reason may come last."""
     said = content if isinstance(content, dict) else {}
     told = [said[k] for k in ("message", "error", "detail") if isinstance(said.get(k), str)]
-    line = " ".join(str(told[0] if told else content).split()).rstrip(".")
+    line = one_line(str(told[0] if told else content)).rstrip(".")
     return line if len(line) <= 300 else f"{line[:150]} … {line[-150:]}"
