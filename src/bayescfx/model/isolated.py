@@ -212,17 +212,11 @@ def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
     """End a process and what it has started; not from a copy of the process that made it."""
     if owner != os.getpid():
         return
-    if process.returncode is None:  # else its number may be another's by now
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):  # what was not sent
-            if stream is not None:
-                stream.close()
+    with contextlib.suppress(OSError), process:  # which closes its streams, and waits
+        if process.returncode is None and hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()  # unless it has ended: its number may be another's by now
 
 
 def _cause(process: subprocess.Popen[bytes]) -> str:
@@ -260,8 +254,7 @@ def work() -> None:
     threading.Thread(target=_listen, args=(source, inbox), daemon=True).start()
     timeout, memory, model = inbox.get()
     if memory is not None:
-        import resource
-
+        resource = importlib.import_module("resource")  # of Unix
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     predict, answer = _answer(pickle.loads, model)
     while True:
