@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.errors import ModelError, optional
-from bayescfx.model.columns import Category, for_trees, named_columns, numeric_matrix
+from bayescfx.model.columns import Category, as_fitted, named_columns, numeric_matrix
 from bayescfx.model.known import categories_of
 
 Predict: TypeAlias = Callable[[Any], object]
@@ -40,24 +40,23 @@ class Classifier:
         return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
+def fitted(model: Any) -> Predict:
+    """Return a model as a function of rows, which need not have its categories."""
+    return partial(_ask_fitted, model, categories_of(model))
+
+
+def _ask_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    return model.predict(as_fitted(model, rows, categories))
+
+
 def xgboost_model(booster: Any) -> Predict:
-    """Return XGBoost's native model on rows."""
+    """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
     return partial(_ask_xgboost, booster, categories_of(booster))
 
 
 def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    xgboost = importlib.import_module("xgboost")  # whose model takes a matrix of its own
-    table = for_trees(rows, categories)
-    return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
-
-
-def lightgbm_model(booster: Any) -> Predict:
-    """Return LightGBM's native model, which takes categories where it was trained on them."""
-    return partial(_ask_lightgbm, booster, categories_of(booster))
-
-
-def _ask_lightgbm(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    return booster.predict(for_trees(rows, categories, texts=not categories))
+    matrix = importlib.import_module("xgboost").DMatrix
+    return booster.predict(matrix(as_fitted(booster, rows, categories), enable_categorical=True))
 
 
 def lightgbm_classifier(booster: Any) -> Classifier | None:
@@ -65,7 +64,7 @@ def lightgbm_classifier(booster: Any) -> Classifier | None:
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
     if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
         return None
-    return Classifier(lightgbm_model(booster), range(max(2, booster.num_model_per_iteration())))
+    return Classifier(fitted(booster), range(max(2, booster.num_model_per_iteration())))
 
 
 def xgboost_classifier(booster: Any) -> Classifier | None:
@@ -233,7 +232,7 @@ ADAPTERS = {
         xgboost_model, xgboost_classifier, lambda booster: bytes(booster.save_raw())
     ),
     "lightgbm.basic.Booster": Adapter(
-        lightgbm_model, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
+        fitted, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
     ),
     "torch.nn.modules.module.Module": Adapter(
         lambda module: partial(_ask_torch, module), lambda _: None, _torch_content

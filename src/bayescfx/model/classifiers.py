@@ -55,10 +55,9 @@ def probability(clf: object, label: object = None) -> Model:
         advice = "Let the callable return the probability of that label."
         check(label is None, "label", "None for a callable", label, ModelError, advice)
         return Model(predict_of(clf), link="logit")
-    classes, known = _classes(clf), categories_of(clf)
+    classes = _classes(clf)
     column = _column(classes, label)
-    told = {"categories": known} if known else {}
-    predict = partial(_ask_column, clf, column, len(classes), **told)
+    predict = partial(_ask_column, clf, categories_of(clf), column, len(classes))
     return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
 
 
@@ -70,7 +69,7 @@ def as_classifier(model: object) -> object:
 
 
 def _ask_column(
-    clf: Any, column: int, n_classes: int, rows: Any, categories: tuple[Category, ...] = ()
+    clf: Any, categories: tuple[Category, ...], column: int, n_classes: int, rows: Any
 ) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""
     table = answered(clf.predict_proba(as_fitted(clf, rows, categories)), rows)

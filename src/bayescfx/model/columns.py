@@ -130,7 +130,8 @@ def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
 def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) -> Any:
     """Return rows as an estimator was fitted: with its column names or without; it would warn."""
     names = list(getattr(estimator, "feature_names_in_", ()))
-    library = type(estimator).__module__.partition(".")[0]
+    homes = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    library = next((home for home in homes if home in ("lightgbm", "xgboost")), homes[0])
     if not names or library != "sklearn" or categories:  # others know pandas' categories best
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):

@@ -12,7 +12,6 @@ import numbers
 import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,10 +20,8 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
-from bayescfx.model.adapters import Predict, adapter_of
-from bayescfx.model.columns import Category, as_fitted
+from bayescfx.model.adapters import Predict, adapter_of, fitted
 from bayescfx.model.fingerprint import fingerprint
-from bayescfx.model.known import categories_of
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows, in_form_of, returned
 from bayescfx.values import as_python
@@ -145,22 +142,14 @@ def predict_of(model: object) -> Predict:
     if adapter is not None:
         return adapter.predict(model)
     predict: Predict | None = getattr(model, "predict", None)
-    if callable(predict) and hasattr(model, "n_features_in_"):
-        known = categories_of(model)  # which rows need not have
-        told: dict[str, Any] = {"categories": known} if known else {}
-        return partial(_ask_fitted, model, **told)
     if callable(predict):
-        return predict
+        return fitted(model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(
         f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
         "model, or a function of rows."
     )
-
-
-def _ask_fitted(estimator: Any, rows: Rows, categories: tuple[Category, ...] = ()) -> object:
-    return estimator.predict(as_fitted(estimator, rows, categories))
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
