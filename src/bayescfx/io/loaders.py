@@ -161,6 +161,8 @@ def _check_lightgbm(content: bytes) -> None:
 
 def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
+    if not path.read_bytes().rstrip().endswith(b"}"):  # XGBoost may read on behind the end
+        raise ValueError("it is cut off or was changed.")
     booster = xgboost.Booster(model_file=str(path))
     best = booster.attr("best_iteration")  # of early stopping: its own estimators use no tree after
     return booster if best is None else booster[: int(best) + 1], {}
