@@ -99,9 +99,8 @@ class _Levels(Feature):
         if cells.dtype.kind == "b" and cls.categorical:
             return cls((False, True))
         if isinstance(cells.dtype, pd.CategoricalDtype):
-            categories, used = cells.cat.categories, np.unique(cells.cat.codes.to_numpy())
-            kept = categories[used[used >= 0]] if cls.categorical else categories
-            return cls(kept.tolist() or ("",))
+            used = cells.cat.remove_unused_categories() if cls.categorical else cells
+            return cls(used.cat.categories.tolist() or ("",))
         try:
             found = pd.unique(cells.dropna())
         except TypeError as error:
