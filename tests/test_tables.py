@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from bayescfx.arrays import row_keys
-from bayescfx.tables import Layout, cells_of, row_of
+from bayescfx.errors import QueryError
+from bayescfx.tables import Column, Layout, cells_of, row_of
 from tests.evaluations.rows import MIXED, same_tables
 
 
@@ -26,6 +28,13 @@ def test_a_row_of_one_dtype_keeps_it_and_a_mixed_row_keeps_its_cells() -> None:
     mixed = row_of(pd.DataFrame({"a": [1], "b": [2.5]}), 0)
     assert isinstance(mixed, pd.Series)
     assert [type(cell) for cell in mixed] == [int, float]
+
+
+def test_a_number_that_no_cell_of_a_column_holds_is_told() -> None:
+    flag = Column("flag", np.dtype(bool))
+    assert flag.strict_one(1, "query").tolist() == [True]
+    with pytest.raises(QueryError, match="`query` must fit the dtypes of the space; got 1000000"):
+        flag.strict_one(10**30, "query")
 
 
 def test_keys_are_equal_only_for_equal_rows() -> None:

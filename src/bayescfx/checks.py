@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.errors import BayesCFXError, SettingsError
+from bayescfx.errors import BayesCFXError, SettingsError, one_line
 
 
 def is_number(value: object, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -47,17 +47,17 @@ def is_hashable(value: object) -> bool:
     return True
 
 
-def shown(value: object, most: int = 120) -> str:
+def shown(value: object) -> str:
     """Return a value for a message, on one short line."""
     try:
-        text = " ".join(repr(value).split())
+        text = one_line(repr(value))
     except Exception:  # a user's own, or a number of thousands of digits
         text = f"<{type(value).__name__}>"
-    if len(text) <= most:
+    if len(text) <= 120:
         return text
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     # Of a table its size says more than its first cells.
-    return f"a {kind} of shape {shape}" if isinstance(shape, tuple) else f"{text[:most]}… ({kind})"
+    return f"a {kind} of shape {shape}" if isinstance(shape, tuple) else f"{text[:120]}… ({kind})"
 
 
 def check(

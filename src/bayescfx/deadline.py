@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import platform
+import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bayescfx.errors import OutOfTime
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +60,20 @@ def _arrived(at: float, left: float, where: str) -> Deadline:
 def machine() -> str:
     """Return what tells this machine from others."""
     return f"{platform.node()} {uuid.getnode()}"
+
+
+def in_time(ask: Callable[[], T], seconds: float) -> T:
+    """Return what a function returns or raises; if it is late, a `TimeoutError` and it goes on."""
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return answer.result(seconds if math.isfinite(seconds) else None)
 
 
 NEVER = Deadline()

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from importlib import import_module
 from types import ModuleType
 
 
@@ -164,8 +165,6 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def optional(name: str, needed: str, extra: str = "") -> ModuleType:
     """Return a module that may not be installed; `needed` begins the error that says how to."""
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError as error:

@@ -7,6 +7,7 @@ takes cells in its own dtype only: what it can't hold exactly is an error.
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 import sys
 from collections.abc import Hashable, Iterable, Sequence
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
 from bayescfx.arrays import Indices, Mask
-from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError
-from bayescfx.values import Plain, from_plain, same_cell, to_plain
+from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError, optional
+from bayescfx.values import Plain, as_python, from_plain, same_cell, to_plain
 
 Rows: TypeAlias = pd.DataFrame | NDArray[Any]
 Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
@@ -67,19 +68,14 @@ class Layout:
         """Return rows of cells, ``n`` lists of one cell per column, as a table."""
         if not self.is_frame:
             dtype = self.dtypes[0] if self.dtypes else np.float64
-            table = np.empty((len(cells), len(self.names)), dtype=dtype)
-            for i, row in enumerate(cells):
-                table[i] = row
-            return table
+            return np.array(cells, dtype=dtype).reshape(len(cells), len(self.names))
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
         series: dict[int, pd.Series[Any]] = {}
         for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
             lists = not {list, tuple, dict}.isdisjoint(map(type, column))
             if lists and getattr(dtype, "kind", "O") in "biufmM":
                 raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
-            category = isinstance(dtype, pd.CategoricalDtype)
-            held: Any = pd.Categorical(list(column), dtype=dtype) if category else list(column)
-            series[c] = pd.Series(held, dtype=dtype)
+            series[c] = pd.Series(list(column), dtype=dtype)
         frame = pd.DataFrame(series, index=range(len(cells)))
         return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
 
@@ -91,8 +87,7 @@ def dtype_to_plain(dtype: Any) -> Plain:
         kind = dtype_to_plain(dtype.categories.dtype)
         return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
     if isinstance(dtype, pd.ArrowDtype):  # whose names don't say everything
-        import pyarrow as pa
-
+        pa = optional("pyarrow", "columns of Arrow need", "models")
         schema = pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes()
         return {"arrow": base64.b64encode(schema).decode()}
     return str(dtype)
@@ -101,8 +96,7 @@ def dtype_to_plain(dtype: Any) -> Plain:
 def dtype_from_plain(plain: Any) -> Any:
     """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
     if isinstance(plain, dict) and "arrow" in plain:
-        import pyarrow as pa
-
+        pa = optional("pyarrow", "columns of Arrow need", "models")
         buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
         return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
     if isinstance(plain, dict):
@@ -139,18 +133,10 @@ def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Ro
     """Return all rows one by one, as :func:`row_of` does; `lines` are their cells, if at hand."""
     if not isinstance(rows, pd.DataFrame):
         return [line.copy() for line in rows]
-    found: list[Row] = []
     if rows.shape[1] and len(set(rows.dtypes)) == 1:
-        for i in range(len(rows)):
-            row: pd.Series[Any] = rows.iloc[i].copy()
-            row.name = None
-            found.append(row)
-        return found
-    for line in cells_of(rows) if lines is None else lines:
-        cells = np.empty(rows.shape[1], dtype=object)
-        cells[:] = line
-        found.append(pd.Series(cells, index=rows.columns, dtype=object))
-    return found
+        return [rows.iloc[i].rename(None) for i in range(len(rows))]
+    lines = cells_of(rows) if lines is None else lines
+    return [pd.Series(line, index=rows.columns, dtype=object) for line in lines]
 
 
 def join(tables: Sequence[Rows]) -> Rows:
@@ -158,9 +144,7 @@ def join(tables: Sequence[Rows]) -> Rows:
     if len(tables) == 1:
         return tables[0]
     frames = [table for table in tables if isinstance(table, pd.DataFrame)]
-    if frames:
-        return pd.concat(frames, ignore_index=True)
-    return np.concatenate([np.asarray(table) for table in tables])
+    return pd.concat(frames, ignore_index=True) if frames else np.concatenate(tables)
 
 
 def pick(rows: Rows, chosen: Indices) -> Rows:
@@ -278,20 +262,17 @@ class Column:
         if given.dtype == object and self.kind == "f":  # any kind of missing is nan
             given = np.where(pd.isna(given), np.nan, given)
         found = self._converted(given)
-        if found is None:
-            bad = next((v for v in given if self._converted(_object_cell(v)) is None), given)
-            bad = bad.item() if isinstance(bad, np.generic) else bad
-            levels, shown = getattr(self.dtype, "categories", ()), str(self.dtype)
-            if len(levels):
-                shown += f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
-            text = isinstance(bad, str) and self.kind in "iuf"
-            raise QueryError(
-                f"`{what}` must fit the dtypes of the space; got {bad!r} in column "
-                f"{self.name!r} of dtype {shown}.",
-                parameter="na" if text else what,
-                advice="Correct the cell.",
-            )
-        return found
+        if found is not None:
+            return found
+        wrong = (v for v in given if self._converted(_object_cell(v)) is None)
+        bad, levels = as_python(next(wrong, given)), getattr(self.dtype, "categories", ())
+        listed = f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
+        raise QueryError(
+            f"`{what}` must fit the dtypes of the space; got {bad!r} in column {self.name!r} of "
+            f"dtype {self.dtype}{listed if len(levels) else ''}.",
+            parameter="na" if isinstance(bad, str) and self.kind in "iuf" else what,
+            advice="Correct the cell.",
+        )
 
     def _converted(self, given: Any) -> Cells | None:
         """Return the cells in the column's dtype; None if one of them can't be held."""
@@ -304,9 +285,9 @@ class Column:
             return None
         try:
             found = pd.Series(given).astype(self.dtype).array
+            if not _unchanged(given, found, self.kind):
+                return None
         except (TypeError, ValueError, OverflowError):
-            return None
-        if not _unchanged(given, found, self.kind):
             return None
         return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
 
@@ -314,10 +295,8 @@ class Column:
         """Return one cell as an array of length 1; see :meth:`strict`."""
         if isinstance(self.dtype, np.dtype):
             if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
-                try:
+                with contextlib.suppress(OverflowError):  # of a whole number, told below
                     return np.array([value], dtype=self.dtype)
-                except OverflowError:
-                    return self.strict(_object_cell(value), what)
             if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
                 info = np.iinfo(self.dtype)
                 if info.min <= value <= info.max:
@@ -334,13 +313,11 @@ def identical(a: Cells, b: Cells) -> Mask:
         return same & ((np.signbit(a) == np.signbit(b)) | (a != b)) if a.dtype.kind == "f" else same
     pairs = zip(np.asarray(a, dtype=object), np.asarray(b, dtype=object), strict=True)
     quick = (str, int, bool)
-    return np.array(
-        [
-            x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
-            for x, y in pairs
-        ],
-        dtype=np.bool_,
+    alike = (
+        x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
+        for x, y in pairs
     )
+    return np.fromiter(alike, dtype=np.bool_, count=len(a))
 
 
 def cells_in(column: pd.Series[Any]) -> Cells:
@@ -366,8 +343,8 @@ def _unchanged(before: Any, after: Any, kind: str) -> bool:
         return False
     if kind in "mM":
         return True
-    for a, b in zip(np.asarray(before, dtype=object)[~gone], after[~gone], strict=True):
-        text = isinstance(a, (str, bytes))
-        if text if kind == "f" else a != b or text != isinstance(b, (str, bytes)):
-            return False
-    return True
+    cells, texts = np.asarray(before, dtype=object)[~gone], (str, bytes)
+    if kind == "f":
+        return not any(isinstance(cell, texts) for cell in cells)
+    pairs = zip(cells, after[~gone], strict=True)
+    return all(a == b and isinstance(a, texts) == isinstance(b, texts) for a, b in pairs)

@@ -22,6 +22,11 @@ from bayescfx.errors import ArchiveError, CellError
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
 
+def as_python(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def to_plain(value: object) -> Plain:
     """Return a cell, or a tuple, list or dict of cells, in JSON's own types, or a `CellError`."""
     if value is None or type(value) in (bool, int, str):

@@ -68,6 +68,15 @@ def test_any_other_is_asked_through_mlflow(registry: dict[str, Packed]) -> None:
     assert answer.reached
 
 
+def test_one_of_several_outputs_is_chosen_by_its_position(registry: dict[str, Packed]) -> None:
+    model = Ridge().fit(X, np.stack([X["a"], X["b"]], axis=1))
+    registry["models:/two/1"] = Packed(model, "mlflow.sklearn", None)
+    score: Any = load_model("models:/two/1", trust=TRUST, output="1").scoring()
+    np.testing.assert_array_equal(score(X), model.predict(X)[:, 1])
+    with pytest.raises(LoadError, match="`output` must be a position, 0 for the first; got 'b'"):
+        load_model("models:/two/1", trust=TRUST, output="b")
+
+
 def test_mlflow_runs_code_so_it_must_be_trusted(registry: dict[str, Packed]) -> None:
     with pytest.raises(LoadError, match=r"can run any code. If you trust .*Trust\(pickle=True"):
         load_model("runs:/abc/model")

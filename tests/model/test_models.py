@@ -389,6 +389,16 @@ def test_adapters_are_found_for_classes_that_derive_from_theirs(
     assert adapter_of(object()) is None
 
 
+def test_a_class_of_ones_own_gets_rows_as_the_one_it_derives_from() -> None:
+    lightgbm: Any = importlib.import_module("lightgbm")
+    own = type("Own", (lightgbm.LGBMRegressor,), {"__module__": __name__})
+    a = np.linspace(0, 1, 60)
+    frame = pd.DataFrame({"a": a, "flag": a > 0.5})
+    model = own(n_estimators=5, verbose=-1, n_jobs=1).fit(frame, a)
+    rows = frame.astype({"flag": object})  # as beside missing cells
+    np.testing.assert_array_equal(as_model(model)(rows), model.predict(frame))
+
+
 def test_a_matrix_of_numbers_keeps_missing_cells_and_booleans() -> None:
     frame = pd.DataFrame({"a": [1.0, np.nan], "b": [True, False]})
     matrix = numeric_matrix(frame, "it")

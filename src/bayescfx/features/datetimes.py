@@ -18,7 +18,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check, is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError
 from bayescfx.features.feature import Feature
-from bayescfx.tables import Cells, Dtype, day_or_month_first
+from bayescfx.tables import Cells, Dtype, cells_in, day_or_month_first
 
 Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
@@ -133,8 +133,7 @@ class Moment(Feature):
         times: Any = counts.astype("timedelta64[us]" if self.duration else "datetime64[us]")
         times[missing] = "NaT"
         if self.form:
-            written = _written(pd.Series(times), self.form).astype(dtype)
-            return written.to_numpy() if isinstance(dtype, np.dtype) else written.array
+            return cells_in(_written(pd.Series(times), self.form).astype(dtype))
         if isinstance(dtype, np.dtype):
             return times.astype(dtype)
         zoned = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(getattr(dtype, "tz", None))
@@ -176,10 +175,10 @@ class Moment(Feature):
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
         """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
         forms = _forms(cells, 0)
-        return cls.of_form(name, cells, forms[0] if len(forms) == 1 else "")
+        return cls.of_form(cells, forms[0] if len(forms) == 1 else "")
 
     @classmethod
-    def of_form(cls, name: Hashable, cells: pd.Series[Any], form: str) -> Moment:
+    def of_form(cls, cells: pd.Series[Any], form: str) -> Moment:
         """Return the range of a column whose text writes points in time in a form."""
         form = form if _is_text(cells) else ""
         cells = read_times(cells, form) if form else cells

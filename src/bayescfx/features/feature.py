@@ -71,15 +71,11 @@ class Feature(ABC):
         return not self.categorical and not self.period
 
     @property
-    def even(self) -> bool:
-        """Whether grid codes are whole numbers, whole steps apart."""
-        step, low = self.code_step, self.code_range[0]
-        return step > 0 and not self.floating and step.is_integer() and low.is_integer()
-
-    @property
     def lattice(self) -> tuple[float, float, float] | None:
         """Whole numbers (first, stride, unit): grid codes are exactly (first + k stride) / unit."""
-        return (self.code_range[0], self.code_step, 1.0) if self.even else None
+        low, step = self.code_range[0], self.code_step
+        even = step > 0 and not self.floating and step.is_integer() and low.is_integer()
+        return (low, step, 1.0) if even else None
 
     def stepped(self, name: Hashable, step: float | None) -> Feature:
         """Return the feature with another step, if numbers have one; None for the smallest."""
@@ -220,7 +216,7 @@ def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None)
         feature = ordinal.of_order(name, cells, str(wish).split("<"))
     elif "%" in str(wish):
         moment: Any = Feature.kinds["moment"]
-        feature = moment.of_form(name, cells, str(wish))
+        feature = moment.of_form(cells, str(wish))
     else:
         listed = ", ".join(map(repr, Feature.kinds))
         raise SpaceError(

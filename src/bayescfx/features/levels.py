@@ -16,11 +16,15 @@ from bayescfx.arrays import Array
 from bayescfx.checks import is_hashable, is_several, shown
 from bayescfx.errors import SpaceError, suggest
 from bayescfx.features.feature import Feature
-from bayescfx.tables import Cells, Dtype
+from bayescfx.tables import Cells, Dtype, cells_in
+from bayescfx.values import as_python
 
 
+@dataclass(frozen=True, init=False)
 class _Levels(Feature):
     """What `Ordinal` and `Categorical` share: codes are positions among the levels."""
+
+    levels: tuple[Hashable, ...]
 
     levelled = True
     glue = ", "  # between levels that are told
@@ -66,8 +70,7 @@ class _Levels(Feature):
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
         last = vars(self).get("_last")  # a dtype, and the levels in it
         if last is None or last[0] is not dtype:
-            found = pd.Series(self._index.to_numpy()).astype(dtype).array
-            last = dtype, np.asarray(found) if isinstance(dtype, np.dtype) else found
+            last = dtype, cells_in(pd.Series(self._index.to_numpy()).astype(dtype))
             vars(self)["_last"] = last
         cells: Any = last[1]
         missing = np.isnan(codes)
@@ -96,14 +99,13 @@ class _Levels(Feature):
         if cells.dtype.kind == "b" and cls.categorical:
             return cls((False, True))
         if isinstance(cells.dtype, pd.CategoricalDtype):
-            categories, used = cells.cat.categories, np.unique(cells.cat.codes.to_numpy())
-            kept = categories[used[used >= 0]] if cls.categorical else categories
-            return cls(kept.tolist() or ("",))
+            used = cells.cat.remove_unused_categories() if cls.categorical else cells
+            return cls(used.cat.categories.tolist() or ("",))
         try:
-            found = list(pd.unique(cells.dropna()))
+            found = pd.unique(cells.dropna())
         except TypeError as error:
             raise SpaceError(f"column {name!r} must hold hashable values.") from error
-        levels = [level.item() if isinstance(level, np.generic) else level for level in found]
+        levels = list(map(as_python, found))
         if not cls.categorical and any(isinstance(level, str) for level in levels):
             raise SpaceError(
                 f"column {name!r} must say the order of its levels, which are text: "
@@ -161,7 +163,6 @@ class _Levels(Feature):
         return str(self.levels[round(code)])
 
 
-@dataclass(frozen=True, init=False)
 class Ordinal(_Levels):
     """Levels in order, lowest first; any hashable values.
 
@@ -174,8 +175,6 @@ class Ordinal(_Levels):
     >>> Ordinal(["low", "high"]).levels
     ('low', 'high')
     """
-
-    levels: tuple[Hashable, ...]
 
     natural = "o"
     glue = " < "
@@ -194,7 +193,6 @@ class Ordinal(_Levels):
         return cls([found.get(text, text) for text in said])
 
 
-@dataclass(frozen=True, init=False)
 class Categorical(_Levels):
     """Levels without order; any hashable values.
 
@@ -207,8 +205,6 @@ class Categorical(_Levels):
     >>> Categorical(["red", "green"])
     Categorical(levels=('red', 'green'))
     """
-
-    levels: tuple[Hashable, ...]
 
     categorical = True
 

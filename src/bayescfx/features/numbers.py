@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -26,12 +27,11 @@ class _Number(Feature):
 
     def __post_init__(self) -> None:
         kind, low, high = type(self).__name__, self.low, self.high
-        for name in ("low", "high", "step"):
+        for name, wish in (("low", "finite"), ("high", "finite"), ("step", "positive")):
             value = getattr(self, name)
             if value is None and name == "step" and not self.whole:
                 continue
             if not (isinstance(value, bool) or is_number(value)) or (name == "step" and value <= 0):
-                wish = "positive" if name == "step" else "finite"
                 raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {shown(value)}.")
             # beyond 2**53 neighbouring integers share one float64
             if self.whole and (value != int(value) or abs(value) > 2**53):
@@ -91,10 +91,10 @@ class _Number(Feature):
 
     def stepped(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
+        least = 1 if self.whole and step is None else step
+        found: Feature = replace(self, step=least)  # type: ignore[type-var]  # kinds are dataclasses
         if step is None:
-            step = 1 if self.whole else None
-            return replace(self, step=step)  # type: ignore[type-var]  # kinds are dataclasses
-        found: Feature = replace(self, step=step)  # type: ignore[type-var]  # which checks the step
+            return found
         low = math.floor(self.low / found.step + 1e-9) * found.step
         return replace(found, low=round(low, 12))  # type: ignore[type-var]  # as above
 
@@ -104,7 +104,7 @@ class _Number(Feature):
             if dtype.kind != "f":
                 _column_range(name, cells)
             return
-        if not self.even:
+        if not (self.step and float(self.step).is_integer() and float(self.low).is_integer()):
             raise SpaceError(
                 f"column {name!r} must be of a float dtype to be Real; got {dtype}. Convert the "
                 "column, or use 'integer'."
@@ -252,7 +252,5 @@ def _decimals(value: float) -> int:
     """Return how many decimals the shortest writing of `value` has, be it single precision."""
     with np.errstate(over="ignore"):
         single = np.float32(value)
-    shortest = str(single if float(single) == value else float(value))
-    mantissa, _, exponent = shortest.partition("e")
-    fraction = mantissa.partition(".")[2].rstrip("0")
-    return max(0, len(fraction) - int(exponent or 0))
+    shortest = Decimal(str(single if float(single) == value else float(value)))
+    return max(0, -int(shortest.normalize().as_tuple().exponent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -17,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.checks import check, check_whole, is_a, is_number
-from bayescfx.deadline import waiting
-from bayescfx.errors import ModelError, OutOfTime, optional
+from bayescfx.deadline import in_time, waiting
+from bayescfx.errors import ModelError, OutOfTime, one_line, optional
 from bayescfx.io.protocols import Mlflow, OpenInference
 
 
@@ -113,7 +114,6 @@ class Endpoint:
         )
         check(good, "headers", "a dict of ASCII texts", self.headers)
         check(isinstance(self.patience, Patience), "patience", "a Patience", self.patience)
-        optional("httpx", "a model behind HTTP needs", "models")
         self._connect()
         speaks = OpenInference if "/v2/models/" in parts.path else Mlflow
         self.protocol = speaks(self.url, self.output)
@@ -139,8 +139,7 @@ class Endpoint:
         self._client.close()
 
     def _connect(self) -> None:
-        import httpx  # which is there
-
+        httpx = optional("httpx", "a model behind HTTP needs", "models")
         self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
         weakref.finalize(self, self._client.close)
 
@@ -181,13 +180,12 @@ class Endpoint:
         """Return status and content, JSON or text; ask again while the server is busy or away."""
         import httpx  # which is there, since the client is
 
-        attempt, until = 0, waiting.get()
-        while True:
-            answer, fault, wished = None, "", 0.0
+        until = waiting.get()
+        for attempt in itertools.count(1):
+            code, content, wished, fault = 0, b"", 0.0, ""
             seconds = min(self.patience.timeout, until.left)
             try:
-                answer = self._read(verb, url, body, seconds)
-                wished = answer[2]
+                code, content, wished = self._read(verb, url, body, seconds)
             except (httpx.TimeoutException, TimeoutError):
                 fault = f"no answer within {seconds:.3g} s"
             except (httpx.RequestError, RuntimeError) as error:  # another thread closed the client
@@ -197,63 +195,52 @@ class Endpoint:
                     f"the model at {url} must get text that UTF-8 can hold; got {error}. Correct "
                     "the rows."
                 ) from error
-            attempt += 1
-            busy = answer is None or answer[0] in (408, 425, 429, 502, 503, 504)
-            if busy and attempt <= self.patience.retries and not until.passed:
-                pause = min(8.0, self.patience.pause * 2.0 ** (attempt - 1))
-                self.sleep(min(max(pause, wished), 60.0, until.left))
-            elif busy and until.passed:
-                told = fault or f"it is busy ({answer[0] if answer else ''})"
+            busy = fault or code in (408, 425, 429, 502, 503, 504)
+            if busy and until.passed:
                 raise _Late(
-                    f"the model at {url} does not answer in time: {told}, {attempt} attempts. "
-                    "Start the server, or pass a longer `timeout`."
+                    f"the model at {url} does not answer in time: {fault or f'it is busy ({code})'}"
+                    f", {attempt} attempts. Start the server, or pass a longer `timeout`."
                 )
-            elif answer is None:
-                raise EndpointError(
-                    f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
-                    "server, or correct the address."
-                )
-            else:
-                try:
-                    return answer[0], json.loads(answer[1])
-                except (ValueError, RecursionError):
-                    return answer[0], answer[1].decode(errors="replace")
+            if not busy or attempt > self.patience.retries:
+                break
+            pause = min(8.0, self.patience.pause * 2.0 ** (attempt - 1))
+            self.sleep(min(max(pause, wished), 60.0, until.left))
+        if fault:
+            raise EndpointError(
+                f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
+                "server, or correct the address."
+            )
+        try:
+            return code, json.loads(content)
+        except (ValueError, RecursionError):
+            return code, content.decode(errors="replace")
 
     def _read(self, verb: str, url: str, body: Any, seconds: float) -> tuple[int, bytes, float]:
         """Return status and content of one answer, all of it in time, and when to come back.
 
         In a thread: whoever waits for single bytes does not know how long the whole takes.
         """
-        client, found, faults = self._client, list[tuple[int, bytes, float]](), list[Exception]()
-        late = threading.Event()
+        client = self._client
 
-        def read() -> None:
-            try:
-                with client.stream(verb, url, json=body) as answer:
-                    content = bytearray()
-                    for part in answer.iter_bytes():
-                        content += part
-                        if len(content) > 64_000_000 or late.is_set():
-                            raise EndpointError(
-                                f"the model at {url} must answer with at most 64 MB; got more. "
-                                "Send fewer rows at once with `batch`, or correct the address.",
-                                parameter="batch",
-                            )
-                    found.append((answer.status_code, bytes(content), _wished(answer.headers)))
-            except Exception as error:
-                faults.append(error)
+        def read() -> tuple[int, bytes, float]:
+            with client.stream(verb, url, json=body) as answer:
+                content = bytearray()
+                for part in answer.iter_bytes():
+                    content += part
+                    if len(content) > 64_000_000:
+                        raise EndpointError(
+                            f"the model at {url} must answer with at most 64 MB; got more. "
+                            "Send fewer rows at once with `batch`, or correct the address.",
+                            parameter="batch",
+                        )
+                return answer.status_code, bytes(content), _wished(answer.headers)
 
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        reader.join(seconds)
-        if found:
-            return found[0]
-        late.set()
-        if faults:
-            raise faults[0]
-        client.close()  # which ends the reader, too
-        self._connect()
-        raise TimeoutError
+        try:
+            return in_time(read, seconds)
+        except TimeoutError:
+            client.close()  # which ends the reader, too
+            self._connect()
+            raise
 
 
 def _wished(headers: Mapping[str, str]) -> float:
@@ -277,5 +264,5 @@ def _short(content: Any) -> str:
     """Return what a server says in one line: both ends, since the reason may come last."""
     said = content if isinstance(content, dict) else {}
     told = [said[k] for k in ("message", "error", "detail") if isinstance(said.get(k), str)]
-    line = " ".join(str(told[0] if told else content).split()).rstrip(".")
+    line = one_line(str(told[0] if told else content)).rstrip(".")
     return line if len(line) <= 300 else f"{line[:150]} … {line[-150:]}"

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Found = tuple[object, dict[str, Any]]  # a model, and what its file tells about it
 
 
+REGISTERED = ("mlflow:", "models:/", "runs:/")  # how addresses of MLflow begin
+
+
 class LoadError(ModelError):
     """A model can't be loaded."""
 
@@ -73,42 +76,41 @@ def load_model(
     """
     from pathlib import Path
 
-    from bayescfx.checks import check, shown
+    from bayescfx.checks import check, is_a
     from bayescfx.io.endpoint import Endpoint, Patience
     from bayescfx.io.loaded import Loaded, Trust
 
-    given: object = source
-    if not isinstance(given, str) or "\x00" in given:
-        raise LoadError(f"`source` must be a path, an address or a name; got {shown(given)}.")
-    given = output
-    check(isinstance(given, str | None), "output", "a name or a position", output, LoadError)
+    good = is_a(source, str) and "\x00" not in source
+    check(good, "source", "a path, an address or a name", source, LoadError)
+    check(is_a(output, str, type(None)), "output", "a name or a position", output, LoadError)
     if source.startswith(("http://", "https://")):
-        asked = Endpoint(
-            source,
-            output,
-            batch,
-            {} if headers is None else headers,
-            Patience() if patience is None else patience,
-        )
+        headers = {} if headers is None else headers
+        patience = Patience() if patience is None else patience
+        asked = Endpoint(source, output, batch, headers, patience)
         return Loaded(asked, asked.columns())
-    path = Path(source)
+    path, trust = Path(source), Trust() if trust is None else trust
     ending, there = path.suffix.lower(), path.is_file()
-    place = {"output": int(output)} if output is not None and output.isdecimal() else {}
-    if _is_registered(source):
-        return Loaded.of(*_mlflow(source, Trust() if trust is None else trust))
-    if is_code(source):
-        return Loaded.of(import_name(source), place | _no_name(output))
-    if ending not in LOADERS or not there:
+    registered, code = source.startswith(REGISTERED), is_code(source)
+    if not registered and not code and (ending not in LOADERS or not there):
         what = f"the model file {source!r} is of no known kind"
         raise LoadError(
             f"{what if there else f'there is no model file {source!r}'}. Give a file that ends in "
             f"{', '.join(LOADERS)}, an address http://…, models:/… of MLflow, or "
             "package.module:function."
         )
+    place = {"output": int(output)} if output is not None and output.isdecimal() else {}
+    if output is not None and not place and ending != ".onnx":
+        told = f"`output` must be a position, 0 for the first; got {output!r}."
+        raise LoadError(told, parameter="output")
+    if code:
+        return Loaded.of(import_name(source), place)
+    if registered:
+        model, known = _mlflow(source, trust)
+        return Loaded.of(model, known | place)
     kind, load = LOADERS[ending]
     try:
-        model, known = load(path, Trust() if trust is None else trust, None if place else output)
-        return Loaded.of(model, known | place | ({} if ending == ".onnx" else _no_name(output)))
+        model, known = load(path, trust, None if place else output)
+        return Loaded.of(model, known | place)
     except BayesCFXError:
         raise
     except Exception as error:  # each library has errors of its own, without a common base
@@ -118,22 +120,11 @@ def load_model(
         ) from error
 
 
-def _no_name(output: str | None) -> dict[str, Any]:
-    """Return nothing; raise if an output has a name where outputs have none."""
-    if output is None or output.isdecimal():
-        return {}
-    told = f"`output` must be a position, 0 for the first; got {output!r}."
-    raise LoadError(told, parameter="output")
-
-
 def _onnx(path: Path, _: Trust, output: str | None) -> Found:
-    from bayescfx.model.adapters import Onnx, onnx_by_column, onnx_classifier
+    from bayescfx.model.adapters import Onnx, onnx_by_column, onnx_classifier, onnx_session
 
-    runtime = optional("onnxruntime", ".onnx files need")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong is raised, and said once
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
-    session = runtime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+    threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+    session = onnx_session(str(path), ["CPUExecutionProvider"], threads)
     known = [o.name for o in session.get_outputs()]
     if output is not None and output not in known:
         raise LoadError(
@@ -170,6 +161,8 @@ def _check_lightgbm(content: bytes) -> None:
 
 def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
+    if not path.read_bytes().rstrip().endswith(b"}"):  # XGBoost may read on behind the end
+        raise ValueError("it is cut off or was changed.")
     booster = xgboost.Booster(model_file=str(path))
     best = booster.attr("best_iteration")  # of early stopping: its own estimators use no tree after
     return booster if best is None else booster[: int(best) + 1], {}
@@ -200,30 +193,22 @@ def _skops(path: Path, trust: Trust, _: str | None) -> Found:
 
 
 def _pickle(path: Path, trust: Trust, _: str | None) -> Found:
-    if not trust.pickle:
-        raise LoadError(
-            f"the model file {str(path)!r} is a pickle, which can run any code when it is loaded.",
-            parameter="pickle",
-            advice="If you trust who made it, pass trust=Trust(pickle=True); better save it as "
-            ".skops or .onnx.",
-        )
+    told = f"the model file {str(path)!r} is a pickle, which can run any code when it is loaded."
+    _check_trusted(trust, told, "; better save it as .skops or .onnx")
     joblib = optional("joblib", f"{path.suffix} files need")
     with _on_path():
         return joblib.load(path), {}
 
 
-def _is_registered(source: str) -> bool:
-    return source.startswith(("mlflow:", "models:/", "runs:/"))
+def _check_trusted(trust: Trust, told: str, better: str = "") -> None:
+    if not trust.pickle:
+        advice = f"If you trust who made it, pass trust=Trust(pickle=True){better}."
+        raise LoadError(told, parameter="pickle", advice=advice)
 
 
 def _mlflow(source: str, trust: Trust) -> Found:
     """Return the model itself where its library is known, else what MLflow makes of it."""
-    if not trust.pickle:
-        raise LoadError(
-            f"the model {source!r} is loaded by MLflow, which can run any code.",
-            parameter="pickle",
-            advice="If you trust who made it, pass trust=Trust(pickle=True).",
-        )
+    _check_trusted(trust, f"the model {source!r} is loaded by MLflow, which can run any code.")
     pyfunc = optional("mlflow.pyfunc", "models of MLflow need", "mlflow")
     try:
         model = pyfunc.load_model(source.removeprefix("mlflow:"))
@@ -252,11 +237,9 @@ LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
 
 def is_code(source: str) -> bool:
     """Return whether a model is named as ``package.module:function``."""
-    named = ":" in source and not source.startswith(("http://", "https://"))
-    named = named and not _is_registered(source)
-    return (
-        named and os.path.splitext(source)[1].lower() not in LOADERS and not os.path.exists(source)
-    )
+    if ":" not in source or source.startswith(("http://", "https://", *REGISTERED)):
+        return False
+    return os.path.splitext(source)[1].lower() not in LOADERS and not os.path.exists(source)
 
 
 def import_name(source: str) -> object:
@@ -283,14 +266,11 @@ def import_name(source: str) -> object:
 def _on_path() -> Iterator[None]:
     """Let modules of the current folder be imported, as ``python`` does."""
     here = os.getcwd()
-    new = here not in sys.path
-    if new:
-        sys.path.insert(0, here)
+    sys.path.insert(0, here)
     try:
         yield
     finally:
-        if new:
-            sys.path.remove(here)
+        sys.path.remove(here)
 
 
 def _first_line(error: BaseException) -> str:

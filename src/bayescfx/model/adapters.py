@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescfx.errors import ModelError
-from bayescfx.model.columns import Category, for_trees, named_columns, numeric_matrix
+from bayescfx.errors import ModelError, optional
+from bayescfx.model.columns import Category, as_fitted, named_columns, numeric_matrix
 from bayescfx.model.known import categories_of
 
 Predict: TypeAlias = Callable[[Any], object]
@@ -40,24 +40,23 @@ class Classifier:
         return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
 
+def fitted(model: Any) -> Predict:
+    """Return a model as a function of rows, which need not have its categories."""
+    return partial(_ask_fitted, model, categories_of(model))
+
+
+def _ask_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    return model.predict(as_fitted(model, rows, categories))
+
+
 def xgboost_model(booster: Any) -> Predict:
     """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
     return partial(_ask_xgboost, booster, categories_of(booster))
 
 
 def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    xgboost = importlib.import_module("xgboost")
-    table = for_trees(rows, categories)
-    return booster.predict(xgboost.DMatrix(table, enable_categorical=True))
-
-
-def lightgbm_model(booster: Any) -> Predict:
-    """Return LightGBM's native model, which takes categories where it was trained on them."""
-    return partial(_ask_lightgbm, booster, categories_of(booster))
-
-
-def _ask_lightgbm(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
-    return booster.predict(for_trees(rows, categories, texts=not categories))
+    matrix = importlib.import_module("xgboost").DMatrix
+    return booster.predict(matrix(as_fitted(booster, rows, categories), enable_categorical=True))
 
 
 def lightgbm_classifier(booster: Any) -> Classifier | None:
@@ -65,7 +64,7 @@ def lightgbm_classifier(booster: Any) -> Classifier | None:
     objective = str(booster.dump_model(num_iteration=1).get("objective", "")).split(" ")[0]
     if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
         return None
-    return Classifier(lightgbm_model(booster), range(max(2, booster.num_model_per_iteration())))
+    return Classifier(fitted(booster), range(max(2, booster.num_model_per_iteration())))
 
 
 def xgboost_classifier(booster: Any) -> Classifier | None:
@@ -80,18 +79,22 @@ def xgboost_classifier(booster: Any) -> Classifier | None:
 def _ask_torch(module: Any, rows: Any) -> object:
     """Return what a PyTorch module says to rows: one tensor, no gradients, as in evaluation."""
     torch = importlib.import_module("torch")
-    weights = next((p for p in module.parameters() if p.is_floating_point()), None)
-    dtype = torch.float32 if weights is None else weights.dtype
-    device = None if weights is None else weights.device
+    weights = (p for p in module.parameters() if p.is_floating_point())
+    like = next(weights, torch.empty(0, dtype=torch.float32))
     tensor = torch.as_tensor(numeric_matrix(rows, "a PyTorch module"))
     training = [part for part in module.modules() if part.training]
     module.eval()
     try:
         with torch.inference_mode():
-            return module(tensor.to(dtype=dtype, device=device)).cpu().numpy()
+            return module(tensor.to(like)).cpu().numpy()
     finally:
         for part in training:
             part.training = True
+
+
+def _torch_content(module: Any) -> bytes:
+    state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
+    return repr((str(module), sorted(state.items()))).encode()
 
 
 _ONNX_TYPES: dict[str, Any] = {
@@ -145,13 +148,18 @@ def onnx_content(session: Any) -> bytes | None:
     return getattr(session, "_model_bytes", None)
 
 
+def onnx_session(source: str | bytes, providers: list[str], threads: int = 1) -> Any:
+    """Return a session of a file or what is in one."""
+    runtime = optional("onnxruntime", ".onnx files need")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # what goes wrong is raised, and said once
+    options.intra_op_num_threads = threads
+    return runtime.InferenceSession(source, options, providers)
+
+
 def _onnx_again(content: bytes, providers: list[str], output: str | None) -> Onnx:
     """Return a session anew, in another process: one thread, since there are others beside it."""
-    runtime = importlib.import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return Onnx(runtime.InferenceSession(content, options, providers), output)
+    return Onnx(onnx_session(content, providers), output)
 
 
 def onnx_by_column(session: Any) -> bool:
@@ -210,20 +218,32 @@ def _map_labels(session: Any) -> tuple[Any, ...]:
     return tuple(line)
 
 
-#: By the full name of a class: how rows get to a model that does not take them as they are, and
-#: how it is seen as a classifier, None if it is none.
-ADAPTERS: dict[str, tuple[Callable[[Any], Predict], Callable[[Any], object]]] = {
-    "xgboost.core.Booster": (xgboost_model, xgboost_classifier),
-    "lightgbm.basic.Booster": (lightgbm_model, lightgbm_classifier),
-    "torch.nn.modules.module.Module": (lambda m: partial(_ask_torch, m), lambda _: None),
-    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": (Onnx, onnx_classifier),
+class Adapter(NamedTuple):
+    """What is done with the models of one class."""
+
+    predict: Callable[[Any], Predict]  # how rows get to one that does not take them as they are
+    classifier: Callable[[Any], object]  # how it is seen as a classifier; None if it is none
+    content: Callable[[Any], bytes | None]  # what tells it from another
+
+
+#: By the full name of the class.
+ADAPTERS = {
+    "xgboost.core.Booster": Adapter(
+        xgboost_model, xgboost_classifier, lambda booster: bytes(booster.save_raw())
+    ),
+    "lightgbm.basic.Booster": Adapter(
+        fitted, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
+    ),
+    "torch.nn.modules.module.Module": Adapter(
+        lambda module: partial(_ask_torch, module), lambda _: None, _torch_content
+    ),
+    "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": Adapter(
+        Onnx, onnx_classifier, onnx_content
+    ),
 }
 
 
-def adapter_of(model: object) -> tuple[Callable[[Any], Predict], Callable[[Any], object]] | None:
+def adapter_of(model: object) -> Adapter | None:
     """Return what `ADAPTERS` has for the model's class or one it derives from."""
-    for kind in type(model).__mro__:
-        found = ADAPTERS.get(f"{kind.__module__}.{kind.__qualname__}")
-        if found is not None:
-            return found
-    return None
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(model).__mro__)
+    return next((ADAPTERS[name] for name in names if name in ADAPTERS), None)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.checks import is_hashable, shown
+from bayescfx.checks import check, is_hashable, shown
 from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import Category, as_fitted
 from bayescfx.model.known import categories_of
-from bayescfx.model.model import Model, answered, is_local, kind_of, name_of, plain, predict_of
+from bayescfx.model.model import Model, answered, kind_of, known_as, predict_of
+from bayescfx.values import as_python
 
 
 def probability(clf: object, label: object = None) -> Model:
@@ -42,7 +43,7 @@ def probability(clf: object, label: object = None) -> Model:
     >>> half(np.zeros((2, 1))), half.link
     (array([0.5, 0.5]), 'logit')
     """
-    name, local = name_of(clf), is_local(clf)
+    name, local = known_as(clf)
     clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
         if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
@@ -51,30 +52,24 @@ def probability(clf: object, label: object = None) -> Model:
                 "classifier without probabilities pass clf.decision_function as the model, and "
                 "e.g. at_least(0)."
             )
-        if label is not None:
-            raise ModelError(
-                f"`label` must be None for a callable; got {label!r}. Let the callable return the "
-                "probability of that label."
-            )
+        advice = "Let the callable return the probability of that label."
+        check(label is None, "label", "None for a callable", label, ModelError, advice)
         return Model(predict_of(clf), link="logit")
     classes = _classes(clf)
     column = _column(classes, label)
-    name = f"P({classes[column]!r}) by {name}"
-    known = categories_of(clf)
-    predict = partial(_ask_column, clf, column, len(classes))
-    predict = partial(predict, categories=known) if known else predict
-    return Model(predict, link="logit", name=name, local=local)
+    predict = partial(_ask_column, clf, categories_of(clf), column, len(classes))
+    return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
 
 
 def as_classifier(model: object) -> object:
     """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
     adapter = adapter_of(model)
-    seen = None if adapter is None else adapter[1](model)
+    seen = None if adapter is None else adapter.classifier(model)
     return model if seen is None else seen
 
 
 def _ask_column(
-    clf: Any, column: int, n_classes: int, rows: Any, categories: tuple[Category, ...] = ()
+    clf: Any, categories: tuple[Category, ...], column: int, n_classes: int, rows: Any
 ) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""
     table = answered(clf.predict_proba(as_fitted(clf, rows, categories)), rows)
@@ -100,7 +95,7 @@ def _classes(clf: object) -> list[object]:
             "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
             "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
         )
-    return [plain(c) for c in table]
+    return [as_python(c) for c in table]
 
 
 def _column(classes: list[object], label: object) -> int:
@@ -108,9 +103,9 @@ def _column(classes: list[object], label: object) -> int:
     if label is None and len(classes) == 2:
         return 1
     for column, known in enumerate(classes):
-        if is_hashable(label) and label is not pd.NA and known == plain(label):
+        if is_hashable(label) and label is not pd.NA and known == as_python(label):
             return column
     listed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
-    more = f".{suggest(label, classes)}"
-    more = ", which only a binary classifier allows." if label is None else more
+    binary = ", which only a binary classifier allows."
+    more = binary if label is None else f".{suggest(label, classes)}"
     raise ModelError(f"`label` must be one of {listed}; got {shown(label)}{more}")

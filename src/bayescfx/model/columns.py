@@ -117,25 +117,20 @@ def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False)
 
 def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
     """Return rows with the categories of a model, which calls columns in its own way."""
-    if not isinstance(rows, pd.DataFrame):
+    if not isinstance(rows, pd.DataFrame) or not categories:
         return rows
-    found = matched([category.name for category in categories], rows.columns)
-    new = {
-        name: category.cast(rows[name])
-        for category, name in zip(categories, found, strict=True)
-        if name is not None
-    }
-    if new:
-        rows = rows.copy(deep=False)
-        for name, cells in new.items():
-            rows[name] = cells
+    found, rows = matched([c.name for c in categories], rows.columns), rows.copy(deep=False)
+    for category, name in zip(categories, found, strict=True):
+        if name is not None:
+            rows[name] = category.cast(rows[name])
     return rows
 
 
 def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) -> Any:
     """Return rows as an estimator was fitted: with its column names or without; it would warn."""
     names = list(getattr(estimator, "feature_names_in_", ()))
-    library = type(estimator).__module__.partition(".")[0]
+    homes = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    library = next((home for home in homes if home in ("lightgbm", "xgboost")), homes[0])
     if not names or library != "sklearn" or categories:  # others know pandas' categories best
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):

@@ -6,14 +6,13 @@ import hashlib
 import inspect
 import io
 import pickle
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayescfx.model.adapters import onnx_content
+from bayescfx.model.adapters import adapter_of
 
 
 def fingerprint(model: object) -> str | None:
@@ -27,16 +26,9 @@ def fingerprint(model: object) -> str | None:
 
 def _content(model: Any) -> bytes | None:
     """Return what tells a model from another, by what it is or wraps."""
-    writers: dict[str, Callable[[Any], bytes | None]] = {
-        "lightgbm.basic.Booster": lambda m: m.model_to_string().encode(),
-        "xgboost.core.Booster": lambda m: bytes(m.save_raw()),
-        "torch.nn.modules.module.Module": _torch,
-        "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": onnx_content,
-    }
-    for kind in type(model).__mro__:
-        write = writers.get(f"{kind.__module__}.{kind.__qualname__}")
-        if write is not None:
-            return write(model)
+    adapter = adapter_of(model)
+    if adapter is not None:
+        return adapter.content(model)
     if isinstance(model, partial):
         return _all(model.func, *model.args, *sorted(model.keywords.items()))
     if inspect.ismethod(model):
@@ -101,8 +93,3 @@ class _Saving(pickle.Pickler):
 def _all(*parts: object) -> bytes | None:
     found = [_content(part) for part in parts]
     return None if None in found else b"\n".join(part or b"" for part in found)
-
-
-def _torch(module: Any) -> bytes:
-    state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
-    return repr((str(module), sorted(state.items()))).encode()

@@ -22,10 +22,11 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO
 
 from bayescfx.checks import check, is_number
-from bayescfx.deadline import waiting
+from bayescfx.deadline import in_time, waiting
 from bayescfx.errors import ModelError, OutOfTime, one_line
 from bayescfx.model.model import Model, answered, as_model
 from bayescfx.tables import Rows
@@ -146,7 +147,7 @@ class Worker:
         with self._lock:  # threads take turns
             if self._process is None or self._owner != os.getpid():
                 self._start()
-            answer = self._ask([pickle.dumps(rows)], self.timeout)
+            answer = self._ask(pickle.dumps(rows), self.timeout)
         for text, kind, file, line in answer["warnings"]:
             warnings.warn_explicit(text, kind, file, line, registry=self._told)
         if "error" in answer:
@@ -169,9 +170,8 @@ class Worker:
         )
         self._owner = os.getpid()
         self._end = weakref.finalize(self, _kill, process, self._owner)
-        settings = (self.timeout, self.memory)
         most = None if self.timeout is None else max(60.0, self.timeout)
-        answer = self._ask([settings, self.model], most)
+        answer = self._ask((self.timeout, self.memory, self.model), most)
         if "error" in answer:
             self._stop()
             raise ModelError(
@@ -179,63 +179,44 @@ class Worker:
                 f"{one_line(answer['told'])}. Define it in a module, or install cloudpickle."
             ) from _told(answer)
 
-    def _ask(self, messages: list[object], most: float | None) -> dict[str, Any]:
-        """Send messages and return the answer, in time: `most` seconds, and while a search has."""
-        process, late, until = self._process, threading.Event(), waiting.get()
+    def _ask(self, message: object, most: float | None) -> dict[str, Any]:
+        """Send a message and return the answer, in time: `most` seconds, and while a search has."""
+        process, until = self._process, waiting.get()
         seconds = min(math.inf if most is None else most, until.left)
         assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def give_up() -> None:
-            late.set()
-            _kill(process, os.getpid(), wait=False)
-
-        timer = threading.Timer(seconds, give_up)
-        timer.daemon = True
-        if seconds < math.inf:
-            timer.start()
         try:
-            for message in messages:
-                pickle.dump(message, process.stdin)
-            process.stdin.flush()
-            answer: dict[str, Any] = pickle.load(process.stdout)
+            answer: dict[str, Any] = in_time(partial(_exchange, process, message), seconds)
+            return answer
         except BaseException as error:
-            timer.cancel()
             self._stop()
             if not isinstance(error, OSError | EOFError | pickle.UnpicklingError):
                 raise  # Ctrl-C, say: its answer would come too late
             how, kind = _cause(process), ModelError
-            if late.is_set():
+            if isinstance(error, TimeoutError):
                 how = f"gave no answer within {round(seconds, 2):g} s"
                 kind = _Late if until.passed else ModelError
             raise kind(f"`model` {how}, in a process of its own.") from None
-        timer.cancel()
-        if late.is_set():  # just in time
-            self._stop()
-        return answer
 
     def _stop(self) -> None:
         self._end()
         self._process = None
 
 
-def _kill(process: subprocess.Popen[bytes], owner: int, *, wait: bool = True) -> None:
+def _exchange(process: Any, message: object) -> Any:
+    pickle.dump(message, process.stdin)
+    process.stdin.flush()
+    return pickle.load(process.stdout)
+
+
+def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
     """End a process and what it has started; not from a copy of the process that made it."""
     if owner != os.getpid():
         return
-    if process.returncode is None:  # else its number may be another's by now
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-    if wait:
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):  # what was not sent
-                if stream is not None:
-                    stream.close()
+    with contextlib.suppress(OSError), process:  # which closes its streams, and waits
+        if process.returncode is None and hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()  # unless it has ended: its number may be another's by now
 
 
 def _cause(process: subprocess.Popen[bytes]) -> str:
@@ -252,11 +233,9 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
 
 def _told(answer: dict[str, Any]) -> Exception:
     """Return what a model has raised, with where."""
-    raised, told, where = answer["error"], answer["told"], answer["where"]
-    error: Exception = ModelError(f"`model` raised {one_line(told)}.")
-    if raised is not None:
-        error = pickle.loads(raised)
-    error.add_note(f"in a process of its own:\n{where}")
+    told = ModelError(f"`model` raised {one_line(answer['told'])}.")
+    error: Exception = told if answer["error"] is None else pickle.loads(answer["error"])
+    error.add_note(f"in a process of its own:\n{answer['where']}")
     return error
 
 
@@ -273,12 +252,11 @@ def work() -> None:
         os.register_at_fork(after_in_child=sink.close)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(source, inbox), daemon=True).start()
-    timeout, memory = inbox.get()
+    timeout, memory, model = inbox.get()
     if memory is not None:
-        import resource
-
+        resource = importlib.import_module("resource")  # of Unix
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    predict, answer = _answer(pickle.loads, inbox.get())
+    predict, answer = _answer(pickle.loads, model)
     while True:
         pickle.dump(answer, sink)
         sink.flush()

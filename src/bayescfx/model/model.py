@@ -12,7 +12,6 @@ import numbers
 import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,12 +20,11 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array
 from bayescfx.errors import ModelError
-from bayescfx.model.adapters import Predict, adapter_of
-from bayescfx.model.columns import Category, as_fitted
+from bayescfx.model.adapters import Predict, adapter_of, fitted
 from bayescfx.model.fingerprint import fingerprint
-from bayescfx.model.known import categories_of
 from bayescfx.space.schema import Schema
 from bayescfx.tables import Rows, in_form_of, returned
+from bayescfx.values import as_python
 
 Link: TypeAlias = Literal["logit"]
 
@@ -88,12 +86,12 @@ class Model:
             # Text is refused although NumPy would parse "1.0": it is a label, not an output.
             if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
                 raise ModelError(
-                    f"`model` must return numbers; got {plain(value)!r} for "
+                    f"`model` must return numbers; got {as_python(value)!r} for "
                     f"{self.describe(rows, i)}.",
                     parameter="model",
                     advice="For a classifier pass bayescfx.probability(model, label).",
                 )
-        scores = y.copy() if y.dtype == np.float64 else as_floats(y)
+        scores = as_floats(y)
         outside = (scores < 0) | (scores > 1)
         if self.link == "logit" and outside.any():
             i = int(outside.argmax())
@@ -111,15 +109,15 @@ class Model:
             advice="Exclude that region with space.require, or pass on_fault='skip'.",
         )
 
-    def describe(self, rows: Rows, i: int, most: int = 20) -> str:
-        """Return row `i` as the text of a dictionary of its values, `most` of them."""
+    def describe(self, rows: Rows, i: int) -> str:
+        """Return row `i` as the text of a dictionary of its values, 20 of them."""
         if isinstance(rows, pd.DataFrame):
-            cells = {name: rows[name].iloc[i] for name in rows.columns[: most + 1]}
+            cells = {name: rows[name].iloc[i] for name in rows.columns[:21]}
         else:
             names: Any = range(rows.shape[1]) if self.names is None else self.names
             cells = dict(zip(names, rows[i], strict=True))
-        shown = [f"{name!r}: {plain(cell)!r}" for name, cell in cells.items()]
-        return "{" + ", ".join(shown[:most]) + (", …" if len(shown) > most else "") + "}"
+        shown = [f"{name!r}: {as_python(cell)!r}" for name, cell in cells.items()]
+        return "{" + ", ".join(shown[:20]) + (", …" if len(shown) > 20 else "") + "}"
 
 
 def as_model(model: object, schema: Schema | None = None) -> Model:
@@ -135,36 +133,23 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    name, local = name_of(model), is_local(model)
-    predict = predict_of(model)
-    return Model(predict, name=name, local=local, names=names, origin=model, like=like)
+    return Model(predict_of(model), None, *known_as(model), names, origin=model, like=like)
 
 
 def predict_of(model: object) -> Predict:
     """Return the function that a user's model is."""
     adapter = adapter_of(model)
     if adapter is not None:
-        return adapter[0](model)
+        return adapter.predict(model)
     predict: Predict | None = getattr(model, "predict", None)
     if callable(predict):
-        return _fitted(model) if hasattr(model, "n_features_in_") else predict
+        return fitted(model) if hasattr(model, "n_features_in_") else predict
     if callable(model):
         return model
     raise ModelError(
         f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
         "model, or a function of rows."
     )
-
-
-def _fitted(estimator: object) -> Predict:
-    """Return an estimator as a function of rows, which need not have its categories."""
-    known = categories_of(estimator)
-    ask = partial(_ask_fitted, estimator)
-    return partial(ask, categories=known) if known else ask
-
-
-def _ask_fitted(estimator: Any, rows: Rows, categories: tuple[Category, ...] = ()) -> object:
-    return estimator.predict(as_fitted(estimator, rows, categories))
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
@@ -194,25 +179,18 @@ def as_floats(y: NDArray[Any]) -> Array:
         return np.array([v if not abs(v) > most else math.inf if v > 0 else -math.inf for v in y])
 
 
-def name_of(model: object) -> str | None:
-    """Return the class of an estimator; functions have no name that would tell two models apart."""
-    owner = getattr(model, "__self__", model)
-    return type(owner).__qualname__ if hasattr(owner, "predict") else None
+def known_as(model: object) -> tuple[str | None, bool]:
+    """Return the class of an estimator, or of a method's owner, and if its library is known.
 
-
-def is_local(model: object) -> bool:
-    """Return whether a model, or the owner of a method, is an estimator of a known library."""
+    Functions have no name that would tell two models apart.
+    """
     owner = getattr(model, "__self__", model)
     library = type(owner).__module__.partition(".")[0]
-    known = ("sklearn", "lightgbm", "xgboost", "catboost")
-    return library in known or adapter_of(owner) is not None
+    local = library in ("sklearn", "lightgbm", "xgboost", "catboost")
+    name = type(owner).__qualname__ if hasattr(owner, "predict") else None
+    return name, local or adapter_of(owner) is not None
 
 
 def kind_of(value: object) -> str:
     """Return what a value is, for messages."""
     return f"the class {value.__name__}" if inspect.isclass(value) else type(value).__name__
-
-
-def plain(value: Any) -> Any:
-    """Return a NumPy scalar as Python's own; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
