@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -59,3 +60,13 @@ def machine() -> str:
 NEVER = Deadline()
 #: Until when the model that is asked now may be waited for; for models that can give up.
 waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
+
+
+@contextmanager
+def waiting_until(deadline: Deadline) -> Iterator[None]:
+    """Let the model be waited for until then, and no longer."""
+    before = waiting.set(deadline)
+    try:
+        yield
+    finally:
+        waiting.reset(before)

@@ -7,7 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bayescfx.arrays import Array
 from bayescfx.errors import EvaluationsError
@@ -39,6 +39,15 @@ PARTS = (
     "BEGIN DELETE FROM parts WHERE run = OLD.id; END",
 )
 
+
+class Told(NamedTuple):
+    """What a file has of a row."""
+
+    output: float | None
+    fault: str | None = None
+    apart: bool = False  # whether its batch had to be taken apart
+
+
 #: Of a row: its digest, its cells as JSON, its output, why it has none, was its batch taken apart?
 Line: TypeAlias = tuple[bytes, str, float, str | None, bool]
 
@@ -64,6 +73,8 @@ def digest(text: object) -> bytes:
 
 def merged(known: Layout, layout: Layout) -> Layout:
     """Return a layout that holds the rows of both, or say why there is none."""
+    if layout == known:
+        return known
     if layout.is_frame != known.is_frame:
         kinds = ("an array", "a DataFrame")
         raise EvaluationsError(

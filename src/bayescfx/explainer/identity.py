@@ -15,7 +15,6 @@ from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
 from bayescfx.evaluations.data import Evaluations, Past
 from bayescfx.explainer.blocks import Block
 from bayescfx.explainer.settings import CallSettings
-from bayescfx.result.explanation import Explanation
 from bayescfx.tables import cells_of
 from bayescfx.values import Plain, to_plain
 
@@ -106,11 +105,3 @@ def _plain(value: Any) -> Any:
             {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
         )
         return [type(value).__qualname__, _plain(held or getattr(value, "__dict__", {}))]
-
-
-def ended(store: Evaluations, past: Past, answers: Sequence[Explanation]) -> None:
-    """Note that a run is finished, unless it was cut short: then the same call goes on with it."""
-    if past.run is not None:
-        cut = [answer for answer in answers if answer.stopped in ("interrupted", "timeout")]
-        if not cut:
-            store.finish(past)

@@ -24,21 +24,21 @@ from bayescfx.space.space import Space
 Seed: TypeAlias = int | np.random.Generator | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CallSettings:
     """What all questions of one call have in common, as in `explain`."""
 
     space: Space
-    method: str | Search
-    budget: int | None
-    n: int
-    tolerance: float
-    timeout: float | None
-    evaluations: Evaluations | None
-    rng: Seed
-    on_step: Listener | None
-    on_fault: OnFault
-    progress: bool
+    method: str | Search = "auto"
+    budget: int | None = None
+    n: int = 1
+    tolerance: float = 0.05
+    timeout: float | None = None
+    evaluations: Evaluations | None = None
+    rng: Seed = None
+    on_step: Listener | None = None
+    on_fault: OnFault = "raise"
+    progress: bool = False
     run: str | None = None
     n_jobs: int | None = None
     many: bool = True  # errors say which query, and one that has what is wanted is no error
@@ -53,9 +53,9 @@ class CallSettings:
                 parameter="space",
                 advice="Use Space.from_data(X).",
             )
-        for name in ("budget", "n"):
-            if name != "budget" or given.budget is not None:
-                check_whole(name, getattr(given, name), 1)
+        if given.budget is not None:
+            check_whole("budget", given.budget, 1)
+        check_whole("n", given.n, 1)
         jobs = given.n_jobs
         good = jobs is None or (is_number(jobs) and jobs == int(jobs) != 0)
         check(good, "n_jobs", "None or a whole number other than 0", jobs)
@@ -82,9 +82,8 @@ class CallSettings:
         vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))
-        budget = None if self.budget is None else int(self.budget)
-        vars(self).update(budget=budget, n=int(self.n))
-        vars(self)["n_jobs"] = None if jobs is None else int(jobs)
+        for name in ("budget", "n", "n_jobs"):
+            vars(self)[name] = None if getattr(self, name) is None else int(getattr(self, name))
         vars(self)["tolerance"] = float(self.tolerance)
 
     def rows(self, model: Model) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -13,8 +14,8 @@ import pandas as pd
 from bayescfx.checks import check
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
-from bayescfx.explainer.blocks import Block, Done, Job
-from bayescfx.explainer.identity import begun, check_part, ended
+from bayescfx.explainer.blocks import Block, Done
+from bayescfx.explainer.identity import check_part
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
@@ -66,12 +67,11 @@ def explain_stream(
     >>> [len(part) for part in parts]
     [64, 64, 64, 8]
     """
-    usual: Any = {"method": "auto", "budget": None, "n": 1, "tolerance": 0.05, "timeout": None}
-    usual |= {"evaluations": None, "rng": None, "on_fault": "raise", "run": None}
-    usual["n_jobs"] = None
+    ours = ("space", "on_step", "progress", "many")
+    known = [each.name for each in fields(CallSettings) if each.init and each.name not in ours]
     for name in settings:
-        if name not in usual:
-            raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
+        if name not in known:
+            raise SettingsError(f"there is no setting {name!r}.{suggest(name, known)}")
     tables: Any = frames
     try:
         tables = None if isinstance(tables, pd.DataFrame) else iter(tables)
@@ -79,8 +79,9 @@ def explain_stream(
         tables = None
     must = "several DataFrames, one after the other"
     check(tables is not None, "frames", must, frames, QueryError)
-    given = CallSettings(space=space, on_step=None, progress=False, **usual | settings)
-    return answer_stream(given, model, ((None, frame) for frame in tables), target)
+    return answer_stream(
+        CallSettings(space, **settings), model, ((None, frame) for frame in tables), target
+    )
 
 
 def explain_partition(
@@ -121,38 +122,35 @@ def answer_stream(
     look: Callable[[Any], object] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield a table of answers per block; a table may come with the position of its first row."""
-    f = as_model(model, settings.space.schema)
-    store = run.known_of(f, settings)
-    settings, past = begun(settings, store, (), (target,))
-    filed, keep = None if store.file is None else store, settings.evaluations is not None
-    job = Job(settings, f, past, refused, look, keep, filed)
-    blocks = _blocks(settings, frames, target, partial(check_part, settings, store, past))
+    f, keep = as_model(model, settings.space.schema), settings.evaluations is not None
+    job = run.opened(settings, f, (), (target,), refused=refused, look=look, keep=keep)
+    settings = job.settings
+    blocks = _blocks(settings, frames, target, partial(check_part, settings, job.store, job.past))
     early = [*islice(blocks, 2)]
-    if early and len(job.past.outputs):
-        early[0].spent = run.confirmed(job, store, early[0])
-    order: deque[tuple[int, pd.Index[Any]]] = deque()  # of the queries
+    run.confirmed(job, early)
+    order: deque[Block] = deque()  # of the queries
 
     def noted() -> Iterator[Block]:
         for block in chain(early, blocks):
-            order.append((block.first, block.rows.index))
+            order.append(block)
             yield block
 
     waiting, halt = dict[int, Done](), Halt()
     crew = count_workers(settings.n_jobs) if len(early) > 1 else 1
-    for done in run.worked(job, noted(), store, crew, halt):
+    for done in run.worked(job, noted(), crew, halt):
         if done.fault is not None:
             raise done.fault
         if halt.called:  # by Ctrl-C: the block was cut short
             raise KeyboardInterrupt
         waiting[done.first] = done
-        while order and order[0][0] in waiting:
-            first, labels = order.popleft()
-            ready = waiting.pop(first)
+        while order and order[0].first in waiting:
+            block = order.popleft()
+            ready, first = waiting.pop(block.first), block.first
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
-            yield lines(settings.space, labels, answers, why)
+            yield lines(settings.space, block.rows.index, answers, why)
     if not settings.deadline.passed:
-        ended(store, past, ())
+        job.store.finish(job.past)
 
 
 def _blocks(

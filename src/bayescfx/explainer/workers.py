@@ -22,7 +22,6 @@ import numpy as np
 
 from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.blocks import Block, Done, Job, work
 from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Halt
@@ -231,12 +230,11 @@ def _end_with(parent: int | None) -> None:
 
 def _learning(job: Job, block: Block, halt: Halt) -> Done:
     """Work on a block, and hand over what the model said."""
-    filed = job.store is not None and job.store.file is not None
-    store = job.store if job.store is not None and filed else Evaluations()
+    store = Evaluations() if job.store.file is None else job.store
     done = work(job, block, store, halt)
     done.twice = halt.twice if halt.elsewhere else None
-    if job.keep and not filed and (learnt := store.learnt()) is not None:
-        done.learnt = Packed.of(*learnt)
+    if job.keep and store.file is None:
+        done.learnt = store.learnt()
     return done
 
 
