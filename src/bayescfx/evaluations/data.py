@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,12 @@ from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
-from bayescfx.evaluations.form import Line, Told, check_columns, lines_of, merged
+from bayescfx.evaluations.form import Line, Told, check_columns, check_model, lines_of, merged
+from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import InMemory, Packed, joined
 from bayescfx.evaluations.section import Section, no_model
 from bayescfx.evaluations.store import File, Unwritten
-from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, row_of
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Past:
-    """What was known when a call began; what others learn meanwhile does not change its answers."""
-
-    rows: Rows | None
-    outputs: Array  # (n,)
-    run: int | None = None  # its id in the file
-    seed: int | None = None  # drawn when it first began
-    resumed: bool = False  # whether the file holds rows that were scored since it first began
-    recalled: dict[Any, Any] = field(default_factory=dict)  # its rows as codes, see `Evaluator`
-
-    def __reduce__(self) -> Any:  # other processes recall them themselves
-        return Past, (self.rows, self.outputs, self.run, self.seed, self.resumed)
+from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 
 
 class Evaluations:
@@ -144,11 +129,9 @@ class Evaluations:
         return kept + len(self._memory)
 
     def __iter__(self) -> Iterator[tuple[Row, float]]:
-        """Yield each row, as a Series or an array, with its output."""
-        rows = self.rows
-        for i, output in enumerate(self.outputs):
-            assert rows is not None
-            yield row_of(rows, i), float(output)
+        """Return each row, as a Series or an array, with its output."""
+        rows, outputs = self._all()
+        return zip([] if rows is None else rows_of(rows), outputs.tolist(), strict=True)
 
     def __repr__(self) -> str:
         if self._section is None:
@@ -172,8 +155,7 @@ class Evaluations:
     @property
     def columns(self) -> tuple[Any, ...] | None:
         """The columns' names (``x0``, ``x1``, … for an array); ``None`` before the first row."""
-        layout = self.layout
-        return None if layout is None else layout.names
+        return None if (layout := self.layout) is None else layout.names
 
     @property
     def rows(self) -> Rows | None:
@@ -187,14 +169,10 @@ class Evaluations:
 
     def _all(self, last: int | None = None) -> tuple[Rows | None, Array]:
         """Return rows and outputs; those in a file up to an id, if one is given."""
-        here = self._memory.joined
-        parts = [] if self._section is None else self._section.read(last)
-        if here is not None:
-            parts.append(here)
-        if parts:
+        kept = [] if self._section is None else self._section.read(last)
+        if parts := [*kept, *self._memory.joined]:
             return joined(parts)
-        layout = self.layout
-        return None if layout is None else layout.table([]), np.empty(0)
+        return None if (layout := self.layout) is None else layout.table([]), np.empty(0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows with their outputs in a last column ``output``.
@@ -248,33 +226,33 @@ class Evaluations:
         if self._open is None:
             self._memory.add(rows, y)
         else:
-            lines = [*self._waiting(), *lines_of(rows, y, faults, apart)]
+            lines = [*self._waiting, *lines_of(rows, y, faults, apart)]
             try:
                 self._open.write(lines, layout, until)
+                self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
                 self._layout = layout
                 raise
-            self._memory.clear()
         self._layout = layout
 
     def absorb(self, learnt: Packed, scorer: object) -> None:
         """Add what the model has said in another process."""
         if self._open is not None:
             self.keep(learnt.rows, learnt.y, scorer)
-            return
-        self._layout = self._merged(learnt.layout, scorer)
-        self._memory.take(learnt)
+        else:
+            self._layout = self._merged(learnt.layout, scorer)
+            self._memory.take(learnt)
 
     def _merged(self, new: Layout, scorer: object) -> Layout:
         """Return a layout for all rows; note who has scored the new ones."""
         known = self._layout or self.layout
-        layout = new if known is None else merged(known, new)
         self.scorer = scorer if known is None or self.scorer is scorer else None
-        return layout
+        return merged(known, new)
 
+    @property
     def _waiting(self) -> list[Line]:
-        """Return what a file could not take before."""
+        """What a file could not take before."""
         return [line for part in self._memory.parts for line in lines_of(*part)]
 
     def told(self, rows: Rows) -> dict[int, Told]:
@@ -295,13 +273,7 @@ class Evaluations:
         """
         if self._section is None and model is not None and not self._named:
             self._name = model if self._name is None else self._name
-            if self._name.partition("#")[0] != model.partition("#")[0]:
-                raise EvaluationsError(
-                    f"`evaluations` holds outputs of {self._name}; got {model}.",
-                    parameter="evaluations",
-                    advice="Use one store for each model, or name it yourself with "
-                    "Evaluations.open(path, model=...).",
-                )
+            check_model(self._name, model)
         chosen = self
         if self._section is not None:
             section = self._section.of(model, fingerprint, owner)
@@ -340,8 +312,7 @@ class Evaluations:
 
     def learnt(self) -> Packed | None:
         """Return what is in no file, if anything is, for another process to `absorb`."""
-        here = self._memory.joined
-        return None if here is None else Packed.of(*here)
+        return Packed.of(*joined(parts)) if (parts := self._memory.joined) else None
 
     def forget(self, model: str | None = None) -> None:
         """Remove all rows, also from the file, and what model they are of unless you named it.
@@ -376,7 +347,7 @@ class Evaluations:
             return
         with contextlib.suppress(Unwritten):
             if len(self._memory) and self._layout is not None:
-                self._open.write(self._waiting(), self._layout)
+                self._open.write(self._waiting, self._layout)
                 self._memory.clear()
         self._open.file.close()
 

@@ -16,9 +16,9 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, OutOfTime
-from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.form import Told
-from bayescfx.evaluations.known import Known, mark, recalled
+from bayescfx.evaluations.known import Known, Past, mark
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Own, Schema
@@ -93,12 +93,7 @@ class Evaluator:
         # What a file gets meanwhile is this model's if its name says so, or if the run is resumed.
         self._replays = past.resumed or self.evaluations.sure
         self._doubted = not self.evaluations.sure
-        older = past.recalled.get(schema)
-        if older is None and past.rows is not None:  # as codes once for all searches of a call
-            older = recalled(schema, past.rows, past.outputs, faults=on_fault == "skip")
-            past.recalled.clear()
-            past.recalled[schema] = older
-        self.known = Known(len(schema.names), older)
+        self.known = Known(len(schema.names), past.known(schema, faults=on_fault == "skip"))
 
     def join(self, query: Own) -> int:
         """Let one more query ask, and return its number."""

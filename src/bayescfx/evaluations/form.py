@@ -71,10 +71,10 @@ def digest(text: object) -> bytes:
     return blake2b(raw, digest_size=16).digest()
 
 
-def merged(known: Layout, layout: Layout) -> Layout:
+def merged(known: Layout | None, layout: Layout) -> Layout:
     """Return a layout that holds the rows of both, or say why there is none."""
-    if layout == known:
-        return known
+    if known is None or layout == known:
+        return known or layout
     if layout.is_frame != known.is_frame:
         kinds = ("an array", "a DataFrame")
         raise EvaluationsError(
@@ -91,6 +91,17 @@ def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
         raise EvaluationsError(
             f"`evaluations` holds rows with the columns {_listed(known)}; got {_listed(asked)}. "
             "Use one store for each set of columns."
+        )
+
+
+def check_model(known: str, asked: str) -> None:
+    """Raise if outputs of one model are put with those of another."""
+    if known.partition("#")[0] != asked.partition("#")[0]:
+        raise EvaluationsError(
+            f"`evaluations` holds outputs of {known}; got {asked}.",
+            parameter="evaluations",
+            advice="Use one store for each model, or name it yourself with "
+            "Evaluations.open(path, model=...).",
         )
 
 

@@ -7,7 +7,9 @@ Rows with the same codes are the same rows only if their odd cells are the same,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,7 +100,29 @@ class Known:
         return start
 
 
-def recalled(schema: Schema, rows: Rows, outputs: Array, *, faults: bool) -> Known:
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What was known when a call began; what others learn meanwhile does not change its answers."""
+
+    rows: Rows | None
+    outputs: Array  # (n,)
+    run: int | None = None  # its id in the file
+    seed: int | None = None  # drawn when it first began
+    resumed: bool = False  # whether the file holds rows that were scored since it first began
+    _known: dict[Schema, Known] = field(default_factory=dict)
+
+    def __reduce__(self) -> Any:  # codes are made by each process itself
+        return Past, (self.rows, self.outputs, self.run, self.seed, self.resumed)
+
+    def known(self, schema: Schema, *, faults: bool) -> Known | None:
+        """Return it as codes, made once for all searches of a call; with `faults` or without."""
+        if self.rows is not None and schema not in self._known:
+            self._known.clear()
+            self._known[schema] = _recalled(schema, self.rows, self.outputs, faults)
+        return self._known.get(schema)
+
+
+def _recalled(schema: Schema, rows: Rows, outputs: Array, faults: bool) -> Known:
     """Return what earlier calls have learnt; their `faults` only for who skips his own."""
     outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite one is a fault, too
     if not faults:  # which may be gone

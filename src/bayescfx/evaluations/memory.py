@@ -41,12 +41,11 @@ class InMemory:
         return np.concatenate([np.empty(0), *packed, *loose])
 
     @property
-    def joined(self) -> tuple[Rows, Array] | None:
-        """All rows and outputs, or None if there are none; asking again costs little."""
+    def joined(self) -> list[tuple[Rows, Array]]:
+        """All rows and outputs in few parts; asking again costs little."""
         if len(self._loose) > 1:
             self._loose[:] = [joined(self._loose)]
-        parts = self.parts
-        return joined(parts) if parts else None
+        return self.parts
 
     def add(self, rows: Rows, y: Array) -> None:
         """Add rows with outputs ``(n,)``."""

@@ -189,7 +189,7 @@ class Section:
                 db.execute(line, (self._heir, section))
             # Another process may have been first: nothing of its layout is lost.
             known = self._layout(section)
-            layout = layout if known is None else merged(known, layout)
+            layout = merged(known, layout)
             if layout != known:
                 text = json.dumps(layout.to_plain(), allow_nan=False)
                 db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))

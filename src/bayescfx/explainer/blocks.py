@@ -13,8 +13,9 @@ import pandas as pd
 from bayescfx.deadline import Deadline, waiting_until
 from bayescfx.errors import BayesCFXError, ModelError, TargetError, hearing
 from bayescfx.evaluations.confirm import Twice
-from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
+from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.report import Posed, report
 from bayescfx.explainer.settings import CallSettings

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
-from bayescfx.evaluations.data import Evaluations, Past
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.known import Past
 from bayescfx.explainer.blocks import Block
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.tables import cells_of
@@ -23,15 +24,14 @@ def begun(
     settings: CallSettings, store: Evaluations, blocks: Sequence[Block], targets: Sequence[object]
 ) -> tuple[CallSettings, Past]:
     """Return what a call goes on from and, for a run without a seed, settings with the one kept."""
-    if store.file is None:
-        if settings.run is not None:
-            raise SettingsError(
-                f"`run` must be None without a file of evaluations; got {settings.run!r}.",
-                parameter="run",
-                advice="Pass evaluations=Evaluations.open(path).",
-            )
-        return settings, store.begin()
-    if settings.rng is None and settings.run is None:  # never the same again
+    if store.file is None and settings.run is not None:
+        raise SettingsError(
+            f"`run` must be None without a file of evaluations; got {settings.run!r}.",
+            parameter="run",
+            advice="Pass evaluations=Evaluations.open(path).",
+        )
+    unique = settings.rng is None and settings.run is None  # never the same again
+    if store.file is None or unique:
         return settings, store.begin()
     key = call_key(settings, blocks, targets)
     past = store.begin(settings.run, key, settings.deadline)
@@ -44,16 +44,10 @@ def call_key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[
     Functions go by their names. If one has changed, the search asks for other rows; what is known
     of a row stays true.
     """
+    queries = [columns for block in blocks for columns in _queries(settings, block)]
     said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
-    content = [
-        [queries for block in blocks for queries in _queries(settings, block)],
-        [_plain(target) for target in targets],
-        settings.space.to_dict(),
-        _plain(settings.search),
-        _plain(said),
-        _plain(settings.rng),
-    ]
-    return _digest(content)
+    asked = _plain(list(targets)), settings.space.to_dict(), _plain(settings.search)
+    return _digest([queries, *asked, _plain(said), _plain(settings.rng)])
 
 
 def check_part(settings: CallSettings, store: Evaluations, past: Past, block: Block) -> None:
