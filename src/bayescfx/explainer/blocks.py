@@ -18,7 +18,7 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
 from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.report import Posed, report
-from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.settings import CallSettings, Wishes
 from bayescfx.model.model import Model
 from bayescfx.potentials import Target, contains
 from bayescfx.potentials.targets import as_target
@@ -67,7 +67,7 @@ class Block:
 
     first: int  # position of its first query
     rows: Any  # DataFrame, array or list
-    wishes: Mapping[int, tuple[object, np.random.Generator]]  # by position: target, random state
+    wishes: Wishes
     deadline: Deadline
     spent: int = 0  # rows that were sent for its first query before
     regions: Mapping[int, Region] | None = None  # around the queries, if any was remarkable

@@ -36,9 +36,9 @@ def answer_all(
     blocks = _blocks(settings, rows, n)
     job = opened(settings, f, blocks, targets)
     settings, store = job.settings, job.store
-    wishes = list(zip(targets, settings.generators(n), strict=True))
     for block in blocks:
-        block.wishes = dict(enumerate(wishes[block.first : block.first + BLOCK], block.first))
+        mine = targets[block.first : block.first + BLOCK]
+        block.wishes = settings.wishes(block.first, mine)
     confirmed(job, blocks[:1])
     crew = count_workers(settings.n_jobs) if len(blocks) > 1 else 1
     halt, found = Halt(), dict[int, Explanation]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,6 +23,8 @@ from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
 
 Seed: TypeAlias = int | np.random.Generator | None
+#: By position of the query: a target and a random state.
+Wishes: TypeAlias = dict[int, tuple[object, np.random.Generator]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,7 @@ class CallSettings:
     run: str | None = None
     n_jobs: int | None = None
     many: bool = True  # errors say which query, and one that has what is wanted is no error
+    parent: np.random.Generator = field(init=False)  # of a generator for each query
     search: Search = field(init=False)
     deadline: Deadline = field(init=False)
 
@@ -75,6 +79,13 @@ class CallSettings:
         check(good, "on_fault", "'raise' or 'skip'", fault)
         check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
         check(isinstance(given.run, str | None), "run", "None or a name", given.run)
+        try:
+            vars(self)["parent"] = np.random.default_rng(given.rng)
+        except (TypeError, ValueError) as error:
+            must = "None, a whole number of at least 0 or a numpy Generator"
+            raise SettingsError(
+                f"`rng` must be {must}; got {shown(given.rng)}.", parameter="rng"
+            ) from error
         if self.progress:
             optional("tqdm", "`progress` needs", "progress")
         for library in ("joblib", "cloudpickle") if jobs not in (None, 1) else ():
@@ -92,26 +103,20 @@ class CallSettings:
             return self.budget
         return 2000 if model.local and isinstance(self.search, Auto | Sweep) else 100
 
-    def generators(self, n: int, first: int = 0) -> list[np.random.Generator]:
-        """Return one child generator per query: answers don't depend on how they are grouped.
+    def wishes(self, first: int, targets: Sequence[object]) -> Wishes:
+        """Return targets of queries from position `first` on, each with a generator of its own.
 
-        `first` is how many children a seed has had before.
+        It is a child of the one given: answers don't depend on how queries are grouped.
         """
+        parent = self.parent
+        if isinstance(self.rng, int | np.integer):  # some may have been answered before
+            seed = np.random.SeedSequence(int(self.rng), n_children_spawned=first)
+            parent = np.random.default_rng(seed)
         try:
-            parent = np.random.default_rng(self.rng)
-            if first and isinstance(self.rng, int | np.integer):
-                seed = np.random.SeedSequence(int(self.rng), n_children_spawned=first)
-                parent = np.random.default_rng(seed)
-        except (TypeError, ValueError) as error:
-            raise SettingsError(
-                "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "
-                f"{shown(self.rng)}.",
-                parameter="rng",
-            ) from error
-        try:
-            return list(parent.spawn(n))
+            children = parent.spawn(len(targets))
         except TypeError:  # a generator that was not made from a seed sequence
-            return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
+            children = [*map(np.random.default_rng, parent.integers(2**63, size=len(targets)))]
+        return dict(enumerate(zip(targets, children, strict=True), first))
 
 
 def _search(method: Any) -> Search:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -124,51 +123,41 @@ def answer_stream(
     """Yield a table of answers per block; a table may come with the position of its first row."""
     f, keep = as_model(model, settings.space.schema), settings.evaluations is not None
     job = run.opened(settings, f, (), (target,), refused=refused, look=look, keep=keep)
-    settings = job.settings
-    blocks = _blocks(settings, frames, target, partial(check_part, settings, job.store, job.past))
-    early = [*islice(blocks, 2)]
-    run.confirmed(job, early)
+    settings, space = job.settings, job.settings.space
     order: deque[Block] = deque()  # of the queries
 
-    def noted() -> Iterator[Block]:
-        for block in chain(early, blocks):
-            order.append(block)
-            yield block
+    def made() -> Iterator[Block]:
+        for first, rows in _cut(frames):
+            wishes = settings.wishes(first, [target] * len(rows))
+            order.append(Block(first, rows, wishes, settings.deadline))
+            check_part(settings, job.store, job.past, order[-1])
+            yield order[-1]
 
-    waiting, halt = dict[int, Done](), Halt()
+    blocks, waiting, halt = made(), dict[int, Done](), Halt()
+    early = [*islice(blocks, 2)]
+    run.confirmed(job, early)
     crew = count_workers(settings.n_jobs) if len(early) > 1 else 1
-    for done in run.worked(job, noted(), crew, halt):
+    for done in run.worked(job, chain(early, blocks), crew, halt):
         if done.fault is not None:
             raise done.fault
         if halt.called:  # by Ctrl-C: the block was cut short
             raise KeyboardInterrupt
         waiting[done.first] = done
         while order and order[0].first in waiting:
-            block = order.popleft()
-            ready, first = waiting.pop(block.first), block.first
+            index, first = order[0].rows.index, order.popleft().first
+            ready = waiting.pop(first)
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
-            yield lines(settings.space, block.rows.index, answers, why)
+            yield lines(space, index, answers, why)
     if not settings.deadline.passed:
         job.store.finish(job.past)
 
 
-def _blocks(
-    settings: CallSettings,
+def _cut(
     frames: Iterable[tuple[int | None, pd.DataFrame]],
-    target: object,
-    check: Callable[[Block], None],
-) -> Iterator[Block]:
-    """Cut tables into blocks of queries, each checked; what is left of one goes before the next."""
-    rest, first = pd.DataFrame(), 0
-
-    def block(rows: pd.DataFrame, first: int) -> Block:
-        rngs = settings.generators(len(rows), first)
-        wishes = {first + i: (target, rng) for i, rng in enumerate(rngs)}
-        made = Block(first, rows, wishes, settings.deadline)
-        check(made)
-        return made
-
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Cut tables into blocks, with their positions; what is left of one goes before the next."""
+    rest, first, size = pd.DataFrame(), 0, run.BLOCK
     for given, table in frames:
         frame = as_pandas(table)
         if not isinstance(frame, pd.DataFrame):
@@ -178,12 +167,12 @@ def _blocks(
             )
         if given is not None and given != first + len(rest):  # some were answered before
             if len(rest):
-                yield block(rest, first)
+                yield first, rest
             rest, first = frame, given
         else:
             rest = pd.concat([rest, frame]) if len(rest) else frame
-        while len(rest) >= run.BLOCK:
-            yield block(rest.iloc[: run.BLOCK], first)
-            rest, first = rest.iloc[run.BLOCK :], first + run.BLOCK
+        while len(rest) >= size:
+            yield first, rest.iloc[:size]
+            rest, first = rest.iloc[size:], first + size
     if len(rest):
-        yield block(rest, first)
+        yield first, rest
