@@ -15,7 +15,6 @@ import pandas as pd
 
 from bayescfx.cli.console import Console
 from bayescfx.errors import BayesCFXError, SettingsError
-from bayescfx.evaluations.form import lines_of
 from bayescfx.evaluations.section import Section
 from bayescfx.evaluations.store import File
 from bayescfx.tables import Layout, Rows, as_frame, free_name
@@ -129,7 +128,7 @@ def _merge(files: Sequence[Path], console: Console) -> int:
 
 def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
     """Add rows to those of the model of this very name: no model is asked whose they are."""
-    Section(file, name).write(lines_of(rows, np.array(outputs)), Layout.of(rows))
+    Section(file, name).write([(rows, np.array(outputs))], Layout.of(rows))
 
 
 @contextlib.contextmanager

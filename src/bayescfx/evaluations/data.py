@@ -19,10 +19,9 @@ from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
-from bayescfx.evaluations.form import Line, Told, check_columns, check_model, lines_of, merged
 from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import InMemory, Packed, joined
-from bayescfx.evaluations.section import Section, no_model
+from bayescfx.evaluations.section import Section, Told, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 
@@ -226,9 +225,9 @@ class Evaluations:
         if self._open is None:
             self._memory.add(rows, y)
         else:
-            lines = [*self._waiting, *lines_of(rows, y, faults, apart)]
+            parts = [*self._memory.parts, (rows, y, faults, apart)]
             try:
-                self._open.write(lines, layout, until)
+                self._open.write(parts, layout, until)
                 self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
@@ -249,11 +248,6 @@ class Evaluations:
         known = self._layout or self.layout
         self.scorer = scorer if known is None or self.scorer is scorer else None
         return merged(known, new)
-
-    @property
-    def _waiting(self) -> list[Line]:
-        """What a file could not take before."""
-        return [line for part in self._memory.parts for line in lines_of(*part)]
 
     def told(self, rows: Rows) -> dict[int, Told]:
         """Return what the file has of some rows, by position."""
@@ -347,7 +341,7 @@ class Evaluations:
             return
         with contextlib.suppress(Unwritten):
             if len(self._memory) and self._layout is not None:
-                self._open.write(self._waiting, self._layout)
+                self._open.write(self._memory.parts, self._layout)
                 self._memory.clear()
         self._open.file.close()
 

@@ -17,8 +17,8 @@ from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, OutOfTime
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.form import Told
 from bayescfx.evaluations.known import Known, Past, mark
+from bayescfx.evaluations.section import Told
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Own, Schema

@@ -13,18 +13,26 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, suggest
-from bayescfx.evaluations.form import Line, Told, digest, merged, texts_of
-from bayescfx.evaluations.store import File
-from bayescfx.tables import Layout, Rows
-from bayescfx.values import from_plain
+from bayescfx.evaluations.store import File, digest
+from bayescfx.tables import Layout, Rows, cells_of
+from bayescfx.values import from_plain, to_plain
+
+
+class Told(NamedTuple):
+    """What a file has of a row."""
+
+    output: float | None
+    fault: str | None = None
+    apart: bool = False  # whether its batch had to be taken apart
 
 
 class Section:
@@ -171,11 +179,18 @@ class Section:
         """Return what there is of some rows, by position."""
         line = "SELECT output, fault, apart FROM evaluations WHERE model = ? AND digest = ?"
         section = self.id
-        found = (self.file.ask(line, section, digest(text)) for text in texts_of(rows))
+        found = (self.file.ask(line, section, digest(text)) for text in _texts(rows))
         return {i: Told(*told[0]) for i, told in enumerate(found) if told}
 
-    def write(self, lines: Sequence[Line], layout: Layout, until: Deadline = NEVER) -> None:
-        """Add rows that are new, and the layout if it has changed, in one transaction."""
+    def write(
+        self, parts: Iterable[tuple[Any, ...]], layout: Layout, until: Deadline = NEVER
+    ) -> None:
+        """Add rows that are new, and the layout if it has changed, in one transaction.
+
+        A part is rows and their outputs ``(n,)``, nan for a fault; then maybe why that is, of each,
+        and whether their batch had to be taken apart.
+        """
+        lines = [line for part in parts for line in _lines(*part)]
         gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"
         new = (
             "INSERT OR IGNORE INTO evaluations (model, digest, cells, output, fault, apart) "
@@ -247,3 +262,55 @@ def no_model(model: str, known: Iterable[str]) -> EvaluationsError:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(repr(name) if name else "one without a name" for name in names)
+
+
+def _lines(
+    rows: Rows, y: Array, faults: Sequence[str | None] | None = None, apart: bool = False
+) -> Iterator[tuple[bytes, str, float, str | None, bool]]:
+    """Return rows as a file keeps them: digest, cells as JSON, output, fault, taken apart."""
+    texts, why = _texts(rows), faults or [None] * len(y)
+    return zip(map(digest, texts), texts, y.tolist(), why, repeat(apart))
+
+
+def _texts(rows: Rows) -> list[str]:
+    """Return the cells of each row as JSON."""
+    return [json.dumps([to_plain(cell) for cell in row], allow_nan=False) for row in cells_of(rows)]
+
+
+def merged(known: Layout | None, layout: Layout) -> Layout:
+    """Return a layout that holds the rows of both, or say why there is none."""
+    if known is None or layout == known:
+        return known or layout
+    if layout.is_frame != known.is_frame:
+        kinds = ("an array", "a DataFrame")
+        raise EvaluationsError(
+            f"`evaluations` holds rows of {kinds[known.is_frame]}; got "
+            f"{kinds[layout.is_frame]}. Use one store for each."
+        )
+    check_columns(known.names, layout.names)
+    return known.merge(layout)
+
+
+def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
+    """Raise if rows of one set of columns are put with those of another."""
+    if known != asked:
+        raise EvaluationsError(
+            f"`evaluations` holds rows with the columns {_some(known)}; got {_some(asked)}. "
+            "Use one store for each set of columns."
+        )
+
+
+def check_model(known: str, asked: str) -> None:
+    """Raise if outputs of one model are put with those of another."""
+    if known.partition("#")[0] != asked.partition("#")[0]:
+        raise EvaluationsError(
+            f"`evaluations` holds outputs of {known}; got {asked}.",
+            parameter="evaluations",
+            advice="Use one store for each model, or name it yourself with "
+            "Evaluations.open(path, model=...).",
+        )
+
+
+def _some(names: tuple[Any, ...], most: int = 12) -> str:
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

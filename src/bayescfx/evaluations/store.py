@@ -10,15 +10,40 @@ import os
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from bayescfx.checks import reading
 from bayescfx.deadline import NEVER, Deadline, machine
 from bayescfx.errors import EvaluationsError
-from bayescfx.evaluations.form import PARTS, is_current, make
 
+_FORMAT = 2
+_APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
+_TABLES = (
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_FORMAT}",
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    # a model without a name is ''
+    "CREATE TABLE IF NOT EXISTS models "
+    "(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, layout TEXT)",
+    "CREATE TABLE IF NOT EXISTS evaluations (id INTEGER PRIMARY KEY AUTOINCREMENT, "
+    "model INTEGER NOT NULL, digest BLOB NOT NULL, cells TEXT NOT NULL, output REAL, "
+    "fault TEXT, apart INTEGER NOT NULL DEFAULT 0, UNIQUE (model, digest))",
+    "CREATE INDEX IF NOT EXISTS by_model ON evaluations (model)",
+    "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, model INTEGER NOT NULL, "
+    "name TEXT, key TEXT NOT NULL, mark INTEGER NOT NULL, seed INTEGER NOT NULL, "
+    "done INTEGER NOT NULL DEFAULT 0)",
+)
+# Made when a run has parts for the first time.
+_PARTS = (
+    "CREATE TABLE IF NOT EXISTS parts (run INTEGER NOT NULL, first INTEGER NOT NULL, "
+    "key TEXT NOT NULL, PRIMARY KEY (run, first))",
+    "CREATE TRIGGER IF NOT EXISTS with_its_parts AFTER DELETE ON runs "
+    "BEGIN DELETE FROM parts WHERE run = OLD.id; END",
+)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
@@ -46,11 +71,11 @@ class File:
             # The tables first: somebody else may be making the file just now.
             tables = self.one("SELECT count(*) FROM sqlite_master")
             mark, version = self.one("PRAGMA application_id"), self.one("PRAGMA user_version")
-            if not is_current(str(path), mark, version, tables):
+            if not _is_current(str(path), mark, version, tables):
                 # Write-ahead logging: readers are never locked out, a crash leaves whole batches.
                 self.ask("PRAGMA journal_mode = WAL")
                 with self.writing() as db:
-                    make(db)
+                    _make(db)
             self.uuid = str(self.one("SELECT value FROM meta WHERE key = 'uuid'") or "")
         except BaseException:
             self.close()
@@ -174,7 +199,7 @@ class File:
     def same_part(self, run: int, first: int, key: str, until: Deadline = NEVER) -> bool:
         """Note what a run asks from a position on; return whether it asked the same before."""
         with self.writing(until) as db:
-            for line in PARTS:
+            for line in _PARTS:
                 db.execute(line)
             db.execute("INSERT OR IGNORE INTO parts VALUES (?, ?, ?)", (run, first, key))
             line = "SELECT key FROM parts WHERE run = ? AND first = ?"
@@ -218,3 +243,53 @@ def _patiently(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
 def _code(error: Exception) -> int:
     """Return SQLite's primary code; 0 if there is none, as where a text is no text."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+# ── the form ──
+
+
+def digest(text: object) -> bytes:
+    """Return what a row is found by."""
+    raw = text if isinstance(text, bytes) else str(text).encode(errors="surrogateescape")
+    return blake2b(raw, digest_size=16).digest()
+
+
+def _is_current(path: str, mark: int, version: int, tables: int) -> bool:
+    """Return whether a file has this form, by its header; raise if it is none of ours."""
+    if tables and mark != _APPLICATION:
+        raise EvaluationsError(
+            f"{path!r} must be a file of evaluations; got a database of another program. Choose "
+            "another path."
+        )
+    if tables and version not in (1, _FORMAT):
+        raise EvaluationsError(
+            f"{path!r} must have format {_FORMAT}; got format {version}. Use the version of "
+            "bayescfx that wrote it, or another path."
+        )
+    return bool(tables) and version == _FORMAT
+
+
+def _make(db: sqlite3.Connection) -> None:
+    """Make the tables of a new file, or those that an older one lacks."""
+    ((version,),) = db.execute("PRAGMA user_version").fetchall()
+    if version == 1:  # and no other process was first
+        db.execute("ALTER TABLE evaluations RENAME TO old")
+    for line in _TABLES:
+        db.execute(line)
+    db.execute("INSERT OR IGNORE INTO meta VALUES ('uuid', ?)", (str(uuid.uuid4()),))
+    if version == 1:
+        _upgrade(db)
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Take over the rows of format 1, which knew one model by its class or a name."""
+    meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
+    values = (str(meta.get("model", "")), meta.get("layout"))
+    db.execute("INSERT INTO models (id, name, layout) VALUES (1, ?, ?)", values)
+    db.create_function("digest", 1, digest, deterministic=True)
+    db.execute(
+        "INSERT OR IGNORE INTO evaluations (id, model, digest, cells, output) "
+        "SELECT id, 1, digest(cells), cells, output FROM old ORDER BY output IS NULL, id"
+    )
+    db.execute("DROP TABLE old")
+    db.execute("DELETE FROM meta WHERE key IN ('layout', 'model')")

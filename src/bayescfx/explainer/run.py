@@ -16,10 +16,10 @@ from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.blocks import Block, Done, Job, work
-from bayescfx.explainer.identity import begun
+from bayescfx.explainer.identity import opened
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers, in_workers
-from bayescfx.model.model import Model, as_model
+from bayescfx.model.model import as_model
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -93,23 +93,6 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
         more = f" (and {others} more)" if others else ""
         warn((f"for the query {who}{more}: " if settings.many else "") + text, SpaceWarning)
     return blocks
-
-
-def opened(
-    settings: CallSettings,
-    model: Model,
-    blocks: Sequence[Block],
-    targets: Sequence[object],
-    **more: Any,
-) -> Job:
-    """Return the job of a call, with what is known of the model; `more` is as in `Job`."""
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
-    # Known by itself only where the budget allows to see whether it has changed.
-    owner = model.owner if settings.rows(model) > 2 else None
-    columns = tuple(settings.space.schema.places)
-    store = store.claim(columns, model.name, model.fingerprint, owner)
-    settings, past = begun(settings, store, blocks, targets)
-    return Job(settings, model, past, store, **more)
 
 
 def confirmed(job: Job, blocks: Sequence[Block]) -> None:

@@ -14,7 +14,7 @@ from bayescfx.checks import check
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done
-from bayescfx.explainer.identity import check_part
+from bayescfx.explainer.identity import check_part, opened
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
@@ -122,7 +122,7 @@ def answer_stream(
 ) -> Iterator[pd.DataFrame]:
     """Yield a table of answers per block; a table may come with the position of its first row."""
     f, keep = as_model(model, settings.space.schema), settings.evaluations is not None
-    job = run.opened(settings, f, (), (target,), refused=refused, look=look, keep=keep)
+    job = opened(settings, f, (), (target,), refused=refused, look=look, keep=keep)
     settings, space = job.settings, job.settings.space
     order: deque[Block] = deque()  # of the queries
 
@@ -130,7 +130,7 @@ def answer_stream(
         for first, rows in _cut(frames):
             wishes = settings.wishes(first, [target] * len(rows))
             order.append(Block(first, rows, wishes, settings.deadline))
-            check_part(settings, job.store, job.past, order[-1])
+            check_part(job, order[-1])
             yield order[-1]
 
     blocks, waiting, halt = made(), dict[int, Done](), Halt()
