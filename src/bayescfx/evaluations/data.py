@@ -124,8 +124,7 @@ class Evaluations:
             self._section = self._layout = None
 
     def __len__(self) -> int:
-        kept = 0 if self._section is None else len(self._section)
-        return kept + len(self._memory)
+        return len(self._memory) + (0 if self._section is None else len(self._section))
 
     def __iter__(self) -> Iterator[tuple[Row, float]]:
         """Return each row, as a Series or an array, with its output."""
@@ -225,9 +224,8 @@ class Evaluations:
         if self._open is None:
             self._memory.add(rows, y)
         else:
-            parts = [*self._memory.parts, (rows, y, faults, apart)]
             try:
-                self._open.write(parts, layout, until)
+                self._open.write([*self._memory.parts, (rows, y, faults, apart)], layout, until)
                 self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)

@@ -186,7 +186,7 @@ def _posed(
     refuse: Refuse,
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
-    budget = settings.rows(evaluator.model)
+    budget, share = settings.rows(evaluator.model), settings.tolerance
     accounts = [Account(evaluator, region, budget) for region in regions.values()]
     accounts[0].spent = block.spent
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
@@ -200,31 +200,18 @@ def _posed(
             if np.isnan(output):
                 raise _no_output(account, f" {block.who(i)}" if settings.many else "")
             target = wish if isinstance(wish, Target) else _target(wish, output, account, rng)
-            question = _question(settings, account, output, target, rng, block.deadline)
+            question: Question | None = None
+            try:
+                question = Question(account, output, target, rng, block.deadline, settings.n, share)
+            except TargetError:
+                if not contains(target.acceptance(output, share), [output])[0]:
+                    raise  # else it has what is wanted
         except (TargetError, ModelError) as error:
             refuse(i, error)
         else:
             posed.append(Posed(i, account, target, output, question))
     evaluator.deadline = block.deadline
     return posed
-
-
-def _question(
-    settings: CallSettings,
-    account: Account,
-    output: float,
-    target: Target,
-    rng: np.random.Generator,
-    deadline: Deadline,
-) -> Question | None:
-    """Return the question that a query poses; None if it has what is wanted."""
-    share = settings.tolerance
-    try:
-        return Question(account, output, target, rng, deadline, settings.n, share)
-    except TargetError:
-        if not contains(target.acceptance(output, share), [output])[0]:
-            raise
-        return None
 
 
 def _no_output(account: Account, which: str) -> ModelError:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx.checks import check
+from bayescfx.checks import check, is_several
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done
@@ -71,15 +71,10 @@ def explain_stream(
     for name in settings:
         if name not in known:
             raise SettingsError(f"there is no setting {name!r}.{suggest(name, known)}")
-    tables: Any = frames
-    try:
-        tables = None if isinstance(tables, pd.DataFrame) else iter(tables)
-    except TypeError:
-        tables = None
-    must = "several DataFrames, one after the other"
-    check(tables is not None, "frames", must, frames, QueryError)
+    good = is_several(frames) and not isinstance(frames, pd.DataFrame)
+    check(good, "frames", "several DataFrames, one after the other", frames, QueryError)
     return answer_stream(
-        CallSettings(space, **settings), model, ((None, frame) for frame in tables), target
+        CallSettings(space, **settings), model, ((None, frame) for frame in frames), target
     )
 
 
