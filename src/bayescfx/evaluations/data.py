@@ -21,7 +21,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import InMemory, Packed, joined
-from bayescfx.evaluations.section import Section, Told, check_columns, check_model, merged, no_model
+from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
 from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 
@@ -247,7 +247,7 @@ class Evaluations:
         self.scorer = scorer if known is None or self.scorer is scorer else None
         return merged(known, new)
 
-    def told(self, rows: Rows) -> dict[int, Told]:
+    def told(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of some rows, by position."""
         return {} if self._open is None else self._open.find(rows)
 

@@ -18,7 +18,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, OutOfTime
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Known, Past, mark
-from bayescfx.evaluations.section import Told
+from bayescfx.evaluations.section import Kept
 from bayescfx.model.model import Model
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Own, Schema
@@ -154,13 +154,11 @@ class Evaluator:
         return _Batch(X, list(new), self.rows(X, whose), payers)
 
     def _score(self, batch: _Batch, *, apart: bool = False) -> bool:
-        """Send a batch to the model, keep what it says; return whether all of it is known then.
-
-        Rows that a file has got meanwhile, most often from this very run before it was cut short,
-        are not sent, but all else is as if they were.
-        """
+        """Send a batch to the model, keep what it says; return whether all of it is known then."""
         for account in batch.payers:
             account.spent += 1
+        # Rows that a file has got meanwhile, most often from this very run before it was cut short,
+        # are not sent, but all else is as if they were.
         told = self._told(batch.rows) if self._replays else {}
         if len(batch.keys) > 1 and any(row.apart for row in told.values()):
             return self._skip(batch, None)  # the model failed for the batch before
@@ -188,7 +186,7 @@ class Evaluator:
         self._record(batch, y, faults, apart=apart, new=len(told) < len(y))
         return True
 
-    def _outputs(self, rows: Rows, told: Mapping[int, Told]) -> Array:
+    def _outputs(self, rows: Rows, told: Mapping[int, Kept]) -> Array:
         """Return outputs ``(n,)``; those that the file has not are the model's."""
         if not told:
             return self.model.scores(rows)
@@ -199,10 +197,10 @@ class Evaluator:
             y[new] = self.model.scores(pick(rows, new))
         return y
 
-    def _told(self, rows: Rows) -> dict[int, Told]:
+    def _told(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of a batch, by position; the first time it may be doubted."""
         told = self.evaluations.told(rows)
-        scored = {i: Told(row.output) for i, row in told.items() if row.output is not None}
+        scored = {i: Kept(row.output) for i, row in told.items() if row.output is not None}
         if self._doubted and scored:
             self._doubted, i = False, next(iter(scored))
             row, then = pick(rows, np.array([i])), float(scored[i].output or 0.0)

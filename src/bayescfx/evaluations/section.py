@@ -27,7 +27,7 @@ from bayescfx.tables import Layout, Rows, cells_of
 from bayescfx.values import from_plain, to_plain
 
 
-class Told(NamedTuple):
+class Kept(NamedTuple):
     """What a file has of a row."""
 
     output: float | None
@@ -175,12 +175,12 @@ class Section:
                 self._read = last, layout.table(cells), outputs
         return [self._read[1:]]
 
-    def find(self, rows: Rows) -> dict[int, Told]:
+    def find(self, rows: Rows) -> dict[int, Kept]:
         """Return what there is of some rows, by position."""
         line = "SELECT output, fault, apart FROM evaluations WHERE model = ? AND digest = ?"
         section = self.id
         found = (self.file.ask(line, section, digest(text)) for text in _texts(rows))
-        return {i: Told(*told[0]) for i, told in enumerate(found) if told}
+        return {i: Kept(*told[0]) for i, told in enumerate(found) if told}
 
     def write(
         self, parts: Iterable[tuple[Any, ...]], layout: Layout, until: Deadline = NEVER

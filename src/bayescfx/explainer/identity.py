@@ -69,11 +69,8 @@ def check_part(job: Job, block: Block) -> None:
 
 
 def _key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[object]) -> str:
-    """Return a digest of questions, space, settings and seed.
-
-    Functions go by their names. If one has changed, the search asks for other rows; what is known
-    of a row stays true.
-    """
+    """Return a digest of questions, space, settings and seed; functions go by their names."""
+    # If one has changed, the search asks for other rows; what is known of a row stays true.
     queries = [columns for block in blocks for columns in _queries(settings, block)]
     said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
     asked = _plain(list(targets)), settings.space.to_dict(), _plain(settings.search)
