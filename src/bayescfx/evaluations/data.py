@@ -134,7 +134,7 @@ class Evaluations:
     def __repr__(self) -> str:
         if self._section is None:
             return f"Evaluations({len(self)} rows)"
-        models = self._section.models
+        models = len(self._section.file.sections()) if self._section.name is None else 1
         held = f"{len(self)} rows" if models < 2 else f"{models} models"
         return f"Evaluations({held} in {str(self._section.file.path)!r})"
 

@@ -116,7 +116,11 @@ class _Few:
 
     values: Cells  # the different ones
     places: bytes  # which of them each cell is, compressed
-    kind: str  # the dtype of these
+
+    @property
+    def cells(self) -> Cells:
+        places = np.frombuffer(zlib.decompress(self.places), np.min_scalar_type(len(self.values)))
+        return self.values.take(places.astype(np.intp))
 
 
 def _held(cells: Cells) -> _Few | Cells:
@@ -128,10 +132,8 @@ def _held(cells: Cells) -> _Few | Cells:
     places, values = pd.factorize(keys, use_na_sentinel=False)
     if len(values) > 0.25 * len(keys):
         return cells.copy()
-    kind = np.min_scalar_type(len(values))
-    packed = zlib.compress(places.astype(kind).tobytes(), 1)
-    exact = values.view(cells.dtype) if keys is not cells else values
-    return _Few(exact, packed, kind.str)
+    packed = zlib.compress(places.astype(np.min_scalar_type(len(values))).tobytes(), 1)
+    return _Few(values if keys is cells else values.view(cells.dtype), packed)
 
 
 def _keys(cells: Cells) -> Cells | None:
@@ -145,7 +147,4 @@ def _keys(cells: Cells) -> Cells | None:
 
 
 def _cells(held: _Few | Cells) -> Cells:
-    if not isinstance(held, _Few):
-        return held
-    places = np.frombuffer(zlib.decompress(held.places), dtype=held.kind)
-    return held.values.take(places.astype(np.intp))
+    return held.cells if isinstance(held, _Few) else held

@@ -108,11 +108,6 @@ class Section:
         return self.name or None
 
     @property
-    def models(self) -> int:
-        """How many models these may be the rows of."""
-        return 1 if self.name is not None else len(self.file.sections())
-
-    @property
     def sure(self) -> bool:
         """Whether a name or a fingerprint says that the rows are this model's."""
         return self.given or ("#" in (self.name or "") and not self.drifted)
