@@ -7,8 +7,9 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
@@ -79,3 +80,13 @@ def in_time(ask: Callable[[], T], seconds: float) -> T:
 NEVER = Deadline()
 #: Until when the model that is asked now may be waited for; for models that can give up.
 waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
+
+
+@contextmanager
+def waiting_until(deadline: Deadline) -> Iterator[None]:
+    """Let the model be waited for until then, and no longer."""
+    before = waiting.set(deadline)
+    try:
+        yield
+    finally:
+        waiting.reset(before)

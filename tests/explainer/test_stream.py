@@ -73,6 +73,18 @@ def test_a_query_that_can_not_be_asked_stops_nothing() -> None:
     assert table.loc["q0", "changes"]
 
 
+@pytest.mark.parametrize("bad", [1, 3])
+def test_queries_that_cannot_be_asked_stop_nothing_where_rows_are_known(bad: int) -> None:
+    X = numbers().astype({"k": object})
+    X.iloc[:bad, 2] = "seven"
+    known = cfx.Evaluations(numbers()[20:], model(numbers()[20:]))
+    space, how = cfx.Space.from_data(numbers()), {"budget": 9, "rng": 0, "evaluations": known}
+    parts = cfx.explain_stream(model, [X[:5]], space, 4.0, **how)
+    assert (pd.concat(parts)["status"] == "error").tolist() == [i < bad for i in range(5)]
+    with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):
+        list(cfx.explain_stream(lambda rows: model(rows) + 9, [X[:5]], space, 4.0, **how))
+
+
 def test_columns_and_dtypes_do_not_depend_on_the_answers() -> None:
     X = mixed()
     space = cfx.Space.from_data(X)

@@ -12,7 +12,7 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.explainer.report import counterfactuals, query_row
+from bayescfx.explainer.report import Posed, counterfactuals, told
 from bayescfx.model.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
@@ -21,6 +21,7 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.tables import row_of
 
 FRAME = pd.DataFrame(
     {
@@ -66,16 +67,17 @@ def ask(
     account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
-    row, layout = query_row(region)
+    ((layout, lines),) = told([(account, X[best])], None)
+    posed = Posed(0, account, wish, output, question)
     reached = bool(question.accepted(y[best[:1]])[0])
     return Explanation(
-        query=row,
+        query=lines[0][0],
         output=output,
         target=wish,
         wanted=question.wanted,
         accepted=question.acceptance,
         status="reached" if reached else "best_guess",
-        counterfactuals=counterfactuals(question, X[best], y[best]),
+        counterfactuals=counterfactuals(posed, X[best], y[best], lines),
         stopped="budget",
         reachable=(float(y.min()), float(y.max())),
         trace=np.maximum.accumulate(question.score(evaluator.known.outputs[account.paid])),
@@ -92,7 +94,7 @@ def plain_answer(**changes: Any) -> Explanation:
     space = Space.from_data(pd.DataFrame({"bmi": [20.5, 40.0], "bp": [80, 120]}))
     rows = pd.DataFrame({"bmi": [32.1, 27.4], "bp": [101, 93]})
     region = space.around(rows.iloc[[0]])
-    query, layout = query_row(region)
+    table = region.rows(region.query[None])
     best = Counterfactual(
         row=pd.Series([27.4, 93], index=["bmi", "bp"], dtype=object),
         output=171.0,
@@ -102,7 +104,7 @@ def plain_answer(**changes: Any) -> Explanation:
         valid=True,
     )
     answer = Explanation(
-        query=query,
+        query=row_of(table, 0),
         output=214.0,
         target=as_target(decrease(by=43)),
         wanted=((171.0, 171.0),),
@@ -115,6 +117,6 @@ def plain_answer(**changes: Any) -> Explanation:
         evaluations=Evaluations(rows, [214.0, 171.0]),
         n_evaluations=2,
         space=space,
-        layout=layout,
+        layout=region.schema.layout(table),
     )
     return replace(answer, **changes)

@@ -353,7 +353,7 @@ def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
         return Evaluations()
     store = Evaluations.open(file)
     try:
-        mine = store.of(model.name, model.fingerprint)
+        mine = store.claim(None, model.name, model.fingerprint)
         if settings.forget:
             mine.forget()
         others = [] if mine.file is None or len(mine) else [*mine.file.sections()]

@@ -15,7 +15,7 @@ import pandas as pd
 
 from bayescfx.cli.console import Console
 from bayescfx.errors import BayesCFXError, SettingsError
-from bayescfx.evaluations.form import lines_of, merged
+from bayescfx.evaluations.section import Section
 from bayescfx.evaluations.store import File
 from bayescfx.tables import Layout, Rows, as_frame, free_name
 from bayescfx.values import from_plain
@@ -75,8 +75,9 @@ def _list(files: Sequence[Path], console: Console) -> int:
                     f"{run or 'without a name'} ({'done' if d else 'open'})" for run, d in runs
                 ]
                 more = f", runs: {', '.join(shown)}" if shown else ""
-                text = f"{path}: {name or 'model without a name'}: {file.count(section)} rows{more}"
-                console.answer(text, {"model": name, "rows": file.count(section), "runs": shown})
+                n = len(Section(file, name))
+                text = f"{path}: {name or 'model without a name'}: {n} rows{more}"
+                console.answer(text, {"model": name, "rows": n, "runs": shown})
         finally:
             file.close()
     return 0
@@ -118,7 +119,7 @@ def _merge(files: Sequence[Path], console: Console) -> int:
                     if len(frame):
                         _add(file, name, *frame)
     with contextlib.closing(File(target)) as file:
-        rows = {name: file.count(section) for name, section in file.sections().items()}
+        rows = {name: len(Section(file, name)) for name in file.sections()}
     console.answer(
         f"{target}: {sum(rows.values())} rows, {lost} lost", {"rows": rows, "lost": lost}
     )
@@ -127,10 +128,7 @@ def _merge(files: Sequence[Path], console: Console) -> int:
 
 def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
     """Add rows to those of the model of this very name: no model is asked whose they are."""
-    section, layout = file.make_section(name), Layout.of(rows)
-    known = file.layout(section)
-    layout = layout if known is None else merged(known, layout)
-    file.append(section, lines_of(rows, np.array(outputs)), layout)
+    Section(file, name).write([(rows, np.array(outputs))], Layout.of(rows))
 
 
 @contextlib.contextmanager

@@ -6,11 +6,67 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayescfx.arrays import Array, is_single, row_keys
+from bayescfx.arrays import Array, Indices, Mask, is_single, row_keys
 from bayescfx.errors import BayesCFXWarning, OutOfTime, warn
 from bayescfx.evaluations.evaluator import Account, not_its_own
 from bayescfx.model.model import Model
 from bayescfx.tables import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Twice:
+    """Rows that the model has scored, and is to score once more."""
+
+    rows: Rows
+    y: Array  # (n,) its outputs, nan for a fault
+    close: Array  # (n,) by how much they may differ
+
+    @classmethod
+    def of(cls, account: Account, places: Indices) -> Twice:
+        """Return known rows.
+
+        Outputs may differ by sums in another order, or a log with few digits: compared with what
+        most outputs span, and with their own size by the precision that all of them may have.
+        """
+        X, y = account.evaluator.known.take(places)
+        known = account.evaluator.known.outputs
+        known = known[~np.isnan(known)]
+        single = is_single(known)
+        low, high = np.quantile(known, [0.1, 0.9])
+        with np.errstate(over="ignore"):
+            span = float(high - low) * (1e-4 if single else 1e-5) or 1e-12
+        close = np.maximum(np.abs(y) * (1e-4 if single else 1e-12), span)
+        return cls(account.region.rows(X), y, close)
+
+    def off(self, found: Array) -> Mask:
+        """Return which outputs ``(n,)`` are others than before."""
+        return ~(np.abs(found - self.y) <= self.close) & ~np.isnan(self.y)
+
+    def differs(self, model: Model, *, elsewhere: bool = False) -> bool:
+        """Return whether the model says something else now, and tell.
+
+        That it fails says nothing if it is asked `elsewhere`: it may lack what it needs there.
+        """
+        try:
+            found = model.scores(self.rows)
+        except Exception as error:
+            if elsewhere or isinstance(error, OutOfTime):
+                return False
+            found = np.full(len(self.y), np.nan)  # it has answered before
+        return self.told(model, found)
+
+    def told(self, model: Model, found: Array) -> bool:
+        """Return whether outputs are others than before, and tell."""
+        off = self.off(found)
+        if off.any():
+            at = int(np.argmax(off))
+            row = model.describe(self.rows, at)
+            warn(
+                f"`model` gives {found[at]:.6g} and {self.y[at]:.6g} for one row, {row}: its "
+                "outputs are not repeatable, and every answer is as uncertain as they are.",
+                BayesCFXWarning,
+            )
+        return bool(off.any())
 
 
 def confirm(account: Account) -> None:
@@ -29,47 +85,17 @@ def confirm(account: Account) -> None:
     n = min(most, len(places), (account.left - 1) // 2)  # and a second look, and the query
     if n < 1:
         return
-    places = places[np.unique(np.linspace(0, len(places) - 1, n).astype(np.intp))]
-    X, y = known.take(places)
-    rows, outputs = account.region.rows(X), known.outputs
-    close = _close(outputs[~np.isnan(outputs)], y)
-    again = _again(account, rows)
-    off = ~(np.abs(again - y) <= close)
+    twice = Twice.of(account, places[np.unique(np.linspace(0, len(places) - 1, n).astype(np.intp))])
+    found = _again(account, twice.rows)
+    off = twice.off(found)
     if not off.any():
         return
-    third, at = _again(account, rows), int(np.argmax(off))
-    same = (np.abs(third - again) <= close) | (np.isnan(third) & np.isnan(again))
-    now, then, row = again[at], y[at], model.describe(rows, at)
+    third = _again(account, twice.rows)
+    same = (np.abs(third - found) <= twice.close) | (np.isnan(third) & np.isnan(found))
     if same.all():
-        raise not_its_own(now, then, row)
-    _warn(now, then, row)
-
-
-@dataclass(frozen=True, eq=False)
-class Twice:
-    """Rows that the model has scored, and is to score once more."""
-
-    rows: Rows
-    y: Array  # (n,) its outputs, nan for a fault
-    close: Array  # (n,) by how much they may differ
-
-    def differs(self, model: Model, *, elsewhere: bool = False) -> bool:
-        """Return whether the model says something else now, and tell.
-
-        That it fails says nothing if it is asked `elsewhere`: it may lack what it needs there.
-        """
-        try:
-            found = model.scores(self.rows)
-        except Exception as error:
-            if elsewhere or isinstance(error, OutOfTime):
-                return False
-            found = np.full(len(self.y), np.nan)  # it has answered before
-        off = ~(np.abs(found - self.y) <= self.close) & ~np.isnan(self.y)
-        if not off.any():
-            return False
         at = int(np.argmax(off))
-        _warn(found[at], self.y[at], model.describe(self.rows, at))
-        return True
+        raise not_its_own(found[at], twice.y[at], model.describe(twice.rows, at))
+    twice.told(model, found)
 
 
 def again(account: Account, best: Array) -> Twice | None:
@@ -78,25 +104,13 @@ def again(account: Account, best: Array) -> Twice | None:
     Only if rows are left of the budget: one for every fifty that it has, two at most. No answer
     changes by it.
     """
-    known = account.evaluator.known
-    place = int(known.find(row_keys(best[None]))[0])
+    place = int(account.evaluator.known.find(row_keys(best[None]))[0])
     places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
     places = places[: min(account.budget // 50, account.left)]
     if not places or account.evaluator.deadline.passed:
         return None
-    X, y = known.take(np.array(places))
-    outputs = known.outputs
     account.spent += len(places)
-    return Twice(account.region.rows(X), y, _close(outputs[~np.isnan(outputs)], y))
-
-
-def _warn(now: float, then: float, row: str) -> None:
-    """Tell the caller of `explain` that a model does not repeat itself."""
-    warn(
-        f"`model` gives {now:.6g} and {then:.6g} for one row, {row}: its outputs are not "
-        "repeatable, and every answer is as uncertain as they are.",
-        BayesCFXWarning,
-    )
+    return Twice.of(account, np.array(places))
 
 
 def _again(account: Account, rows: Rows) -> Array:
@@ -110,16 +124,3 @@ def _again(account: Account, rows: Rows) -> Array:
             return np.full(len(rows), np.nan)
         vars(error)["evaluations"] = evaluator.evaluations
         raise
-
-
-def _close(known: Array, y: Array) -> Array:
-    """Return by how much outputs `y` ``(n,)`` of one model may differ from call to call.
-
-    By sums in another order, or a log with few digits: compared with what most `known` outputs
-    span, and with their own size by the precision that all of them may have.
-    """
-    single = is_single(known)
-    low, high = np.quantile(known, [0.1, 0.9])
-    with np.errstate(over="ignore"):
-        span = float(high - low) * (1e-4 if single else 1e-5) or 1e-12
-    return np.maximum(np.abs(y) * (1e-4 if single else 1e-12), span)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +19,11 @@ from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
-from bayescfx.evaluations.form import Line, check_columns, lines_of, merged
+from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import InMemory, Packed, joined
-from bayescfx.evaluations.section import Section, no_model
+from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
-from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, pick, row_of
-
-
-class _Recalled(dict[Any, Any]):
-    """What was made of rows; other processes make it themselves."""
-
-    def __reduce__(self) -> Any:
-        return _Recalled, ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Past:
-    """What was known when a call began; what others learn meanwhile does not change its answers."""
-
-    rows: Rows | None
-    outputs: Array  # (n,)
-    run: int | None = None  # its id in the file
-    seed: int | None = None  # drawn when it first began
-    resumed: bool = False  # whether the file holds rows that were scored since it first began
-    recalled: _Recalled = field(default_factory=_Recalled)  # see `Evaluator`
+from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 
 
 class Evaluations:
@@ -77,7 +57,6 @@ class Evaluations:
         self._memory = InMemory()  # here; of a file what it could not take
         self._layout: Layout | None = None  # columns and dtypes, once there is a row
         self._name, self._named = model, model is not None  # of the model; did the user say so?
-        self._sent = 0  # rows that came with this object from another process
         self.scorer: object = None  # the model that scored all rows in this process, if one did
         if (rows is None) != (outputs is None):
             raise EvaluationsError(
@@ -116,7 +95,9 @@ class Evaluations:
         check(isinstance(path, str | os.PathLike), "path", "a path", path, EvaluationsError)
         file = File(Path(path))
         try:
-            evaluations._section = Section(file, model)
+            evaluations._section = section = Section(file, model)
+            if model is not None and list(file.sections()) == [""]:
+                section.adopt(model, "")  # what has no name, if nothing else is there
         except BaseException:
             file.close()
             raise
@@ -127,33 +108,33 @@ class Evaluations:
         """Where rows are kept, if not in memory."""
         return None if self._section is None else self._section.file
 
+    @property
+    def _open(self) -> Section | None:
+        """Where rows are written, as long as that can be."""
+        return None if self._section is None or self._section.file.closed else self._section
+
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"scorer": None}  # the model stays where it is
+        here = self._memory if self._section is None else InMemory()
+        return vars(self) | {"scorer": None, "_memory": here}  # the model stays where it is
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self._section is not None:
-            self._memory = InMemory()
-            if not self._section.file.here:
-                self._name = self._section.name
-                self._section, self._layout = None, None
-        self._sent = len(self._memory)
+        if self._section is not None and not self._section.file.here:
+            self._name = self._section.name
+            self._section = self._layout = None
 
     def __len__(self) -> int:
-        kept = 0 if self._section is None else len(self._section)
-        return kept + len(self._memory)
+        return len(self._memory) + (0 if self._section is None else len(self._section))
 
     def __iter__(self) -> Iterator[tuple[Row, float]]:
-        """Yield each row, as a Series or an array, with its output."""
-        rows = self.rows
-        for i, output in enumerate(self.outputs):
-            assert rows is not None
-            yield row_of(rows, i), float(output)
+        """Return each row, as a Series or an array, with its output."""
+        rows, outputs = self._all()
+        return zip([] if rows is None else rows_of(rows), outputs.tolist(), strict=True)
 
     def __repr__(self) -> str:
         if self._section is None:
             return f"Evaluations({len(self)} rows)"
-        models = self._section.models
+        models = len(self._section.file.sections()) if self._section.name is None else 1
         held = f"{len(self)} rows" if models < 2 else f"{models} models"
         return f"Evaluations({held} in {str(self._section.file.path)!r})"
 
@@ -172,8 +153,7 @@ class Evaluations:
     @property
     def columns(self) -> tuple[Any, ...] | None:
         """The columns' names (``x0``, ``x1``, … for an array); ``None`` before the first row."""
-        layout = self.layout
-        return None if layout is None else layout.names
+        return None if (layout := self.layout) is None else layout.names
 
     @property
     def rows(self) -> Rows | None:
@@ -187,14 +167,10 @@ class Evaluations:
 
     def _all(self, last: int | None = None) -> tuple[Rows | None, Array]:
         """Return rows and outputs; those in a file up to an id, if one is given."""
-        here = self._memory.joined
-        parts = [] if self._section is None else self._section.read(last)
-        if here is not None:
-            parts.append(here)
-        if parts:
+        kept = [] if self._section is None else self._section.read(last)
+        if parts := [*kept, *self._memory.joined]:
             return joined(parts)
-        layout = self.layout
-        return None if layout is None else layout.table([]), np.empty(0)
+        return None if (layout := self.layout) is None else layout.table([]), np.empty(0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows with their outputs in a last column ``output``.
@@ -228,13 +204,12 @@ class Evaluations:
                 f"`outputs` must be one number for each of the {len(rows)} rows; got shape "
                 f"{y.shape}. Pass what the model returned for them."
             )
-        self.keep(rows, y, scorer=scorer)
+        self.keep(rows, y, scorer)
 
     def keep(
         self,
         rows: Rows,
         y: Array,
-        *,
         scorer: object = None,
         faults: Sequence[str | None] | None = None,
         apart: bool = False,
@@ -245,88 +220,62 @@ class Evaluations:
         `faults` says of outputs that are nan why, `apart` that their batch had to be taken apart;
         for the lock of another process one waits `until` then.
         """
-        known, section = self._layout or self.layout, self._section
-        layout = self._merged(known, Layout.of(rows), scorer)
-        if section is None or section.file.closed:
+        layout = self._merged(Layout.of(rows), scorer)
+        if self._open is None:
             self._memory.add(rows, y)
         else:
-            lines = [*self._waiting(), *lines_of(rows, y, faults, apart)]
             try:
-                section.write(lines, layout, layout is not known, until)
+                self._open.write([*self._memory.parts, (rows, y, faults, apart)], layout, until)
+                self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
                 self._layout = layout
                 raise
-            self._memory.clear()
         self._layout = layout
 
     def absorb(self, learnt: Packed, scorer: object) -> None:
         """Add what the model has said in another process."""
-        if self._section is not None and not self._section.file.closed:
-            self.keep(learnt.rows, learnt.y, scorer=scorer)
-            return
-        self._layout = self._merged(self._layout or self.layout, learnt.layout, scorer)
-        self._memory.take(learnt)
+        if self._open is not None:
+            self.keep(learnt.rows, learnt.y, scorer)
+        else:
+            self._layout = self._merged(learnt.layout, scorer)
+            self._memory.take(learnt)
 
-    def _merged(self, known: Layout | None, new: Layout, scorer: object) -> Layout:
-        """Return a layout for all rows; note who has scored these."""
-        layout = new if known is None else known if known == new else merged(known, new)
+    def _merged(self, new: Layout, scorer: object) -> Layout:
+        """Return a layout for all rows; note who has scored the new ones."""
+        known = self._layout or self.layout
         self.scorer = scorer if known is None or self.scorer is scorer else None
-        return layout
+        return merged(known, new)
 
-    def _waiting(self) -> list[Line]:
-        """Return what a file could not take before."""
-        return [line for part in self._memory.parts for line in lines_of(*part)]
-
-    def told(self, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
-        """Return what the file has of some rows, by position: output, fault, was it taken apart."""
-        if self._section is None or self._section.file.closed:
-            return {}
-        return self._section.find(rows)
+    def told(self, rows: Rows) -> dict[int, Kept]:
+        """Return what the file has of some rows, by position."""
+        return {} if self._open is None else self._open.find(rows)
 
     def claim(
         self,
-        columns: tuple[Any, ...],
+        columns: tuple[Any, ...] | None,
         model: str | None,
         fingerprint: Callable[[], str | None] | None = None,
         owner: object = None,
     ) -> Evaluations:
-        """Return the evaluations of a model, these or others in the same file.
+        """Return the evaluations of a model: these, once they are its, or others in the same file.
 
         Raises if they are of another model or have other columns. `fingerprint`, which may take its
         time, is asked only where a file tells models apart; the `owner` is known again by itself.
         """
         if self._section is None and model is not None and not self._named:
             self._name = model if self._name is None else self._name
-            if self._name.partition("#")[0] != model.partition("#")[0]:
-                raise EvaluationsError(
-                    f"`evaluations` holds outputs of {self._name}; got {model}.",
-                    parameter="evaluations",
-                    advice="Use one store for each model, or name it yourself with "
-                    "Evaluations.open(path, model=...).",
-                )
-        chosen = self.of(model, fingerprint, owner)
-        layout = chosen.layout
-        if layout is not None:
-            check_columns(layout.names, columns)
-        return chosen
-
-    def of(
-        self,
-        model: str | None,
-        fingerprint: Callable[[], str | None] | None = None,
-        owner: object = None,
-    ) -> Evaluations:
-        """Return what a file holds of a model: these, once they are its, or others beside them."""
-        if self._section is None:
-            return self
-        section = self._section.of(model, fingerprint, owner)
+            check_model(self._name, model)
         chosen = self
-        if section is not self._section:
-            chosen = Evaluations()
-            chosen._section = section
-        if section.drifted:  # it is looked at as if others had scored its rows
-            chosen.scorer = None
+        if self._section is not None:
+            section = self._section.of(model, fingerprint, owner)
+            if section is not self._section:
+                chosen = Evaluations()
+                chosen._section = section
+            if section.drifted:  # it is looked at as if others had scored its rows
+                chosen.scorer = None
+        if columns is not None and (layout := chosen.layout) is not None:
+            check_columns(layout.names, columns)
         return chosen
 
     @property
@@ -342,25 +291,20 @@ class Evaluations:
         With a `key`, which says what is asked, and a file: from what was known when the run of this
         name, or an unfinished one of this key, first began.
         """
-        if self._section is None or self._section.file.closed or key is None:
+        if self._open is None or key is None:
             return Past(*self._all())
-        begun, resumed = self._section.begin(run, key, until)
-        return Past(*self._all(begun.mark), begun.id, begun.seed, resumed)
+        number, mark, seed, resumed = self._open.begin(run, key, until)
+        return Past(*self._all(mark), number, seed, resumed)
 
     def finish(self, past: Past) -> None:
         """Note that a call has ended by itself: it is not to be gone on with."""
-        if past.run is not None and self.file is not None and not self.file.closed:
+        if past.run is not None and self._open is not None:
             with contextlib.suppress(Unwritten):
-                self.file.finish(past.run)
+                self._open.file.finish(past.run)
 
-    def learnt(self) -> tuple[Rows, Array] | None:
-        """Return what was added since this object came from another process and is in no file."""
-        here = self._memory.joined
-        if here is None or len(here[1]) <= self._sent:
-            return None
-        rows, y = here
-        new = np.arange(self._sent, len(y))
-        return (pick(rows, new), y[new]) if self._sent else here
+    def learnt(self) -> Packed | None:
+        """Return what is in no file, if anything is, for another process to `absorb`."""
+        return Packed.of(*joined(parts)) if (parts := self._memory.joined) else None
 
     def forget(self, model: str | None = None) -> None:
         """Remove all rows, also from the file, and what model they are of unless you named it.
@@ -391,13 +335,13 @@ class Evaluations:
 
     def close(self) -> None:
         """Close the file, if there is one; what it holds can still be read."""
-        if self._section is None or self._section.file.closed:
+        if self._open is None:
             return
         with contextlib.suppress(Unwritten):
             if len(self._memory) and self._layout is not None:
-                self._section.write(self._waiting(), self._layout, True, NEVER)
+                self._open.write(self._memory.parts, self._layout)
                 self._memory.clear()
-        self._section.file.close()
+        self._open.file.close()
 
     def __enter__(self) -> Evaluations:
         return self

@@ -24,52 +24,49 @@ class InMemory:
 
     def __init__(self) -> None:
         self._packed: list[Packed] = []
-        self._parts: list[tuple[Rows, Array]] = []  # the last ones, not packed yet
+        self._loose: list[tuple[Rows, Array]] = []  # the last ones
 
     def __len__(self) -> int:
-        return sum(len(part.y) for part in list(self._packed)) + self._loose
-
-    @property
-    def _loose(self) -> int:
-        return sum(len(y) for _, y in list(self._parts))
+        return len(self.outputs)
 
     @property
     def parts(self) -> list[tuple[Rows, Array]]:
         """Rows and outputs, part by part."""
-        return [*((part.rows, part.y) for part in self._packed), *self._parts]
+        return [*((part.rows, part.y) for part in self._packed), *self._loose]
 
     @property
     def outputs(self) -> Array:
         """All outputs ``(n,)``."""
-        loose = [y for _, y in self._parts]
-        return np.concatenate([np.empty(0), *(part.y for part in self._packed), *loose])
+        packed, loose = [part.y for part in self._packed], [y for _, y in self._loose]
+        return np.concatenate([np.empty(0), *packed, *loose])
 
     @property
-    def joined(self) -> tuple[Rows, Array] | None:
-        """All rows and outputs, or None if there are none; asking again costs little."""
-        if len(self._parts) > 1:
-            self._parts[:] = [joined(self._parts)]
-        parts = self.parts
-        return joined(parts) if parts else None
+    def joined(self) -> list[tuple[Rows, Array]]:
+        """All rows and outputs in few parts; asking again costs little."""
+        if len(self._loose) > 1:
+            self._loose[:] = [joined(self._loose)]
+        return self.parts
 
     def add(self, rows: Rows, y: Array) -> None:
         """Add rows with outputs ``(n,)``."""
-        self._parts.append((rows, y))
-        if self._loose >= _MANY:
-            self._packed.append(Packed.of(*joined(self._parts)))
-            self._parts.clear()
+        self._loose.append((rows, y))
+        if sum(len(y) for _, y in self._loose) >= _MANY:
+            self._pack()
 
     def take(self, part: Packed) -> None:
         """Add rows that are packed already."""
-        if self._parts:
-            self._packed.append(Packed.of(*joined(self._parts)))
-            self._parts.clear()
+        self._pack()
         self._packed.append(part)
+
+    def _pack(self) -> None:
+        if self._loose:
+            self._packed.append(Packed.of(*joined(self._loose)))
+            self._loose.clear()
 
     def clear(self) -> None:
         """Forget everything."""
         self._packed.clear()
-        self._parts.clear()
+        self._loose.clear()
 
 
 def joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
@@ -119,7 +116,11 @@ class _Few:
 
     values: Cells  # the different ones
     places: bytes  # which of them each cell is, compressed
-    kind: str  # the dtype of these
+
+    @property
+    def cells(self) -> Cells:
+        places = np.frombuffer(zlib.decompress(self.places), np.min_scalar_type(len(self.values)))
+        return self.values.take(places.astype(np.intp))
 
 
 def _held(cells: Cells) -> _Few | Cells:
@@ -131,10 +132,8 @@ def _held(cells: Cells) -> _Few | Cells:
     places, values = pd.factorize(keys, use_na_sentinel=False)
     if len(values) > 0.25 * len(keys):
         return cells.copy()
-    kind = np.min_scalar_type(len(values))
-    packed = zlib.compress(places.astype(kind).tobytes(), 1)
-    exact = values.view(cells.dtype) if keys is not cells else values
-    return _Few(exact, packed, kind.str)
+    packed = zlib.compress(places.astype(np.min_scalar_type(len(values))).tobytes(), 1)
+    return _Few(values if keys is cells else values.view(cells.dtype), packed)
 
 
 def _keys(cells: Cells) -> Cells | None:
@@ -148,7 +147,4 @@ def _keys(cells: Cells) -> Cells | None:
 
 
 def _cells(held: _Few | Cells) -> Cells:
-    if not isinstance(held, _Few):
-        return held
-    places = np.frombuffer(zlib.decompress(held.places), dtype=held.kind)
-    return held.values.take(places.astype(np.intp))
+    return held.cells if isinstance(held, _Few) else held

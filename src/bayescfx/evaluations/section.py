@@ -1,27 +1,44 @@
-"""Whose rows are they? One model's share of a file, found by name, by content or by itself.
+"""One model's share of a file: its rows, its runs, and whose they are.
 
-A name that the user gives says it. Else estimators are known by what they have learnt; so are other
-objects when they first ask, and later by being the same object: some change by being used, as one
-that counts its calls. Functions have no name at all.
+A name that the user gives says whose. Else estimators are known by what they have learnt; so are
+other objects when they first ask, and later by being the same object: some change by being used, as
+one that counts its calls. Functions have no name at all.
+
+A row is kept once, with the first output that it had; a fault that was skipped gives way to a
+number. Ids only ever grow; a run notes the highest when it begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, suggest
-from bayescfx.evaluations.form import Line
-from bayescfx.evaluations.store import File, Run
-from bayescfx.tables import Layout, Rows
+from bayescfx.evaluations.store import File, digest
+from bayescfx.tables import Layout, Rows, cells_of
+from bayescfx.values import from_plain, to_plain
+
+
+class Kept(NamedTuple):
+    """What a file has of a row."""
+
+    output: float | None
+    fault: str | None = None
+    apart: bool = False  # whether its batch had to be taken apart
 
 
 class Section:
     """The rows of one model in a file; before any model asks, those of the only one there is."""
 
-    def __init__(self, file: File, name: str | None) -> None:
+    def __init__(self, file: File, name: str | None = None) -> None:
         self.file = file
         self.name = name  # "" if the model has none, None as long as nobody has asked
         self.given = name is not None  # by the user
@@ -30,22 +47,19 @@ class Section:
         self._heir: str | None = None  # the name of the model that takes over rows without one
         self._read: tuple[int, Rows, Array] | None = None  # what the file held up to an id
         self._owners: list[tuple[object, str]] = []  # objects that have asked, and their names
-        if name is not None:
-            known = file.sections()
-            # What has no name is taken over if nothing else is there.
-            self._adopt(name, [""] if list(known) == [""] else [])
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_read": None, "_owners": []}  # models stay where they are
 
-    def _adopt(self, name: str, nameless: Sequence[str]) -> None:
+    # ── whose ──
+
+    def adopt(self, name: str, *nameless: str) -> None:
         """Be of this model; if the file does not know it, of one whose name is not known."""
         known = self.file.sections()
         old = next((n for n in nameless if n in known and n != name), None)
+        self.name, self._id = name, None
         if name not in known and old is not None:
             self.name, self._id, self._heir = old, known[old], name
-        else:
-            self.name, self._id = name, self.file.section(name)
 
     def of(
         self, model: str | None, fingerprint: Callable[[], str | None] | None, owner: object
@@ -65,9 +79,9 @@ class Section:
         chosen = self
         if self.name is None or name not in (self.name, self._heir):
             if self.name is not None:
-                chosen = Section(self.file, None)
+                chosen = Section(self.file)
                 chosen._owners = self._owners
-            chosen._adopt(name, [model or "", ""])
+            chosen.adopt(name, model or "", "")
         chosen.drifted = name != content
         return chosen
 
@@ -83,7 +97,7 @@ class Section:
                 )
             return next(iter(known.values()), None)
         if self._id is None:
-            self._id = self.file.section(self.name)
+            self._id = self.file.one("SELECT id FROM models WHERE name = ?", self.name)
         return self._id
 
     @property
@@ -94,69 +108,19 @@ class Section:
         return self.name or None
 
     @property
-    def models(self) -> int:
-        """How many models these may be the rows of."""
-        return 1 if self.name is not None else len(self.file.sections())
-
-    @property
     def sure(self) -> bool:
         """Whether a name or a fingerprint says that the rows are this model's."""
         return self.given or ("#" in (self.name or "") and not self.drifted)
 
-    @property
-    def layout(self) -> Layout | None:
-        """The columns' names and dtypes; ``None`` before the first row."""
-        return None if (section := self.id) is None else self.file.layout(section)
-
-    def __len__(self) -> int:
-        return self.file.count(self.id)
-
-    def read(self, last: int | None) -> list[tuple[Rows, Array]]:
-        """Return rows and outputs up to an id; all are read again only if there are others."""
-        section = self.id
-        newest = 0 if section is None else self.file.last(section)
-        if section is None or not newest or last == 0:
-            return []
-        if last is not None and last < newest:
-            return [self.file.read(section, last)]
-        if self._read is None or self._read[0] != newest:
-            self._read = newest, *self.file.read(section, newest)
-        return [self._read[1:]]
-
-    def find(self, rows: Rows) -> dict[int, tuple[float | None, str | None, bool]]:
-        """Return what there is of some rows, by position: output, fault, was it taken apart."""
-        section = self.id
-        return {} if section is None else self.file.find(section, rows)
-
-    def write(self, lines: list[Line], layout: Layout, new: bool, until: Deadline) -> None:
-        """Add rows and, if it is new, their layout."""
-        new, section = new or self.id is None, self._made(until)
-        if self._heir is not None:  # its first rows: those before them were found to be its own
-            self.file.rename(section, self._heir)
-            self.name, self._heir = self._heir, None
-        self._read = None
-        self.file.append(section, lines, layout if new else None, until)
-
-    def _made(self, until: Deadline) -> int:
-        """Return its number in the file, where it may be new; by hand it has no name."""
-        section = self.id
-        if section is None:
-            section = self.file.make_section(self.name or "", until)
-            self._id = section if self.name is not None else None
-        return section
-
-    def begin(self, run: str | None, key: str, until: Deadline) -> tuple[Run, bool]:
-        """Return a run, new or gone on with, and whether rows were scored since it first began."""
-        section = self._made(until)
-        begun = self.file.begin(section, run, key, until)
-        return begun, self.file.last(section) > begun.mark
-
     def forget(self, model: str | None) -> bool:
-        """Remove the rows of a model, by default these; return whether it was these."""
+        """Remove the rows and runs of a model, by default of this; return whether it was this."""
         mine = model is None or model == self.name
         section = self.id if mine else self.file.sections().get(str(model))
         if section is not None:
-            self.file.clear(section)
+            with self.file.writing() as db:
+                for table in ("evaluations", "runs"):
+                    db.execute(f"DELETE FROM {table} WHERE model = ?", (section,))
+                db.execute("UPDATE models SET layout = NULL WHERE id = ?", (section,))
         elif not mine:
             raise no_model(str(model), self.file.sections())
         gone = self.name if mine else model
@@ -166,6 +130,120 @@ class Section:
             if not self.given:
                 self.name = self._id = self._heir = None
         return mine
+
+    # ── rows ──
+
+    @property
+    def layout(self) -> Layout | None:
+        """The columns' names and dtypes; ``None`` before the first row."""
+        return self._layout(self.id)
+
+    def _layout(self, section: int | None) -> Layout | None:
+        found = self.file.one("SELECT layout FROM models WHERE id = ?", section)
+        with self.file.whole():
+            return Layout.from_plain(json.loads(found)) if found else None
+
+    def __len__(self) -> int:
+        count = "SELECT count(*) FROM evaluations WHERE model = ?"
+        return int(self.file.one(count, self.id))
+
+    def _newest(self, section: int | None) -> int:
+        """Return the highest id of the rows; 0 if there are none."""
+        return self.file.one("SELECT max(id) FROM evaluations WHERE model = ?", section) or 0
+
+    def read(self, last: int | None) -> list[tuple[Rows, Array]]:
+        """Return rows and outputs up to an id; they are read again only if there are others."""
+        section = self.id
+        newest = self._newest(section)
+        last = newest if last is None else min(last, newest)
+        if not last:
+            return []
+        if self._read is None or self._read[0] != last:
+            line = "SELECT cells, output FROM evaluations WHERE model = ? AND id <= ? ORDER BY id"
+            layout, found = self._layout(section), self.file.ask(line, section, last)
+            with self.file.whole():
+                cells = [from_plain(json.loads(text)) for text, _ in found]
+                # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
+                outputs = np.array([np.nan if y is None else y for _, y in found], dtype=np.float64)
+                if layout is None:
+                    raise ValueError("rows without columns")
+                self._read = last, layout.table(cells), outputs
+        return [self._read[1:]]
+
+    def find(self, rows: Rows) -> dict[int, Kept]:
+        """Return what there is of some rows, by position."""
+        line = "SELECT output, fault, apart FROM evaluations WHERE model = ? AND digest = ?"
+        section = self.id
+        found = (self.file.ask(line, section, digest(text)) for text in _texts(rows))
+        return {i: Kept(*told[0]) for i, told in enumerate(found) if told}
+
+    def write(
+        self, parts: Iterable[tuple[Any, ...]], layout: Layout, until: Deadline = NEVER
+    ) -> None:
+        """Add rows that are new, and the layout if it has changed, in one transaction.
+
+        A part is rows and their outputs ``(n,)``, nan for a fault; then maybe why that is, of each,
+        and whether their batch had to be taken apart.
+        """
+        lines = [line for part in parts for line in _lines(*part)]
+        gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"
+        new = (
+            "INSERT OR IGNORE INTO evaluations (model, digest, cells, output, fault, apart) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        self._read = None
+        with self.file.writing(until) as db:
+            section = self._made(db)
+            if self._heir is not None:  # its first rows: those before them were found to be its own
+                line = "UPDATE OR IGNORE models SET name = ? WHERE id = ?"
+                db.execute(line, (self._heir, section))
+            # Another process may have been first: nothing of its layout is lost.
+            known = self._layout(section)
+            layout = merged(known, layout)
+            if layout != known:
+                text = json.dumps(layout.to_plain(), allow_nan=False)
+                db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))
+            db.executemany(gone, [(section, key) for key, _, y, *_ in lines if y == y])
+            db.executemany(new, [(section, *line) for line in lines])
+        if self._heir is not None:
+            self.name, self._heir = self._heir, None
+
+    def _made(self, db: sqlite3.Connection) -> int:
+        """Return its number in the file, where it may be new; by hand it has no name."""
+        section = self.id
+        if section is None:
+            db.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (self.name or "",))
+            section = self.file.one("SELECT id FROM models WHERE name = ?", self.name or "")
+        return int(section)
+
+    # ── runs ──
+
+    def begin(
+        self, run: str | None, key: str, until: Deadline = NEVER
+    ) -> tuple[int, int, int, bool]:
+        """Return the run of this name, or the unfinished one of this key, or a new one.
+
+        That is: its id, the highest id of rows when it began, the seed that was drawn for it, and
+        whether rows were scored since.
+        """
+        which = "key = ? AND name IS NULL" if run is None else "name = ?"
+        line = f"SELECT id, mark, seed, key FROM runs WHERE model = ? AND {which}"
+        with self.file.writing(until) as db:
+            section = self._made(db)
+            newest = self._newest(section)
+            found = db.execute(line, (section, key if run is None else run)).fetchone()
+            if found is None:
+                line = "INSERT INTO runs (model, name, key, mark, seed) VALUES (?, ?, ?, ?, ?)"
+                seed = uuid.uuid4().int >> 66
+                made = db.execute(line, (section, run, key, newest, seed)).lastrowid
+                found = made, newest, seed, key
+        if found[3] != key:
+            raise EvaluationsError(
+                f"`run` {run!r} was begun with other questions, another space, other settings or "
+                "another seed. Choose another name.",
+                parameter="run",
+            )
+        return *found[:3], newest > found[1]
 
 
 def no_model(model: str, known: Iterable[str]) -> EvaluationsError:
@@ -179,3 +257,55 @@ def no_model(model: str, known: Iterable[str]) -> EvaluationsError:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(repr(name) if name else "one without a name" for name in names)
+
+
+def _lines(
+    rows: Rows, y: Array, faults: Sequence[str | None] | None = None, apart: bool = False
+) -> Iterator[tuple[bytes, str, float, str | None, bool]]:
+    """Return rows as a file keeps them: digest, cells as JSON, output, fault, taken apart."""
+    texts, why = _texts(rows), faults or [None] * len(y)
+    return zip(map(digest, texts), texts, y.tolist(), why, repeat(apart))
+
+
+def _texts(rows: Rows) -> list[str]:
+    """Return the cells of each row as JSON."""
+    return [json.dumps([to_plain(cell) for cell in row], allow_nan=False) for row in cells_of(rows)]
+
+
+def merged(known: Layout | None, layout: Layout) -> Layout:
+    """Return a layout that holds the rows of both, or say why there is none."""
+    if known is None or layout == known:
+        return known or layout
+    if layout.is_frame != known.is_frame:
+        kinds = ("an array", "a DataFrame")
+        raise EvaluationsError(
+            f"`evaluations` holds rows of {kinds[known.is_frame]}; got "
+            f"{kinds[layout.is_frame]}. Use one store for each."
+        )
+    check_columns(known.names, layout.names)
+    return known.merge(layout)
+
+
+def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
+    """Raise if rows of one set of columns are put with those of another."""
+    if known != asked:
+        raise EvaluationsError(
+            f"`evaluations` holds rows with the columns {_some(known)}; got {_some(asked)}. "
+            "Use one store for each set of columns."
+        )
+
+
+def check_model(known: str, asked: str) -> None:
+    """Raise if outputs of one model are put with those of another."""
+    if known.partition("#")[0] != asked.partition("#")[0]:
+        raise EvaluationsError(
+            f"`evaluations` holds outputs of {known}; got {asked}.",
+            parameter="evaluations",
+            advice="Use one store for each model, or name it yourself with "
+            "Evaluations.open(path, model=...).",
+        )
+
+
+def _some(names: tuple[Any, ...], most: int = 12) -> str:
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

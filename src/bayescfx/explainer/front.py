@@ -99,21 +99,8 @@ def explain(
     >>> answer.reached
     True
     """
-    settings = CallSettings(
-        space=space,
-        method=method,
-        budget=budget,
-        n=n,
-        tolerance=tolerance,
-        timeout=timeout,
-        evaluations=evaluations,
-        rng=rng,
-        on_step=on_step,
-        on_fault=on_fault,
-        progress=progress,
-        run=run,
-        many=False,
-    )
+    how = method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run
+    settings = CallSettings(space, *how, many=False)
     return answer_all(settings, model, [query], [target])[0]
 
 
@@ -184,21 +171,8 @@ optional
     >>> [answer.reached for answer in many]
     [True, True, True]
     """
-    settings = CallSettings(
-        space=space,
-        method=method,
-        budget=budget,
-        n=n,
-        tolerance=tolerance,
-        timeout=timeout,
-        evaluations=evaluations,
-        rng=rng,
-        on_step=on_step,
-        on_fault=on_fault,
-        progress=progress,
-        run=run,
-        n_jobs=n_jobs,
-    )
+    how = method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run
+    settings = CallSettings(space, *how, n_jobs)
     rows = _rows(queries)
     return answer_all(settings, model, rows, _targets(target, len(rows)))
 

@@ -12,65 +12,69 @@ from typing import Any
 import numpy as np
 
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
-from bayescfx.evaluations.data import Evaluations, Past
-from bayescfx.explainer.blocks import Block
+from bayescfx.evaluations.data import Evaluations
+from bayescfx.explainer.blocks import Block, Job
 from bayescfx.explainer.settings import CallSettings
-from bayescfx.result.explanation import Explanation
+from bayescfx.model.model import Model
 from bayescfx.tables import cells_of
 from bayescfx.values import Plain, to_plain
 
 
-def begun(
-    settings: CallSettings, store: Evaluations, blocks: Sequence[Block], targets: Sequence[object]
-) -> tuple[CallSettings, Past]:
-    """Return what a call goes on from and, for a run without a seed, settings with the one kept."""
-    if store.file is None:
-        if settings.run is not None:
-            raise SettingsError(
-                f"`run` must be None without a file of evaluations; got {settings.run!r}.",
-                parameter="run",
-                advice="Pass evaluations=Evaluations.open(path).",
-            )
-        return settings, store.begin()
-    if settings.rng is None and settings.run is None:  # never the same again
-        return settings, store.begin()
-    key = call_key(settings, blocks, targets)
-    past = store.begin(settings.run, key, settings.deadline)
-    return replace(settings, rng=past.seed) if settings.rng is None else settings, past
+def opened(
+    settings: CallSettings,
+    model: Model,
+    blocks: Sequence[Block],
+    targets: Sequence[object],
+    **more: Any,
+) -> Job:
+    """Return the job of a call, which goes on from what is known; `more` is as in `Job`.
 
-
-def call_key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[object]) -> str:
-    """Return a digest of questions, space, settings and seed.
-
-    Functions go by their names. If one has changed, the search asks for other rows; what is known
-    of a row stays true.
+    A run without a seed has the one that was drawn for it when it first began.
     """
-    said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
-    content = [
-        [queries for block in blocks for queries in _queries(settings, block)],
-        [_plain(target) for target in targets],
-        settings.space.to_dict(),
-        _plain(settings.search),
-        _plain(said),
-        _plain(settings.rng),
-    ]
-    return _digest(content)
+    store = Evaluations() if settings.evaluations is None else settings.evaluations
+    # Known by itself only where the budget allows to see whether it has changed.
+    owner = model.owner if settings.rows(model) > 2 else None
+    columns = tuple(settings.space.schema.places)
+    store = store.claim(columns, model.name, model.fingerprint, owner)
+    if store.file is None and settings.run is not None:
+        raise SettingsError(
+            f"`run` must be None without a file of evaluations; got {settings.run!r}.",
+            parameter="run",
+            advice="Pass evaluations=Evaluations.open(path).",
+        )
+    key = None
+    if store.file is not None and (settings.rng is not None or settings.run is not None):
+        key = _key(settings, blocks, targets)  # else it is never the same again
+    past = store.begin(settings.run, key, settings.deadline)
+    if settings.rng is None and past.seed is not None:
+        settings = replace(settings, rng=past.seed)
+    return Job(settings, model, past, store, **more)
 
 
-def check_part(settings: CallSettings, store: Evaluations, past: Past, block: Block) -> None:
+def check_part(job: Job, block: Block) -> None:
     """Raise if a named run that takes its queries part by part had others in the place of these."""
-    if past.run is None or settings.run is None or store.file is None:
+    run, file = job.settings.run, job.store.file
+    if job.past.run is None or run is None or file is None:
         return
     try:
-        key = _digest(_queries(settings, block))
+        key = _digest(_queries(job.settings, block))
     except BayesCFXError:  # some can't be asked about: they count as they are
         key = _digest(_plain(cells_of(block.rows)))
-    if not store.file.same_part(past.run, block.first, key, settings.deadline):
+    if not file.same_part(job.past.run, block.first, key, job.settings.deadline):
         raise EvaluationsError(
-            f"`run` {settings.run!r} was begun with other queries; those from position "
-            f"{block.first} on differ. Choose another name.",
+            f"`run` {run!r} was begun with other queries; those from position {block.first} on "
+            "differ. Choose another name.",
             parameter="run",
         )
+
+
+def _key(settings: CallSettings, blocks: Sequence[Block], targets: Sequence[object]) -> str:
+    """Return a digest of questions, space, settings and seed; functions go by their names."""
+    # If one has changed, the search asks for other rows; what is known of a row stays true.
+    queries = [columns for block in blocks for columns in _queries(settings, block)]
+    said = {name: getattr(settings, name) for name in ("budget", "n", "tolerance", "on_fault")}
+    asked = _plain(list(targets)), settings.space.to_dict(), _plain(settings.search)
+    return _digest([queries, *asked, _plain(said), _plain(settings.rng)])
 
 
 def _queries(settings: CallSettings, block: Block) -> list[Plain]:
@@ -102,15 +106,6 @@ def _plain(value: Any) -> Any:
     try:
         return to_plain(value)
     except BayesCFXError:
-        held = (
-            {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
-        )
+        names = [each.name for each in fields(value)] if is_dataclass(value) else []
+        held = {name: getattr(value, name) for name in names}
         return [type(value).__qualname__, _plain(held or getattr(value, "__dict__", {}))]
-
-
-def ended(store: Evaluations, past: Past, answers: Sequence[Explanation]) -> None:
-    """Note that a run is finished, unless it was cut short: then the same call goes on with it."""
-    if past.run is not None:
-        cut = [answer for answer in answers if answer.stopped in ("interrupted", "timeout")]
-        if not cut:
-            store.finish(past)

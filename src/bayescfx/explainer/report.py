@@ -1,9 +1,11 @@
-"""From codes and outputs to the answer in the user's own terms."""
+"""From codes and outputs to answers in the user's own terms."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, islice
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,10 +21,12 @@ from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import Verdict, judge
-from bayescfx.space.region import Region
 from bayescfx.space.schema import by_feature
 from bayescfx.space.usual import Usual
-from bayescfx.tables import Layout, Row, cells_of, row_of, rows_of
+from bayescfx.tables import Layout, Row, cells_of, rows_of
+
+#: A row in the user's columns, its cells by feature, and what share of the data is less usual.
+Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,43 +40,88 @@ class Posed:
     question: Question | None
 
 
-def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation:
-    """Return the answer to a query whose search has ended."""
-    account, question, output = posed.account, posed.question, posed.output
-    region = account.region
-    status: Status = "best_guess"
-    verdict, data = None, settings.space.usual
+def report(
+    settings: CallSettings, posed: Sequence[Posed], endings: Mapping[int, Stopped], rest: Stopped
+) -> dict[int, Explanation]:
+    """Return the answers to queries of one evaluator; the searches without an ending had `rest`."""
+    chosen = [_chosen(p, settings.n) for p in posed]
+    asked = [(p.account, X) for p, (X, _) in zip(posed, chosen, strict=True)]
+    made = zip(posed, chosen, told(asked, settings.space.usual), strict=True)
+    return {p.label: _answer(settings, p, endings.get(p.label, rest), *c, *m) for p, c, m in made}
+
+
+def _chosen(posed: Posed, n: int) -> tuple[Array, Array]:
+    """Return codes and outputs of the best `n` rows; the query's own if none is allowed."""
+    question = posed.question
+    if question is None or not len(question.y):
+        return posed.account.region.query[None], np.array([posed.output])
+    best = distinct(question, n)
+    return question.X[best], question.y[best]
+
+
+def told(
+    asked: Sequence[tuple[Account, Array]], data: Usual | None
+) -> list[tuple[Layout, list[Line]]]:
+    """Return the query of each account, and some codes, as lines of one table; and its layout."""
+    if not asked:
+        return []
+    account = asked[0][0]
+    X = np.concatenate([part for a, X in asked for part in (a.region.query[None], X)])
+    whose = np.repeat([a.place for a, _ in asked], [1 + len(X) for _, X in asked])
+    rows = account.evaluator.rows(X, whose)
+    cells, schema = cells_of(rows), account.region.schema
+    usual = [None] * len(X) if data is None else data.share(X).tolist()
+    lines = zip(rows_of(rows, cells), by_feature(schema, cells), usual, strict=True)
+    return [(schema.layout, [*islice(lines, 1 + len(X))]) for _, X in asked]
+
+
+def counterfactuals(
+    posed: Posed, X: Array, y: Array, lines: Sequence[Line]
+) -> tuple[Counterfactual, ...]:
+    """Return codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals of the first line."""
+    region, question, (_, before, _) = posed.account.region, posed.question, lines[0]
     if question is None:  # the query has what is wanted already: it is its own answer
-        allowed = bool(region.contains(region.query[None])[0])
-        status, ending = "reached" if allowed else "best_guess", "already met"
-        own = None if data is None else float(data.share(region.query[None])[0])
-        query, layout = query_row(region)
-        still = Counterfactual(query, output, 1.0, {}, 0.0, allowed, own)
-        found: tuple[Counterfactual, ...] = (still,)
-        reachable = (output, output)
-        trace = np.ones(account.spent)
+        potential, valid = np.ones(len(y)), region.contains(X)
     else:
-        X, y = question.X, question.y
-        if len(y):
-            reachable = (float(y.min()), float(y.max()))
-            chosen = distinct(question, settings.n)
-            X, y = X[chosen], y[chosen]
-        else:  # nothing allowed was scored, and the query itself breaks a rule
-            reachable = (np.nan, np.nan)
-            X, y = region.query[None], np.array([output])
+        potential, valid = question.score(y), question.accepted(y)
+    moved, numbers, found = region.changes(X), (y, potential, region.distance(X)), []
+    for i, (row, after, usual) in enumerate(lines[1:]):
+        changes = {name: (before[name], after[name]) for name in compress(region.names, moved[i])}
+        output, score, cost = (float(part[i]) for part in numbers)
+        found.append(Counterfactual(row, output, score, changes, cost, bool(valid[i]), usual))
+    return tuple(found)
+
+
+def _answer(
+    settings: CallSettings,
+    posed: Posed,
+    ending: Stopped,
+    X: Array,
+    y: Array,
+    layout: Layout,
+    lines: Sequence[Line],
+) -> Explanation:
+    """Return the answer to a query whose search has ended, with what was chosen."""
+    account, question, output = posed.account, posed.question, posed.output
+    found = counterfactuals(posed, X, y, lines)
+    status: Status = "best_guess"
+    verdict = jump = None
+    if question is None:
+        status = "reached" if found[0].valid else "best_guess"
+        ending, reachable, trace = "already met", (output, output), np.ones(account.spent)
+    else:
+        seen, paid = question.y, np.array(account.paid, dtype=np.intp)
+        reachable = (float(seen.min()), float(seen.max())) if len(seen) else (np.nan, np.nan)
+        trace = np.maximum.accumulate(question.score(question.known.take(paid)[1]))
         if question.reached:
             status = "reached"
-        elif ending in ("unreachable", "exhausted"):
-            status = "unreachable"
-        query, layout, found = _told(question, X, y, data)
-        verdict = None if question.reached else _verdict(question, ending)
-        trace = np.maximum.accumulate(
-            question.score(question.known.take(np.array(account.paid, dtype=np.intp))[1])
-        )
+        else:
+            status = "unreachable" if ending in ("unreachable", "exhausted") else "best_guess"
+            verdict, jump = _verdict(question, ending), _jump(question)
     method, seed = settings.method, settings.rng
     method = method if isinstance(method, str) else type(method).__name__
     return Explanation(
-        query=query,
+        query=lines[0][0],
         output=output,
         target=posed.target,
         wanted=posed.target.wanted(output),
@@ -91,7 +140,7 @@ def report(settings: CallSettings, posed: Posed, ending: Stopped) -> Explanation
         binding=() if verdict is None else verdict.binding,
         method=", ".join(question.ran) if question and question.ran else method,
         seed=int(seed) if isinstance(seed, int | np.integer) else None,
-        jump=None if question is None or question.reached else _jump(question),
+        jump=jump,
         n_wanted=settings.n,
     )
 
@@ -123,37 +172,3 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
         return None
     finally:
         question.region.deadline = NEVER
-
-
-def counterfactuals(
-    question: Question, X: Array, y: Array, data: Usual | None = None
-) -> tuple[Counterfactual, ...]:
-    """Return scored codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals, in this order."""
-    return _told(question, X, y, data)[2]
-
-
-def _told(
-    question: Question, X: Array, y: Array, data: Usual | None
-) -> tuple[Row, Layout, tuple[Counterfactual, ...]]:
-    """Return the query, the layout of its table, and counterfactuals, made in one table."""
-    region = question.region
-    rows = region.rows(np.vstack([region.query, X]))
-    cells = cells_of(rows)
-    query, *lines = rows_of(rows, cells)
-    before, *after = by_feature(region.schema, cells)
-    moved, cost = region.changes(X), region.distance(X)
-    potential, valid = question.score(y), question.accepted(y)
-    usual = None if data is None else data.share(X)
-    found = []
-    for i, own in enumerate(after):
-        changes = {name: (before[name], own[name]) for name in compress(region.names, moved[i])}
-        row, share = lines[i], None if usual is None else float(usual[i])
-        output, score, price = float(y[i]), float(potential[i]), float(cost[i])
-        found.append(Counterfactual(row, output, score, changes, price, bool(valid[i]), share))
-    return query, region.schema.layout, tuple(found)
-
-
-def query_row(region: Region) -> tuple[Row, Layout]:
-    """Return the query in the user's columns, and their layout."""
-    rows = region.rows(region.query[None])
-    return row_of(rows, 0), region.schema.layout

@@ -10,17 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx.deadline import waiting
-from bayescfx.errors import BayesCFXWarning, optional, warn
-from bayescfx.evaluations.confirm import Twice, confirm
+from bayescfx.deadline import waiting_until
+from bayescfx.errors import BayesCFXWarning, SpaceWarning, optional, warn
+from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.blocks import Block, Done, Job, work
-from bayescfx.explainer.identity import begun, ended
-from bayescfx.explainer.posing import refuse_at_once, regions_around, tell, unremarkable
+from bayescfx.explainer.identity import opened
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers, in_workers
-from bayescfx.model.model import Model, as_model
+from bayescfx.model.model import as_model
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -35,21 +34,19 @@ def answer_all(
     """Return one answer per query, in order; an error carries those of finished blocks."""
     f, n = as_model(model, settings.space.schema), len(targets)
     blocks = _blocks(settings, rows, n)
-    store = known_of(f, settings)
-    settings, past = begun(settings, store, blocks, targets)
-    wishes = list(zip(targets, settings.generators(n), strict=True))
+    job = opened(settings, f, blocks, targets)
+    settings, store = job.settings, job.store
     for block in blocks:
-        block.wishes = dict(enumerate(wishes[block.first : block.first + BLOCK], block.first))
-    job = Job(settings, f, past, store=None if store.file is None else store)
-    if blocks and len(past.outputs):
-        blocks[0].spent = confirmed(job, store, blocks[0])
+        mine = targets[block.first : block.first + BLOCK]
+        block.wishes = settings.wishes(block.first, mine)
+    confirmed(job, blocks[:1])
     crew = count_workers(settings.n_jobs) if len(blocks) > 1 else 1
     halt, found = Halt(), dict[int, Explanation]()
     fault: Exception | None = None
     with progress_bar(n, crew > 1) if settings.progress and n else nullcontext() as bar:
         hear = settings.on_step if bar is None else _both(bar, settings.on_step)
         try:
-            for done in worked(job, blocks, store, crew, halt, hear):
+            for done in worked(job, blocks, crew, halt, hear):
                 found |= done.answers
                 fault = fault or done.fault
         except KeyboardInterrupt:
@@ -70,8 +67,8 @@ def answer_all(
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    if whole and past.run is not None:
-        ended(store, past, answers)
+    if whole and not any(a.stopped in ("interrupted", "timeout") for a in answers):
+        store.finish(job.past)  # else the same call goes on with it
     return answers
 
 
@@ -83,104 +80,75 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
         part = slice(first, first + BLOCK)
         mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
         block = Block(first, mine, {}, settings.deadline)
-        if not unremarkable(settings.space, mine):
-            refuse = partial(refuse_at_once, who=block.who if settings.many else None)
-            block.regions, told = regions_around(settings.space, mine, first, refuse)
+        if block.remarkable(settings.space):
+            refuse = partial(block.refuse, settings.many)
+            block.regions, told = block.around(settings.space, refuse)
             said += [(block.who(i), text) for i, text in told]
             linear = any(len(region.A) for region in block.regions.values())
             if linear and getattr(settings.search, "continuous", False):
                 optional("quadprog", "projection onto linear rules needs", "gradient")
         blocks.append(block)
-    if said:
-        tell(said, settings.many)
+    others = len(dict(said)) - 1
+    for who, text in said[: 1 if settings.many else None]:  # of several, about the first
+        more = f" (and {others} more)" if others else ""
+        warn((f"for the query {who}{more}: " if settings.many else "") + text, SpaceWarning)
     return blocks
 
 
-def known_of(model: Model, settings: CallSettings) -> Evaluations:
-    """Return what is known of the model, where what it says goes, too."""
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
-    # Known by itself only where the budget allows to see whether it has changed.
-    owner = model.owner if settings.rows(model) > 2 else None
-    return store.claim(tuple(settings.space.schema.places), model.name, model.fingerprint, owner)
-
-
-def confirmed(job: Job, store: Evaluations, block: Block) -> int:
-    """See whether known rows are this model's; return how many were sent for the first query."""
-    refuse = partial(refuse_at_once, who=block.who if job.settings.many else None)
-    regions = block.regions
-    if regions is None:
-        regions, _ = regions_around(job.settings.space, block.rows, block.first, refuse)
-    region = next(iter(regions.values()))
-    evaluator = Evaluator(job.model, region.schema, store, job.past, on_fault=job.settings.on_fault)
-    account = Account(evaluator, region, job.settings.rows(job.model))
-    before = waiting.set(block.deadline.at_least(30))
-    try:
-        confirm(account)
-    finally:
-        waiting.reset(before)
-    return account.spent
+def confirmed(job: Job, blocks: Sequence[Block]) -> None:
+    """See whether known rows are this model's; the first query that can be asked pays."""
+    for block in blocks if len(job.past.outputs) else ():
+        regions, _ = block.around(job.settings.space, lambda *_: None, job.look)
+        for region in regions.values():
+            how = job.settings.on_fault
+            evaluator = Evaluator(job.model, region.schema, job.store, job.past, on_fault=how)
+            account = Account(evaluator, region, job.settings.rows(job.model))
+            with waiting_until(block.deadline.at_least(30)):
+                confirm(account)
+            block.spent = account.spent
+            return
 
 
 def worked(
-    job: Job,
-    blocks: Iterable[Block],
-    store: Evaluations,
-    crew: int,
-    halt: Halt,
-    hear: Listener | None = None,
+    job: Job, blocks: Iterable[Block], crew: int, halt: Halt, hear: Listener | None = None
 ) -> Iterator[Done]:
     """Return what comes of blocks, each when it is done, here or in `crew` workers.
 
     None begins after a fault, or when somebody wants no more.
     """
     if crew > 1:
-        return _from_workers(job, blocks, store, crew, halt, hear)
-    kept = repeat(store) if job.keep else iter(Evaluations, None)
+        return _from_workers(job, blocks, crew, halt, hear)
+    kept = repeat(job.store) if job.keep else iter(Evaluations, None)
     open_ = takewhile(lambda _: not halt.called, blocks)
     return map(partial(work, job, hear=hear, halt=halt), open_, kept)
 
 
 def _from_workers(
-    job: Job,
-    blocks: Iterable[Block],
-    store: Evaluations,
-    crew: int,
-    halt: Halt,
-    hear: Listener | None,
+    job: Job, blocks: Iterable[Block], crew: int, halt: Halt, hear: Listener | None
 ) -> Iterator[Done]:
     """Yield what comes of blocks in workers; what they learnt goes to the store in their order."""
-    late, budget = dict[int, Any](), job.settings.rows(job.model)
+    late, deadline, store = dict[int, Any](), job.settings.deadline, job.store
+
+    def keep() -> None:
+        for first in sorted(late):
+            store.absorb(late.pop(first), job.model.origin)
+
     try:
         for done in in_workers(job, blocks, crew, halt):
             if done.learnt is not None:
                 late[done.first] = done.learnt
             if store.file is not None:  # what a crash must not lose
-                _append(job, store, late)
+                keep()
             for i, answer in done.answers.items():
                 vars(answer).update(evaluations=store, space=job.settings.space)
-                _tell_last(hear, halt, answer, i, budget)
+                _tell_last(hear, halt, answer, i, job.settings.rows(job.model))
             halt.called |= done.fault is not None
-            if done.twice is not None and not halt.noisy:
-                halt.noisy = _differs(job, done.twice)
+            if done.twice is not None and not halt.noisy and not deadline.passed:
+                with waiting_until(deadline):  # the same here as in a worker?
+                    halt.noisy = done.twice.differs(job.model, elsewhere=True)
             yield done
     finally:
-        _append(job, store, late)
-
-
-def _differs(job: Job, twice: Twice) -> bool:
-    """See whether the model says the same here as in a worker, as long as there is time."""
-    deadline = job.settings.deadline
-    before = waiting.set(deadline)
-    try:
-        return not deadline.passed and twice.differs(job.model, elsewhere=True)
-    finally:
-        waiting.reset(before)
-
-
-def _append(job: Job, store: Evaluations, late: dict[int, Any]) -> None:
-    """Add what blocks have learnt, in their order."""
-    for first in sorted(late):
-        store.absorb(late.pop(first), job.model.origin)
+        keep()
 
 
 def _both(bar: Listener, hear: Listener | None) -> Listener:

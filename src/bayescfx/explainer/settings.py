@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,26 +23,29 @@ from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
 
 Seed: TypeAlias = int | np.random.Generator | None
+#: By position of the query: a target and a random state.
+Wishes: TypeAlias = dict[int, tuple[object, np.random.Generator]]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CallSettings:
     """What all questions of one call have in common, as in `explain`."""
 
     space: Space
-    method: str | Search
-    budget: int | None
-    n: int
-    tolerance: float
-    timeout: float | None
-    evaluations: Evaluations | None
-    rng: Seed
-    on_step: Listener | None
-    on_fault: OnFault
-    progress: bool
+    method: str | Search = "auto"
+    budget: int | None = None
+    n: int = 1
+    tolerance: float = 0.05
+    timeout: float | None = None
+    evaluations: Evaluations | None = None
+    rng: Seed = None
+    on_step: Listener | None = None
+    on_fault: OnFault = "raise"
+    progress: bool = False
     run: str | None = None
     n_jobs: int | None = None
     many: bool = True  # errors say which query, and one that has what is wanted is no error
+    parent: np.random.Generator = field(init=False)  # of a generator for each query
     search: Search = field(init=False)
     deadline: Deadline = field(init=False)
 
@@ -53,9 +57,9 @@ class CallSettings:
                 parameter="space",
                 advice="Use Space.from_data(X).",
             )
-        for name in ("budget", "n"):
-            if name != "budget" or given.budget is not None:
-                check_whole(name, getattr(given, name), 1)
+        if given.budget is not None:
+            check_whole("budget", given.budget, 1)
+        check_whole("n", given.n, 1)
         jobs = given.n_jobs
         good = jobs is None or (is_number(jobs) and jobs == int(jobs) != 0)
         check(good, "n_jobs", "None or a whole number other than 0", jobs)
@@ -75,6 +79,13 @@ class CallSettings:
         check(good, "on_fault", "'raise' or 'skip'", fault)
         check(isinstance(given.progress, bool), "progress", "True or False", given.progress)
         check(isinstance(given.run, str | None), "run", "None or a name", given.run)
+        try:
+            vars(self)["parent"] = np.random.default_rng(given.rng)
+        except (TypeError, ValueError) as error:
+            must = "None, a whole number of at least 0 or a numpy Generator"
+            raise SettingsError(
+                f"`rng` must be {must}; got {shown(given.rng)}.", parameter="rng"
+            ) from error
         if self.progress:
             optional("tqdm", "`progress` needs", "progress")
         for library in ("joblib", "cloudpickle") if jobs not in (None, 1) else ():
@@ -82,9 +93,8 @@ class CallSettings:
         vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))
-        budget = None if self.budget is None else int(self.budget)
-        vars(self).update(budget=budget, n=int(self.n))
-        vars(self)["n_jobs"] = None if jobs is None else int(jobs)
+        for name in ("budget", "n", "n_jobs"):
+            vars(self)[name] = None if getattr(self, name) is None else int(getattr(self, name))
         vars(self)["tolerance"] = float(self.tolerance)
 
     def rows(self, model: Model) -> int:
@@ -93,26 +103,20 @@ class CallSettings:
             return self.budget
         return 2000 if model.local and isinstance(self.search, Auto | Sweep) else 100
 
-    def generators(self, n: int, first: int = 0) -> list[np.random.Generator]:
-        """Return one child generator per query: answers don't depend on how they are grouped.
+    def wishes(self, first: int, targets: Sequence[object]) -> Wishes:
+        """Return targets of queries from position `first` on, each with a generator of its own.
 
-        `first` is how many children a seed has had before.
+        It is a child of the one given: answers don't depend on how queries are grouped.
         """
+        parent = self.parent
+        if isinstance(self.rng, int | np.integer):  # some may have been answered before
+            seed = np.random.SeedSequence(int(self.rng), n_children_spawned=first)
+            parent = np.random.default_rng(seed)
         try:
-            parent = np.random.default_rng(self.rng)
-            if first and isinstance(self.rng, int | np.integer):
-                seed = np.random.SeedSequence(int(self.rng), n_children_spawned=first)
-                parent = np.random.default_rng(seed)
-        except (TypeError, ValueError) as error:
-            raise SettingsError(
-                "`rng` must be None, a whole number of at least 0 or a numpy Generator; got "
-                f"{shown(self.rng)}.",
-                parameter="rng",
-            ) from error
-        try:
-            return list(parent.spawn(n))
+            children = parent.spawn(len(targets))
         except TypeError:  # a generator that was not made from a seed sequence
-            return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
+            children = [*map(np.random.default_rng, parent.integers(2**63, size=len(targets)))]
+        return dict(enumerate(zip(targets, children, strict=True), first))
 
 
 def _search(method: Any) -> Search:

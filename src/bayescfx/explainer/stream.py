@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from dataclasses import fields
 from itertools import chain, islice
 from typing import Any
 
 import pandas as pd
 
-from bayescfx.checks import check
+from bayescfx.checks import check, is_several
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
-from bayescfx.explainer.blocks import Block, Done, Job
-from bayescfx.explainer.identity import begun, check_part, ended
+from bayescfx.explainer.blocks import Block, Done
+from bayescfx.explainer.identity import check_part, opened
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.workers import count_workers
 from bayescfx.model.model import as_model
@@ -66,21 +66,16 @@ def explain_stream(
     >>> [len(part) for part in parts]
     [64, 64, 64, 8]
     """
-    usual: Any = {"method": "auto", "budget": None, "n": 1, "tolerance": 0.05, "timeout": None}
-    usual |= {"evaluations": None, "rng": None, "on_fault": "raise", "run": None}
-    usual["n_jobs"] = None
+    ours = ("space", "on_step", "progress", "many")
+    known = [each.name for each in fields(CallSettings) if each.init and each.name not in ours]
     for name in settings:
-        if name not in usual:
-            raise SettingsError(f"there is no setting {name!r}.{suggest(name, usual)}")
-    tables: Any = frames
-    try:
-        tables = None if isinstance(tables, pd.DataFrame) else iter(tables)
-    except TypeError:
-        tables = None
-    must = "several DataFrames, one after the other"
-    check(tables is not None, "frames", must, frames, QueryError)
-    given = CallSettings(space=space, on_step=None, progress=False, **usual | settings)
-    return answer_stream(given, model, ((None, frame) for frame in tables), target)
+        if name not in known:
+            raise SettingsError(f"there is no setting {name!r}.{suggest(name, known)}")
+    good = is_several(frames) and not isinstance(frames, pd.DataFrame)
+    check(good, "frames", "several DataFrames, one after the other", frames, QueryError)
+    return answer_stream(
+        CallSettings(space, **settings), model, ((None, frame) for frame in frames), target
+    )
 
 
 def explain_partition(
@@ -121,56 +116,43 @@ def answer_stream(
     look: Callable[[Any], object] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield a table of answers per block; a table may come with the position of its first row."""
-    f = as_model(model, settings.space.schema)
-    store = run.known_of(f, settings)
-    settings, past = begun(settings, store, (), (target,))
-    filed, keep = None if store.file is None else store, settings.evaluations is not None
-    job = Job(settings, f, past, refused, look, keep, filed)
-    blocks = _blocks(settings, frames, target, partial(check_part, settings, store, past))
+    f, keep = as_model(model, settings.space.schema), settings.evaluations is not None
+    job = opened(settings, f, (), (target,), refused=refused, look=look, keep=keep)
+    settings, space = job.settings, job.settings.space
+    order: deque[Block] = deque()  # of the queries
+
+    def made() -> Iterator[Block]:
+        for first, rows in _cut(frames):
+            wishes = settings.wishes(first, [target] * len(rows))
+            order.append(Block(first, rows, wishes, settings.deadline))
+            check_part(job, order[-1])
+            yield order[-1]
+
+    blocks, waiting, halt = made(), dict[int, Done](), Halt()
     early = [*islice(blocks, 2)]
-    if early and len(job.past.outputs):
-        early[0].spent = run.confirmed(job, store, early[0])
-    order: deque[tuple[int, pd.Index[Any]]] = deque()  # of the queries
-
-    def noted() -> Iterator[Block]:
-        for block in chain(early, blocks):
-            order.append((block.first, block.rows.index))
-            yield block
-
-    waiting, halt = dict[int, Done](), Halt()
+    run.confirmed(job, early)
     crew = count_workers(settings.n_jobs) if len(early) > 1 else 1
-    for done in run.worked(job, noted(), store, crew, halt):
+    for done in run.worked(job, chain(early, blocks), crew, halt):
         if done.fault is not None:
             raise done.fault
         if halt.called:  # by Ctrl-C: the block was cut short
             raise KeyboardInterrupt
         waiting[done.first] = done
-        while order and order[0][0] in waiting:
-            first, labels = order.popleft()
+        while order and order[0].first in waiting:
+            index, first = order[0].rows.index, order.popleft().first
             ready = waiting.pop(first)
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
-            yield lines(settings.space, labels, answers, why)
+            yield lines(space, index, answers, why)
     if not settings.deadline.passed:
-        ended(store, past, ())
+        job.store.finish(job.past)
 
 
-def _blocks(
-    settings: CallSettings,
+def _cut(
     frames: Iterable[tuple[int | None, pd.DataFrame]],
-    target: object,
-    check: Callable[[Block], None],
-) -> Iterator[Block]:
-    """Cut tables into blocks of queries, each checked; what is left of one goes before the next."""
-    rest, first = pd.DataFrame(), 0
-
-    def block(rows: pd.DataFrame, first: int) -> Block:
-        rngs = settings.generators(len(rows), first)
-        wishes = {first + i: (target, rng) for i, rng in enumerate(rngs)}
-        made = Block(first, rows, wishes, settings.deadline)
-        check(made)
-        return made
-
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Cut tables into blocks, with their positions; what is left of one goes before the next."""
+    rest, first, size = pd.DataFrame(), 0, run.BLOCK
     for given, table in frames:
         frame = as_pandas(table)
         if not isinstance(frame, pd.DataFrame):
@@ -180,12 +162,12 @@ def _blocks(
             )
         if given is not None and given != first + len(rest):  # some were answered before
             if len(rest):
-                yield block(rest, first)
+                yield first, rest
             rest, first = frame, given
         else:
             rest = pd.concat([rest, frame]) if len(rest) else frame
-        while len(rest) >= run.BLOCK:
-            yield block(rest.iloc[: run.BLOCK], first)
-            rest, first = rest.iloc[run.BLOCK :], first + run.BLOCK
+        while len(rest) >= size:
+            yield first, rest.iloc[:size]
+            rest, first = rest.iloc[size:], first + size
     if len(rest):
-        yield block(rest, first)
+        yield first, rest

@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, takewhile
+from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]  # no stub
 from typing import Any
 
 import numpy as np
 
 from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.blocks import Block, Done, Job, work
 from bayescfx.search.threads import one_thread
 from bayescfx.search.turns import Halt
@@ -32,8 +32,11 @@ def count_workers(n_jobs: int | None) -> int:
     """Return how many workers `n_jobs` means here; None is what joblib was told, if anything."""
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
         return 1
-    joblib = optional("joblib", "`n_jobs` needs", "parallel")
-    return int(joblib.effective_n_jobs(n_jobs))
+    return int(_needed("joblib").effective_n_jobs(n_jobs))
+
+
+def _needed(library: str) -> Any:
+    return optional(library, "`n_jobs` needs", "parallel")
 
 
 def in_workers(job: Job, blocks: Iterable[Block], crew: int, halt: Halt) -> Iterator[Done]:
@@ -42,15 +45,10 @@ def in_workers(job: Job, blocks: Iterable[Block], crew: int, halt: Halt) -> Iter
     Blocks are taken a few for each worker at a time, so that memory does not grow with their
     number.
     """
-    backend: Any
-    backend, _ = optional("joblib.parallel", "`n_jobs` needs", "parallel").get_active_backend()
-    engine: _Threads | _Processes | _Dask
-    if getattr(backend, "supports_sharedmem", False):
-        engine = _Threads(job, backend, crew)
-    elif hasattr(backend, "client"):
-        engine = _Dask(job, backend, crew)
-    else:
-        engine = _Processes(job, backend, crew)
+    backend, _ = _needed("joblib.parallel").get_active_backend()
+    shared = getattr(backend, "supports_sharedmem", False)
+    kind = _Threads if shared else _Dask if hasattr(backend, "client") else _Processes
+    engine = kind(job, backend, crew)
     pending = iter(blocks)
     while not halt.called and (wave := list(islice(pending, 32 * crew))):
         yield from _surviving(engine, wave, crew, halt)
@@ -98,21 +96,17 @@ class _Threads:
     """Workers that share our memory: nothing travels."""
 
     def __init__(self, job: Job, backend: Any, crew: int) -> None:
-        self.job, self.crew = job, crew
+        self.job, self.backend, self.crew = job, backend, crew
 
     def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
         """Yield what comes of blocks, whichever is first."""
         # The limit is taken once for all: threads that set and restore it cross each other.
         with one_thread():
-            yield from self._each(self._call, ((block,) for block in blocks))
-
-    def _call(self, block: Block) -> Done:
-        return _learning(self.job, block, Halt())
+            yield from self._each(partial(_learning, self.job), ((b, Halt()) for b in blocks))
 
     def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
-        joblib = optional("joblib", "`n_jobs` needs", "parallel")
-        how = "list"
-        if joblib.parallel.get_active_backend()[0].supports_return_generator:
+        joblib, how = _needed("joblib"), "list"
+        if self.backend.supports_return_generator:
             how = "generator_unordered"
         pool = joblib.Parallel(n_jobs=self.crew, return_as=how, batch_size=1)
         with warnings.catch_warnings():
@@ -125,52 +119,38 @@ class _Processes(_Threads):
 
     def __init__(self, job: Job, backend: Any, crew: int) -> None:
         super().__init__(job, backend, crew)
-        self.cloudpickle = optional("cloudpickle", "`n_jobs` needs", "parallel")
-        content = self._pickled(job.for_workers())
-        self.digest = hashlib.sha256(content).hexdigest()
-        # As an array: loky maps it into the memory of its workers if it is large.
-        self.parcel: Any = np.frombuffer(content, dtype=np.uint8)
-        if type(backend).__module__.startswith("ray."):
-            self.parcel = optional("ray", "this backend needs").put(self.parcel)
-
-    def _pickled(self, job: Job) -> bytes:
+        self.cloudpickle = _needed("cloudpickle")
         try:
-            content: bytes = self.cloudpickle.dumps(job)
+            content = self.cloudpickle.dumps(job.for_workers())
         except Exception as error:
             raise ModelError(
                 "`model` must be able to travel to other processes, as must the space and its "
                 f"rules; pickling says {type(error).__name__}: {error}. Use n_jobs=1, or threads: "
                 "with joblib.parallel_config(backend='threading')."
             ) from error
-        return content
+        self.digest = hashlib.sha256(content).hexdigest()
+        # As an array: loky maps it into the memory of its workers if it is large.
+        self.parcel: Any = np.frombuffer(content, dtype=np.uint8)
+        if type(backend).__module__.startswith("ray."):
+            self.parcel = optional("ray", "this backend needs").put(self.parcel)
 
     def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
         """Yield what comes of blocks, whichever is first."""
-        for packed in self._each(_served, map(self._packed, blocks)):
-            yield unpacked(packed)
-
-    def _packed(self, block: Block) -> tuple[str, Any, bytes]:
-        return self.digest, self.parcel, self.cloudpickle.dumps(replace(block, regions=None))
+        bare = (self.cloudpickle.dumps(replace(block, regions=None)) for block in blocks)
+        packed = ((self.digest, self.parcel, content) for content in bare)
+        yield from map(_unpacked, self._each(_served, packed))
 
 
 class _Dask(_Processes):
     """Workers of a Dask cluster; it is asked itself, since joblib waits for lost ones for ever."""
 
-    def __init__(self, job: Job, backend: Any, crew: int) -> None:
-        super().__init__(job, backend, crew)
-        self.client = backend.client
-        self.sent: Any = None
+    sent: Any = None
 
     def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
-        distributed = optional("distributed", "this backend needs")
+        distributed, client = optional("distributed", "this backend needs"), self.backend.client
         if self.sent is None or self.sent.status != "finished":  # each worker has a copy
-            self.sent = self.client.scatter(self.parcel, broadcast=True, hash=False)
-
-        def submitted() -> Iterator[Any]:
-            for digest, _, packed in blocks:
-                yield self.client.submit(call, digest, self.sent, packed, pure=False)
-
-        waiting = submitted()
+            self.sent = client.scatter(self.parcel, broadcast=True, hash=False)
+        waiting = (client.submit(call, d, self.sent, packed, pure=False) for d, _, packed in blocks)
         running = distributed.as_completed(list(islice(waiting, 2 * self.crew)))
         try:
             for future in running:
@@ -178,7 +158,7 @@ class _Dask(_Processes):
                 for new in islice(waiting, 1):
                     running.add(new)
         finally:
-            self.client.cancel(list(running.futures))
+            client.cancel(list(running.futures))
 
 
 _held: dict[str, Job] = {}  # in a worker: the last job, by its digest
@@ -231,12 +211,11 @@ def _end_with(parent: int | None) -> None:
 
 def _learning(job: Job, block: Block, halt: Halt) -> Done:
     """Work on a block, and hand over what the model said."""
-    filed = job.store is not None and job.store.file is not None
-    store = job.store if job.store is not None and filed else Evaluations()
+    store = Evaluations() if job.store.file is None else job.store
     done = work(job, block, store, halt)
     done.twice = halt.twice if halt.elsewhere else None
-    if job.keep and not filed and (learnt := store.learnt()) is not None:
-        done.learnt = Packed.of(*learnt)
+    if job.keep and store.file is None:
+        done.learnt = store.learnt()
     return done
 
 
@@ -252,19 +231,12 @@ def _portable(fault: Exception) -> Exception:
     return same
 
 
-def unpacked(packed: bytes) -> Done:
+def _unpacked(packed: bytes) -> Done:
     """Return what came of a block in a worker, and tell what it was told."""
     done: Done
     done, told, trace = pickle.loads(packed)
     for message, category, file, line in told:
         warnings.warn_explicit(message, category, file, line)
     if done.fault is not None:
-        done.fault.__cause__ = _InWorker(trace)
+        done.fault.__cause__ = RemoteTraceback(f"\n{trace}")
     return done
-
-
-class _InWorker(Exception):
-    """Where an error happened, in a worker."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"

@@ -11,8 +11,9 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.evaluations.evaluator import Account, Known
+from bayescfx.evaluations.evaluator import Account
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
+from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.search.nearby import Nearby, relevant
 from bayescfx.space.region import Region

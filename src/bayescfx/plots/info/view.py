@@ -11,7 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.deadline import NEVER
 from bayescfx.errors import hearing
-from bayescfx.evaluations.evaluator import fitting_codes
+from bayescfx.evaluations.known import fitting_codes
 from bayescfx.features import Feature
 from bayescfx.potentials import Logit, contains
 from bayescfx.result import wording
