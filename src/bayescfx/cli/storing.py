@@ -43,42 +43,34 @@ def store(options: Namespace, console: Console) -> int:
 
 def _check(files: Sequence[Path], console: Console) -> int:
     """Say of each file whether every row can be read."""
-    bad = 0
+    bad = False
     for path in files:
-        kept = lost = 0
-        why = ""
         with _tolerant(path) as db:
             try:
-                told = [str(line) for (line,) in db.execute("PRAGMA integrity_check").fetchall()]
-                why = "" if told == ["ok"] else told[0]
+                (why,) = db.execute("PRAGMA integrity_check").fetchone()
             except sqlite3.DatabaseError as error:
                 why = str(error)
-            for _, rows, n in _saved(db):
-                kept, lost = kept + len(rows), lost + n
-        whole = not (why or lost)
-        bad += not whole
-        more = "whole" if whole else f"damaged ({why or 'rows can not be read'}); {lost} rows lost"
-        console.answer(
-            f"{path}: {kept} rows, {more}", {"file": str(path), "rows": kept, "lost": lost}
-        )
-    return 2 if bad else 0
+            kept = lost = 0
+            for _, _, outputs, n in _saved(db):
+                kept, lost = kept + len(outputs), lost + n
+        why = "rows can not be read" if why == "ok" and lost else str(why)
+        more = "whole" if why == "ok" else f"damaged ({why}); {lost} rows lost"
+        bad |= why != "ok"
+        told = {"file": str(path), "rows": kept, "lost": lost}
+        console.answer(f"{path}: {kept} rows, {more}", told)
+    return 2 * bad
 
 
 def _list(files: Sequence[Path], console: Console) -> int:
     """Say which models there are rows and runs of."""
     for path in files:
-        file = File(path)
-        try:
+        with contextlib.closing(File(path)) as file:
             for name, section in file.sections().items():
-                runs = file.ask("SELECT name, done FROM runs WHERE model = ?", section)
-                shown = [
-                    f"{run or 'without a name'} ({'done' if d else 'open'})" for run, d in runs
-                ]
-                more = f", runs: {', '.join(shown)}" if shown else ""
+                found = file.ask("SELECT name, done FROM runs WHERE model = ?", section)
+                runs = [f"{n or 'without a name'} ({'done' if d else 'open'})" for n, d in found]
+                more = f", runs: {', '.join(runs)}" if runs else ""
                 text = f"{path}: {name or 'model without a name'}: {file.count(section)} rows{more}"
-                console.answer(text, {"model": name, "rows": file.count(section), "runs": shown})
-        finally:
-            file.close()
+                console.answer(text, {"model": name, "rows": file.count(section), "runs": runs})
     return 0
 
 
@@ -87,9 +79,11 @@ def _export(files: Sequence[Path], console: Console) -> int:
     source, target = files[:2]
     lost, tables = 0, []
     with _tolerant(source) as db:
-        for name, frame, n in _saved(db):
+        for name, rows, outputs, n in _saved(db):
             lost += n
-            if len(frame):
+            if outputs:
+                frame = as_frame(rows)
+                frame[free_name("output", frame.columns)] = outputs
                 frame.insert(0, free_name("model", frame.columns), name)
                 tables.append(frame)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
@@ -103,26 +97,24 @@ def _export(files: Sequence[Path], console: Console) -> int:
         case other:
             raise SettingsError(f"store export must write .csv, .parquet or .json; got {other!r}.")
     console.answer(f"{target}: {len(table)} rows, {lost} lost", {"rows": len(table), "lost": lost})
-    return 2 if lost else 0
+    return 2 * bool(lost)
 
 
 def _merge(files: Sequence[Path], console: Console) -> int:
     """Put the rows of several files into the first, model by model, each row once."""
     target, *sources = files
     lost = 0
-    for source in sources:
-        with _tolerant(source) as db:
-            for name, frame, n in _saved(db, frames=False):
-                lost += n
-                with contextlib.closing(File(target)) as file:
-                    if len(frame):
-                        _add(file, name, *frame)
     with contextlib.closing(File(target)) as file:
-        rows = {name: file.count(section) for name, section in file.sections().items()}
-    console.answer(
-        f"{target}: {sum(rows.values())} rows, {lost} lost", {"rows": rows, "lost": lost}
-    )
-    return 2 if lost else 0
+        for source in sources:
+            with _tolerant(source) as db:
+                for name, rows, outputs, n in _saved(db):
+                    lost += n
+                    if outputs:
+                        _add(file, name, rows, outputs)
+        kept = {name: file.count(section) for name, section in file.sections().items()}
+    text = f"{target}: {sum(kept.values())} rows, {lost} lost"
+    console.answer(text, {"rows": kept, "lost": lost})
+    return 2 * bool(lost)
 
 
 def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
@@ -138,53 +130,35 @@ def _tolerant(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a file that may be damaged; one of format 1 is upgraded if it can be."""
     with contextlib.suppress(BayesCFXError):
         File(path).close()
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    db.text_factory = lambda raw: raw.decode(errors="replace")
-    try:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:
+        db.text_factory = lambda raw: raw.decode(errors="replace")
         yield db
-    finally:
-        db.close()
 
 
-def _saved(db: sqlite3.Connection, *, frames: bool = True) -> Iterator[tuple[str, Any, int]]:
+def _saved(db: sqlite3.Connection) -> Iterator[tuple[str, Rows, list[float], int]]:
     """Yield of each model its name, what can be read of its rows, and how many can not."""
     for section, name, text in _each(db, "SELECT id, name, layout FROM models"):
         if text is None:
             continue
         rows, outputs, lost = [], [], 0
-        try:
+        layout: Any = None  # without one no row can be read
+        with contextlib.suppress(Exception):  # damage makes readers raise anything
             layout = Layout.from_plain(json.loads(text))
-        except Exception:  # damage makes readers raise anything
-            layout = None
-        for row in _each(db, f"SELECT cells, output FROM evaluations WHERE model = {section:d}"):
+        line = f"SELECT cells, output FROM evaluations WHERE model = {section:d}"
+        for cells, output in _each(db, line):
             try:
-                if layout is None:
-                    raise ValueError
-                cells, y = (
-                    from_plain(json.loads(row[0])),
-                    float("nan" if row[1] is None else row[1]),
-                )
-                layout.table([cells])
+                row, y = from_plain(json.loads(cells)), float("nan" if output is None else output)
+                layout.table([row])
             except Exception:
                 lost += 1
                 continue
-            rows.append(cells)
+            rows.append(row)
             outputs.append(y)
-        if layout is None:
-            yield str(name), pd.DataFrame(), lost
-            continue
-        table = layout.table(rows)
-        if frames:
-            frame = as_frame(table)
-            frame[free_name("output", frame.columns)] = outputs
-            yield str(name), frame, lost
-        else:
-            yield str(name), (table, outputs) if rows else (), lost
+        yield str(name), pd.DataFrame() if layout is None else layout.table(rows), outputs, lost
 
 
 def _each(db: sqlite3.Connection, line: str) -> Iterator[Any]:
     """Yield rows as long as there are any that can be read."""
-    try:
+    with contextlib.suppress(sqlite3.DatabaseError):
         yield from db.execute(line)
-    except sqlite3.DatabaseError:
-        return
