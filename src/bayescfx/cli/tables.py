@@ -324,11 +324,14 @@ def _row_named(wish: str, data: pd.DataFrame, column: str) -> tuple[dict[str, An
 
 
 def as_number(cell: Any) -> Any:
-    """Return the number that a text is, or else the cell itself."""
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
+    """Return the number that a text is, whole where it is written so, or else the cell itself."""
+    if not isinstance(cell, str):
         return cell
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    return int(number) if number.is_integer() and "." not in cell else number
 
 
 def cells_of(table: pd.DataFrame, row: int) -> dict[str, Any]:
