@@ -15,7 +15,7 @@ import pytest
 from bayescfx.cli.tables import Reading, check_numbers, read_chunks, read_table
 from bayescfx.errors import SettingsError
 from bayescfx.io.loaded import Loaded
-from tests.cli.shell import MANY, Shell
+from tests.cli.shell import FUNCTIONS, MANY, Shell
 from tests.model.test_known import boosted, flats, quick
 from tests.people import people
 
@@ -296,6 +296,14 @@ def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
     base = (*base[:-1], "kei")
     told = shell.fails("explain", *base, "--query", "007", *ASK)
     assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in told
+
+
+def test_a_name_that_is_a_number_stays_one_for_scripts(shell: Shell) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X, _ = people()
+    X.assign(who=np.arange(len(X)) + 100).to_parquet("numbered.parquet")
+    words = ("--data", "numbered.parquet", "--id", "who", "--query", "107", *ASK, "--json")
+    assert shell("explain", "--model", f"{FUNCTIONS}:score", *words).content["id"] == 107
 
 
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "1")])

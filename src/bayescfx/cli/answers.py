@@ -12,23 +12,19 @@ from typing import Any
 import pandas as pd
 
 import bayescfx
+from bayescfx import Counterfactual, Explanation, Explanations, WhatIf
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import describe
 from bayescfx.cli.tables import read_text
-from bayescfx.errors import optional
-from bayescfx.io.protocols import cell as plain_cell
+from bayescfx.io.protocols import cell
 from bayescfx.result import wording
-from bayescfx.result.assessment import WhatIf
-from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
 from bayescfx.result.lines import lines
 from bayescfx.tables import free_name
 
 
-def exit_code(answers: Iterable[Explanation]) -> int:
+def exit_code(statuses: Iterable[str]) -> int:
     """Return 0 if all are reached, 3 if some are a best guess, 4 if some are out of reach."""
-    found = {answer.status for answer in answers}
+    found = set(statuses)
     return 3 if "best_guess" in found else 4 if "unreachable" in found else 0
 
 
@@ -72,21 +68,21 @@ def as_plain(answer: Explanation) -> dict[str, Any]:
     return {
         "status": answer.status,
         "stopped": answer.stopped,
-        "output": _plain(answer.output),
+        "output": cell(answer.output),
         "target": str(answer.target),
-        "wanted": [[_plain(low), _plain(high)] for low, high in answer.wanted],
+        "wanted": [[cell(low), cell(high)] for low, high in answer.wanted],
         "counterfactuals": [
             {
-                "output": _plain(found.output),
-                "prediction": _plain(found.output),  # as "output" was called; for one version
+                "output": cell(found.output),
+                "prediction": cell(found.output),  # as "output" was called; for one version
                 "valid": found.valid,
-                "potential": _plain(found.potential),
-                "cost": _plain(found.cost),
+                "potential": cell(found.potential),
+                "cost": cell(found.cost),
                 **_changes(found, names),
             }
             for found in answer.counterfactuals
         ],
-        "reachable": [_plain(end) for end in answer.reachable],
+        "reachable": [cell(end) for end in answer.reachable],
         "probability_reachable": answer.probability_reachable,
         "n_evaluations": answer.n_evaluations,
         "seed": answer.seed,
@@ -98,19 +94,19 @@ def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, 
     """Return what was changed, and the row, in JSON's own types."""
     return {
         "changes": {
-            str(name): {"from": _plain(old), "to": _plain(new)}
+            str(name): {"from": cell(old), "to": cell(new)}
             for name, (old, new) in found.changes.items()
         },
-        "row": {str(n): _plain(v) for n, v in zip(names, list(found.row), strict=True)},
+        "row": {str(n): cell(v) for n, v in zip(names, list(found.row), strict=True)},
     }
 
 
 def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
     return {
-        "query_output": _plain(found.query_output),
-        "output": _plain(found.output),
-        "miss": _plain(found.miss),
+        "query_output": cell(found.query_output),
+        "output": cell(found.output),
+        "miss": cell(found.miss),
         "reached": found.reached,
         "broken": list(found.broken),
         **_changes(found, names),
@@ -119,17 +115,17 @@ def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
 
 def many_as_plain(asked: Asked) -> dict[str, Any]:
     """Return the answers in JSON's own types, with the position of each query."""
-    every, names = {**asked.answers, **asked.failures}, asked.names
-    who = {i: {"query": i} | ({} if names is None else {"id": _plain(names[i])}) for i in every}
+    every = [*asked.answers, *asked.failures]
+    who = {i: {"query": i, **named(asked.names, i)} for i in every}
     return {
         "answers": [{**who[i], **as_plain(a)} for i, a in asked.answers.items()],
         "failures": [{**who[i], "error": reason} for i, reason in asked.failures.items()],
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a cell or a number in JSON's own types; null if it is missing or not finite."""
-    return plain_cell(value.item() if hasattr(value, "item") else value)
+def named(names: pd.Index[Any] | None, i: int) -> dict[str, Any]:
+    """Return what a query is called in JSON's own types, if it is."""
+    return {} if names is None else {"id": cell(names[i])}
 
 
 def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[str, str]:
@@ -154,20 +150,20 @@ def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[s
 
 def write(asked: Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
-    kind, answer = Path(path).suffix.lower(), asked.found
+    kind, many = Path(path).suffix.lower(), not asked.single
+    answer: Any = asked.found
     if kind in (".json", ".md"):
         text = answer.to_json() if kind == ".json" else answer.to_markdown()
         _replaced(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
     elif kind in (".csv", ".parquet"):
         write_table(as_table(asked), path)
     elif kind == ".xlsx":
-        _replaced(path, lambda part: _write_sheets(asked, answer, part))
-    elif kind == ".html" or (kind == ".pdf" and isinstance(answer, Explanations)):
+        _replaced(path, lambda part: _write_sheets(asked, part))
+    elif kind == ".html" or (kind == ".pdf" and many):
         bayescfx.plots.report(answer, path)
-    elif isinstance(answer, Explanations):
-        bayescfx.plots.save(bayescfx.plots.movements(answer), path)
     else:
-        bayescfx.plots.save(bayescfx.plots.change_chart(answer), path)
+        draw = bayescfx.plots.movements if many else bayescfx.plots.change_chart
+        bayescfx.plots.save(draw(answer), path)
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
@@ -178,10 +174,9 @@ def write_table(table: pd.DataFrame, path: str) -> None:
         _replaced(path, table.to_parquet)
 
 
-def _write_sheets(asked: Asked, answer: Explanation | Explanations, path: str) -> None:
+def _write_sheets(asked: Asked, path: str) -> None:
     """Write answers as a workbook; of many also how often and how far features move."""
-    optional("openpyxl", ".xlsx files need", "excel")
-    sheets = {"answers": as_table(asked)}
+    sheets, answer = {"answers": as_table(asked)}, asked.found
     if isinstance(answer, Explanations):
         sheets["features"] = answer.importance()
     with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as book:
@@ -204,14 +199,12 @@ def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
 
 def as_text_cell(value: Any) -> Any:
     """Return a cell; a text that would be a formula begins with ``'``."""
-    if isinstance(value, str):
-        value = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", value)  # which workbooks can't hold
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    if not formula or (
-        value[0] in "+-" and re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", value, re.I)
-    ):
+    if not isinstance(value, str):
         return value
-    return f"'{value}"
+    text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", value)  # which workbooks can't hold
+    number = re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", text, re.I)
+    formula = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not number
+    return f"'{text}" if formula else text
 
 
 def as_table(asked: Asked) -> pd.DataFrame:
@@ -220,19 +213,23 @@ def as_table(asked: Asked) -> pd.DataFrame:
     A query goes by its number and, if a column names them, by its name in a column called so.
     """
     n = max([*asked.answers, *asked.failures]) + 1
-    index: pd.Index[Any] = pd.RangeIndex(n, name="query")
-    if asked.names is not None:
-        index = pd.MultiIndex.from_arrays([index, asked.names[:n]])
-    elif asked.single:  # the row of the data that was asked about
+    index = places(0, n, None if asked.names is None else asked.names[:n])
+    if asked.names is None and asked.single:  # the row of the data that was asked about
         index = pd.Index([asked.answers[0].about.get("row", 0)], name="query")
-    if not asked.answers:
-        told = {"status": "error", "error": [*asked.failures.values()]}
-        return _indexed(pd.DataFrame(told, index=index.take([*asked.failures])))
-    space = next(iter(asked.answers.values())).space
-    return _indexed(lines(space, index, asked.answers, asked.failures))
+    if asked.answers:
+        space = asked.answers[min(asked.answers)].space
+        return indexed(lines(space, index, asked.answers, asked.failures))
+    told = {"status": "error", "error": [*asked.failures.values()]}
+    return indexed(pd.DataFrame(told, index=index.take([*asked.failures])))
 
 
-def _indexed(table: pd.DataFrame) -> pd.DataFrame:
+def places(first: int, n: int, names: pd.Index[Any] | None) -> pd.Index[Any]:
+    """Return the numbers of `n` queries, with their names if they have some."""
+    index = pd.RangeIndex(first, first + n, name="query")
+    return index if names is None else pd.MultiIndex.from_arrays([index, names])
+
+
+def indexed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as first columns."""
     named = [free_name(str(name), table.columns) for name in table.index.names]
     return table.rename_axis(named).reset_index()

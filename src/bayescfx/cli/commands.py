@@ -13,20 +13,17 @@ from typing import Any
 
 import pandas as pd
 
-import bayescfx
+import bayescfx as cfx
 from bayescfx.cli import answers
 from bayescfx.cli.asking import Asked, Subject, ask, make_subject, naming, scoring, who
 from bayescfx.cli.console import Console, about, describe
 from bayescfx.cli.settings import Settings, assignment, gather
 from bayescfx.cli.spaces import value_of
 from bayescfx.cli.streaming import stream
-from bayescfx.cli.tables import cells_of, read_chunks, read_query, read_table
+from bayescfx.cli.tables import cells_of, read_chunks, read_query
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
-from bayescfx.result.assessment import what_if
-from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
 from bayescfx.result.wording import ID
 
 
@@ -38,9 +35,9 @@ def explain(options: Namespace, console: Console) -> int:
     asked = ask(subject, [subject.fit(cells)], target, settings, console, names=names)
     answer = asked.answers[0]
     lost = answers.write_all(replace(asked, single=True), options.out)
-    plain = answers.as_plain(answer)
-    console.answer(answers.as_text(answer), plain if name is None else {"id": name, **plain})
-    code = _written(lost, console) or answers.exit_code([answer])
+    plain = {**answers.named(names, 0), **answers.as_plain(answer)}
+    console.answer(answers.as_text(answer), plain)
+    code = _written(lost, console) or answers.exit_code([answer.status])
     if asked.fault is None:
         return code
     told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
@@ -63,7 +60,7 @@ def predict(options: Namespace, console: Console) -> int:
     wish = {n: value_of(features[n], v) if n in texts else v for n, v in changes.items()}
     query, model = subject.fit(cells), scoring(subject, settings, console)
     with about("set"):
-        found = what_if(model, query, wish, space, target, tolerance=settings.tolerance)
+        found = cfx.what_if(model, query, wish, space, target, tolerance=settings.tolerance)
     found = replace(found, about=naming(settings))
     console.answer(str(found), answers.what_if_as_plain(found, space.schema.places))
     return 3 if found.reached is False else 0
@@ -73,12 +70,11 @@ def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
     settings, target, subject = _understood(options, "queries", console)
     with contextlib.closing(read_chunks(settings.queries, 1001, how=subject.reading)) as chunks:
-        many = len(next(chunks)) > 1000
-    if many or settings.jobs is not None:
+        table = next(chunks)
+    if len(table) > 1000 or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
-    table = subject.numbers(read_table(settings.queries, "queries", subject.reading))
     names = None if settings.id is None else table.index
-    queries, refused = _queries(subject, table, settings, console, names)
+    queries, refused = _queries(subject, subject.numbers(table), settings, console)
 
     def keep(asked: Asked) -> None:
         quick = [path for path in options.out if path.endswith((".json", ".csv", ".parquet"))]
@@ -88,29 +84,25 @@ def explain_many(options: Namespace, console: Console) -> int:
     lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
     why = "interrupted" if asked.fault is None else "the model failed"
     failures = refused | dict.fromkeys(lost, f"not answered: {why} before")
-    asked = replace(asked, failures=failures)
+    asked, counted = replace(asked, failures=failures), f"of {len(queries)} queries"
     unwritten = answers.write_all(asked, options.out)
     console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))
     written = [path for path in options.out if path not in unwritten]
     where = f" They are in {', '.join(written)}." if written else ""
-    code = _written(unwritten, console) or answers.exit_code(asked.answers.values())
-    code = code or 2 * bool(failures)
+    statuses = [answer.status for answer in asked.answers.values()]
+    code = _written(unwritten, console) or answers.exit_code(statuses)
     if asked.fault is not None:
-        told = f"half-way: {describe(asked.fault)} {len(asked.answers)} of {len(queries)} queries"
-        told += f" have answers, the last ones from what was known by then.{where}"
-        return _failed(asked.fault, told, console, code)
+        told = f"half-way: {describe(asked.fault)} {len(asked.answers)} {counted} have answers,"
+        told += f" the last ones from what was known by then.{where}"
+        return _failed(asked.fault, told, console, code or 2 * bool(failures))
     if lost:
-        told = f"{len(asked.answers)} of {len(queries)} queries have answers."
-        console.say("error", f"interrupted: {told}{where}")
+        told = f"interrupted: {len(asked.answers)} {counted} have answers."
+        console.say("error", told + where)
         return 130
     if failures:
-        first, reason = next(iter(failures.items()))
-        console.say(
-            "error",
-            f"{len(failures)} of {len(queries)} queries can't be asked; the first is "
-            f"{who(first, names)}: "
-            f"{reason} The others have answers.{where}",
-        )
+        first = min(failures)
+        told = f"{len(failures)} {counted} can't be asked; the first is {who(first, names)}:"
+        console.say("error", f"{told} {failures[first]} The others have answers.{where}")
     return 2 if failures else code
 
 
@@ -119,6 +111,10 @@ def _understood(
 ) -> tuple[Settings, Target, Subject]:
     settings = gather(options)
     settings.need("model", "data", what, "target")
+    if settings.timeout is not None and not settings.timeout >= 0:
+        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+    if settings.seed < 0:
+        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
     return settings, parse_target(settings.target), make_subject(settings, console)
 
 
@@ -142,16 +138,12 @@ def _failed(fault: BaseException, told: str, console: Console, code: int) -> int
 
 
 def _queries(
-    subject: Subject,
-    table: pd.DataFrame,
-    settings: Settings,
-    console: Console,
-    names: pd.Index[Any] | None,
+    subject: Subject, table: pd.DataFrame, settings: Settings, console: Console
 ) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """Return the rows of the file, None for those that can't be asked, and why."""
+    names = None if settings.id is None else table.index
     rows: list[dict[str, Any] | None] = []
-    refused: dict[int, str] = {}
-    said: dict[int, str] = {}
+    refused, said = dict[int, str](), dict[int, str]()
     for i in range(len(table)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpaceWarning)
@@ -165,9 +157,8 @@ def _queries(
     if said:
         first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
-        told = f"{who(first, names)} of the queries{others}: {said[first]}"
-        console.say("warning", told)
-    if refused and len(refused) == len(rows):
+        console.say("warning", f"{who(first, names)} of the queries{others}: {said[first]}")
+    if len(refused) == len(rows):
         which = "" if names is None else f"; {who(0, names)}"
         raise SettingsError(f"no row of {settings.queries!r} can be asked{which}: {refused[0]}")
     return rows, refused
@@ -176,11 +167,9 @@ def _queries(
 def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
-    named = {"title": options.title, "output": options.output_name, "unit": options.unit}
-    told = {name: text for name, text in named.items() if text is not None}
-    told |= dict(assignment("--about", text) for text in options.about or ())
+    told = naming(options) | dict(assignment("--about", text) for text in options.about or ())
     found: Any = answers.read_answer(options.answer)
-    one = not isinstance(found, Explanations)
+    one = not isinstance(found, cfx.Explanations)
     each = [replace(a, about={**a.about, **told}) for a in ([found] if one else found)]
     asked = Asked(dict(enumerate(each)), names=_names(found), single=one)
     for path in paths:
@@ -189,9 +178,9 @@ def report(options: Namespace, console: Console) -> int:
     return 0
 
 
-def _names(found: Explanation | Explanations) -> pd.Index[Any] | None:
+def _names(found: cfx.Explanation | cfx.Explanations) -> pd.Index[Any] | None:
     """Return what queries are called, if it is more than their numbers."""
-    if isinstance(found, Explanation):
+    if isinstance(found, cfx.Explanation):
         column = found.about.get(ID)
         return None if column is None else pd.Index([found.about.get("row", "")], name=column)
     index = found.index
@@ -202,7 +191,7 @@ def _names(found: Explanation | Explanations) -> pd.Index[Any] | None:
 
 def reproduce(options: Namespace, console: Console) -> int:
     """Run the paper's experiments, which live beside the package in its repository."""
-    places = (Path.cwd(), Path(bayescfx.__file__).resolve().parents[2])
+    places = (Path.cwd(), Path(cfx.__file__).resolve().parents[2])
     root = next((p for p in places if (p / "experiments" / "__main__.py").is_file()), None)
     if root is None:
         raise SettingsError(

@@ -68,4 +68,4 @@ def demo(options: Namespace, console: Console) -> int:
     except MissingExtraError as error:
         console.say("note", str(error))
     console.answer(f"\nThe same in Python:\n\n{CODE}")
-    return exit_code([answer])
+    return exit_code([answer.status])

@@ -6,6 +6,7 @@ queries. The same command, given again after whatever ended it, leaves those alo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,15 +14,15 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Subject, command_key, scoring, stored
+from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.tables import cells_of, check_levels, read_chunks
@@ -29,7 +30,6 @@ from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.stream import answer_stream
 from bayescfx.potentials import Target
-from bayescfx.tables import free_name
 
 PART = 1024  # queries in a file of answers, whole blocks
 
@@ -46,43 +46,35 @@ def stream(
         )
     model = scoring(subject, settings, console)
     key = _key(settings, model.content)
-    tables = [_Table(Path(path), key) for path in out]
-    done = set.intersection(*(table.done for table in tables))
+    tables = [_Table(path, key) for path in out]
+    done = set.intersection(*({int(part.stem) for part in table.parts} for table in tables))
     if done:
         console.say("note", f"{len(done)} parts of {PART} queries were answered before.")
-    counts: Counter[str] = Counter()
-    store = stored(model, settings, console)
-    try:
-        call = CallSettings(
-            space=subject.space,
-            **{k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "timeout")},
-            evaluations=None if settings.evaluations is None else store,
-            rng=settings.seed,
-            on_step=None,
-            on_fault=settings.on_fault,
-            progress=False,
-            run=settings.run,
-            n_jobs=settings.jobs,
-        )
-        look = partial(_look, subject)
-        frames = _queries(subject, settings, done)
-        parts = answer_stream(call, model, frames, target, describe, look)
-        told = _told(parts, counts, console)
-        for table in tables[:-1]:
-            told = table.kept(told)
-        for _ in tables[-1].kept(told):
-            pass
-    except Exception as error:
-        if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
-            raise
-        console.say(
-            "error",
-            f"after {counts['queries']} queries: {describe(error)} Their answers are in "
-            f"{', '.join(str(table.folder) for table in tables)}; the same command goes on there.",
-        )
-        return 2
-    finally:
-        store.close()
+    heard: Counter[str] = Counter()
+    with contextlib.closing(stored(model, settings, console)) as store:
+        try:
+            call = CallSettings(
+                space=subject.space,
+                **{k: getattr(settings, k) for k in (*SAID, "timeout", "run")},
+                evaluations=None if settings.evaluations is None else store,
+                rng=settings.seed,
+                on_step=None,
+                progress=False,
+                n_jobs=settings.jobs,
+            )
+            frames, look = _queries(subject, settings, done), partial(_look, subject)
+            answered = answer_stream(call, model, frames, target, describe, look)
+            for number, found in groupby(_told(answered, heard, console), _part_of):
+                part = answers.indexed(pd.concat([*found]))
+                for table in tables:
+                    answers.write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
+        except Exception as error:
+            if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
+                raise
+            where = ", ".join(str(table.folder) for table in tables)
+            told = f"after {heard['queries']} queries: {describe(error)} Their answers are in"
+            console.say("error", f"{told} {where}; the same command goes on there.")
+            return 2
     for table in tables:
         table.finish()
     return _summed_up(tables[0].path, out, console, named=settings.id is not None)
@@ -108,83 +100,58 @@ def _queries(
 
     The index has the positions of the rows, and their names if a column gives some.
     """
-    gone = {*subject.ignored, *subject.dropped}
     for k, frame in enumerate(read_chunks(settings.queries, PART, how=subject.reading)):
         if k not in done:
-            places = pd.RangeIndex(k * PART, k * PART + len(frame), name="query")
-            levels = [places] if settings.id is None else [places, frame.index]
-            frame.index = places if settings.id is None else pd.MultiIndex.from_arrays(levels)
-            frame = frame.drop(columns=[name for name in frame.columns if name in gone])
-            yield k * PART, subject.numbers(frame)
+            names = None if settings.id is None else frame.index
+            frame.index = answers.places(k * PART, len(frame), names)
+            gone = [*subject.ignored, *subject.dropped]
+            yield k * PART, subject.numbers(frame.drop(columns=gone, errors="ignore"))
+
+
+def _part_of(answered: pd.DataFrame) -> int:
+    return int(answered.index.get_level_values(0)[0]) // PART
 
 
 def _told(
-    parts: Iterable[pd.DataFrame], counts: Counter[str], console: Console
+    parts: Iterable[pd.DataFrame], heard: Counter[str], console: Console
 ) -> Iterator[pd.DataFrame]:
     """Pass answers on, and say every few seconds how many there are."""
     last = time.monotonic()
     for part in parts:
-        counts["queries"] += len(part.index.unique())
+        heard["queries"] += len(part.index.unique())
         if time.monotonic() - last > 5 and not console.quiet:
             last = time.monotonic()
-            console.err.write(f"  {counts['queries']} queries done\n")
+            console.err.write(f"  {heard['queries']} queries done\n")
             console.err.flush()
         yield part
 
 
-@dataclass
 class _Table:
-    """A table of answers that grows by parts."""
+    """A table of answers that grows by parts, in a folder beside it."""
 
-    path: Path
-    key: str
-    done: set[int] = field(default_factory=set)  # numbers of the parts that are there
-
-    def __post_init__(self) -> None:
-        self.folder, kind = Path(f"{self.path}.parts"), self.path.suffix.lower()
-        if kind == ".parquet":
-            optional("pyarrow", "parquet files need", "models")
-        manifest = self.folder / "manifest.json"
-        told = manifest.read_text() if manifest.is_file() else ""
-        if told == json.dumps({"key": self.key}):
-            self.done = {int(part.stem) for part in self.folder.glob(f"*{kind}")}
+    def __init__(self, path: str, key: str) -> None:
+        self.path, self.folder = Path(path), Path(f"{path}.parts")
+        self.kind = self.path.suffix.lower()
+        manifest, mine = self.folder / "manifest.json", json.dumps({"key": key})
+        if manifest.is_file() and manifest.read_text() == mine:
             return
-        if any(self.folder.glob(f"*{kind}")):
+        if self.parts:
             raise SettingsError(
                 f"{str(self.folder)!r} holds answers of another command, which was cut short. Run "
                 "that again, or remove the folder."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        manifest.write_text(json.dumps({"key": self.key}))
+        manifest.write_text(mine)
 
-    def kept(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Write answers as they come, a file for each whole part, and pass them on."""
-        waiting: list[pd.DataFrame] = []
-        number = -1
-        for frame in parts:
-            first = int(frame.index.get_level_values(0)[0]) // PART
-            if first != number and waiting:
-                self._write(number, waiting)
-                waiting = []
-            number = first
-            waiting.append(frame)
-            yield frame
-        if waiting:
-            self._write(number, waiting)
-
-    def _write(self, number: int, frames: list[pd.DataFrame]) -> None:
-        table = pd.concat(frames)
-        table = table.rename_axis([free_name(str(n), table.columns) for n in table.index.names])
-        table = table.reset_index()
-        path = self.folder / f"{number:08d}{self.path.suffix.lower()}"
-        answers.write_table(table, str(path))
-        self.done.add(number)
+    @property
+    def parts(self) -> list[Path]:
+        """The files that are there, in their order."""
+        return sorted(self.folder.glob(f"*{self.kind}"))
 
     def finish(self) -> None:
         """Put the parts together, one after the other, and remove them."""
-        parts = sorted(self.folder.glob(f"*{self.path.suffix.lower()}"))
-        whole = Path(f"{self.path}.part")
-        if self.path.suffix.lower() == ".parquet":
+        whole, parts = Path(f"{self.path}.part"), self.parts
+        if self.kind == ".parquet":
             parquet: Any = optional("pyarrow.parquet", "parquet files need", "models")
             schema = parquet.read_schema(parts[0])
             with parquet.ParquetWriter(whole, schema) as writer:
@@ -192,9 +159,9 @@ class _Table:
                     writer.write_table(parquet.read_table(part).cast(schema))
         else:
             with whole.open("wb") as target:
-                for k, part in enumerate(parts):
+                for part in parts:
                     with part.open("rb") as source:
-                        if k:
+                        if part != parts[0]:
                             source.readline()  # the names of the columns
                         shutil.copyfileobj(source, target)
         os.replace(whole, self.path)
@@ -226,4 +193,4 @@ def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int
         told = f"{failed} of {total} queries can't be asked; the first is {reasons[0]}"
         console.say("error", f"{told} The others have answers.")
         return 2
-    return 3 if counts["best_guess"] else 4 if counts["unreachable"] else 0
+    return answers.exit_code(counts)
