@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import os
 import pkgutil
 import re
@@ -211,39 +210,29 @@ def _own_stdout() -> Iterator[TextIO]:
         os.close(copy)
 
 
-class Lines:
-    """A bar for those who don't watch: eight plain lines, or one every `seconds`."""
+class Lines(ProgressBar):
+    """Progress for those who don't watch: eight plain lines, or of many questions one every 5 s."""
 
-    def __init__(self, stream: TextIO, seconds: float | None = None) -> None:
-        self.total: float | None = None
-        self.n, self._stream, self._shown, self._state = 0, stream, 0, ""
-        self._seconds, self._last = seconds, time.monotonic()
+    def __init__(self, stream: TextIO, questions: int, output: Output) -> None:
+        super().__init__(None, questions, output=output)
+        self._stream, self._shown, self._last = stream, 0, time.monotonic()
 
-    def set_postfix_str(self, state: str, **_: Any) -> None:
-        """Hear how far the search is."""
-        self._state = state
-
-    def update(self, rows: int) -> None:
-        """Hear how many more rows were sent to the model."""
-        self.n += rows
-        late = self._seconds is not None and time.monotonic() - self._last >= self._seconds
-        much = self._seconds is None and self.n - self._shown >= (self.total or math.inf) / 8
-        if late or much:
-            self._shown, self._last = self.n, time.monotonic()
-            self._stream.write(f"  {self.n} of at most {self.total} rows: {self._state}\n")
+    def show(self, n: int, total: int, state: str) -> None:
+        """Write a line if it is time for one."""
+        many = self.questions > 1
+        if time.monotonic() - self._last >= 5 if many else n - self._shown >= total / 8:
+            self._shown, self._last = n, time.monotonic()
+            self._stream.write(f"  {n} of at most {total} rows: {state}\n")
             self._stream.flush()
-
-    def refresh(self) -> None:
-        """Leave the lines as they are."""
-
-    close = refresh
 
 
 def progress(console: Console, questions: int = 1, output: Output = PREDICTION) -> ProgressBar:
     """Return a listener that shows a bar if someone watches, else lines, or nothing if quiet."""
-    bar: Any = None if console.quiet else Lines(console.err, 5.0 if questions > 1 else None)
-    if not console.quiet and console.err.isatty():
+    if console.quiet:
+        return ProgressBar(None, questions, output=output)
+    if console.err.isatty():
         with contextlib.suppress(ImportError):
             tqdm = importlib.import_module("tqdm").tqdm
             bar = tqdm(total=None, unit="row", file=console.err, leave=False)
-    return ProgressBar(bar, questions, output=output)
+            return ProgressBar(bar, questions, output=output)
+    return Lines(console.err, questions, output)
