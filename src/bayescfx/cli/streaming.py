@@ -25,7 +25,7 @@ from bayescfx.cli import answers
 from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings
-from bayescfx.cli.tables import cells_of, check_levels, read_chunks
+from bayescfx.cli.tables import cells_of, check_levels, read_chunks, read_table
 from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.stream import answer_stream
@@ -75,9 +75,7 @@ def stream(
             told = f"after {heard['queries']} queries: {describe(error)} Their answers are in"
             console.say("error", f"{told} {where}; the same command goes on there.")
             return 2
-    for table in tables:
-        table.finish()
-    return _summed_up(tables[0].path, out, console, named=settings.id is not None)
+    return _summed_up(tables, out, console, named=settings.id is not None)
 
 
 def _look(subject: Subject, row: pd.DataFrame) -> None:
@@ -168,22 +166,23 @@ class _Table:
         shutil.rmtree(self.folder)
 
 
-def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int:
-    """Say how the queries have ended, and return the exit code."""
+def _summed_up(tables: list[_Table], out: list[str], console: Console, named: bool) -> int:
+    """Put the tables together, say how the queries have ended, and return the exit code."""
     counts: Counter[str] = Counter()
-    rows, last, reasons = 0, -1, list[str]()
-    for table in read_chunks(str(path), 16 * PART):
+    rows, reasons = 0, list[str]()
+    for part in tables[0].parts:
         # A query has a line for each answer; first in each are its number, its name if it has one,
         # and its status, last but two the rows it took.
-        table = table.drop_duplicates(subset=table.columns[0])
-        number = table.iloc[:, 0].astype(int)
-        table, last = table[number > last], int(number.max())
-        status = table.iloc[:, 2 if named else 1]
+        lines = read_table(str(part))
+        lines = lines.drop_duplicates(subset=lines.columns[0])
+        status = lines.iloc[:, 2 if named else 1]
         counts.update(status.tolist())
-        rows += int(pd.to_numeric(table.iloc[:, -3]).fillna(0).sum())
-        wrong = table[status == "error"]
-        at, what = (1, table.columns[1]) if named else (0, "row")
-        reasons += [f"{what} {q}: {why}" for q, why in wrong.iloc[:1, [at, -1]].to_numpy()]
+        rows += int(pd.to_numeric(lines.iloc[:, -3]).fillna(0).sum())
+        at, what = (1, lines.columns[1]) if named else (0, "row")
+        wrong = lines[status == "error"].iloc[:1, [at, -1]].to_numpy()
+        reasons += [f"{what} {query}: {why}" for query, why in wrong]
+    for table in tables:
+        table.finish()
     total, failed = sum(counts.values()), counts.pop("error", 0)
     where = ", ".join(out)
     text = f"{counts['reached']} of {total} reached; {rows} rows of the model used. "
