@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,12 @@ from bayescfx.io.loaders import is_code
 from bayescfx.io.protocols import cell
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
+
+HELP = """\
+Correct a kind with --kind "NAME=real|integer|categorical", an order, --kind "NAME=low < high", or
+how dates are written, --kind "NAME=%d/%m/%Y".
+Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
+--out space.toml and edit it; then use it with --settings space.toml."""
 
 
 def inspect(options: Namespace, console: Console) -> int:
@@ -62,32 +69,26 @@ def _outputs(subject: Subject, label: str | None) -> Any:
 
 def _text(subject: Subject, label: str | None, outputs: Any) -> str:
     space, table, labels = subject.space, subject.data, subject.loaded.labels
+    floats = [n for n, f in space.features.items() if f.numeric and not f.code_step and n in table]
+    others = [n for n, f in space.features.items() if f.categorical and n in table]
+    few = len(table) <= 20
+    listed = {
+        "missing cells": [f"{name} ({n})" for name, n in table.isna().sum().items() if n],
+        "not taken by the model": subject.ignored,
+        "whole numbers only, so perhaps integer": [
+            str(n) for n in floats if (table[n].dropna() % 1 == 0).all()
+        ],
+        "another text in every row, so perhaps --id or --drop": [
+            str(n) for n in others if len(space.features[n].levels) == len(table) and not few
+        ],
+    }
     lines = [f"{len(table)} rows", str(space)]
-    missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
-    if missing:
-        lines.append(f"missing cells: {', '.join(missing)}")
-    if subject.ignored:
-        lines.append(f"not taken by the model: {', '.join(subject.ignored)}")
-    floats = [n for n, f in space.features.items() if f.numeric and not f.code_step]
-    whole = [str(n) for n in floats if n in table.columns and (table[n].dropna() % 1 == 0).all()]
-    if whole:
-        lines.append(f"whole numbers only, so perhaps integer: {', '.join(whole)}")
-    names = [str(n) for n, f in space.features.items() if _names_rows(f, table, n)]
-    if names:
-        lines.append(f"another text in every row, so perhaps --id or --drop: {', '.join(names)}")
+    lines += [f"{words}: {', '.join(found)}" for words, found in listed.items() if found]
     if labels:
         lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
     if outputs is not None:
         lines += _told(outputs, f" for {labels[-1] if label is None else label}" if labels else "")
-    return (
-        "\n".join(lines)
-        + """
-
-Correct a kind with --kind "NAME=real|integer|categorical", an order, --kind "NAME=low < high", or
-how dates are written, --kind "NAME=%d/%m/%Y".
-Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
---out space.toml and edit it; then use it with --settings space.toml."""
-    )
+    return "\n".join([*lines, "", HELP])
 
 
 def _spread(outputs: Any) -> list[float]:
@@ -110,37 +111,26 @@ def _told(outputs: Any, which: str) -> list[str]:
     return lines
 
 
-def _names_rows(feature: Feature, table: Any, name: Any) -> bool:
-    """Return whether a feature looks like the name of a row."""
-    return feature.categorical and name in table and 20 < len(feature.levels) == len(table)
-
-
 def as_toml(subject: Subject, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
     space, forms = subject.space, subject.reading.forms
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
-    for option in ("model", "data"):
-        value = getattr(settings, option)
-        if option == "model" and value is not None and is_code(value):
-            lines.append(
-                f"# give on the command line, since it is code: --model {toml_value(value)}"
-            )
-        elif value is not None:
-            there = Path(value).exists()
-            lines.append(f"{option} = {toml_value(str(Path(value).resolve()) if there else value)}")
-    for option in ("id", "drop", "na"):
-        if getattr(settings, option):
-            lines.append(f"{option} = {toml_value(getattr(settings, option))}")
+    given = {name: getattr(settings, name) for name in ("model", "data", "id", "drop", "na")}
+    if given["model"] is not None and is_code(given["model"]):
+        code = toml_value(given.pop("model"))
+        lines.append(f"# give on the command line, since it is code: --model {code}")
+    for name in {"model", "data"} & given.keys():
+        if given[name] is not None and Path(given[name]).exists():
+            given[name] = str(Path(given[name]).resolve())
+    lines += _lines({name: value for name, value in given.items() if value})
     for name, feature in space.features.items():
         if name not in space.schema.groups:
-            kind = feature.form or forms.get(str(name), feature.kind)
-            lines += ["", f"[features.{toml_value(str(name))}]", f"kind = {toml_value(kind)}"]
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
-            told = [(fact, getattr(feature, fact)) for fact in facts]
-            lines += [f"{fact} = {toml_value(v)}" for fact, v in told if v is not None]
-    lines += ["", "[space]"]
+            told = {"kind": feature.form or forms.get(str(name), feature.kind)}
+            told |= {fact: getattr(feature, fact) for fact in facts}
+            lines += ["", f"[features.{toml_value(str(name))}]", *_lines(told)]
     wishes = {verb: wish for verb, wish in settings.space.items() if verb != "derive"}
-    lines += [f"{verb} = {toml_value(wish)}" for verb, wish in wishes.items()]
+    lines += ["", "[space]", *_lines(wishes)]
     if wishes != settings.space:
         lines.append("# derive: give it on the command line, since it is code")
     examples = {
@@ -156,13 +146,15 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {toml_value(value)}" for name, value in table.items() if value is not None]
+
+
 def toml_value(value: Any) -> str:
     """Return a value as TOML writes it."""
     if hasattr(value, "item"):
         value = value.item()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):  # a basic string of TOML is escaped like JSON's, except for DEL
+    if isinstance(value, str | bool):  # as in JSON, except for DEL
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
