@@ -16,7 +16,7 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.cli import answers
 from bayescfx.cli.asking import Asked, Subject, ask, make_subject, naming, scoring, who
-from bayescfx.cli.console import Console, about, describe
+from bayescfx.cli.console import Console, about, describe, progress
 from bayescfx.cli.settings import Settings, assignment, gather
 from bayescfx.cli.spaces import value_of
 from bayescfx.cli.streaming import stream
@@ -24,7 +24,66 @@ from bayescfx.cli.tables import cells_of, read_chunks, read_query
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
-from bayescfx.result.wording import ID
+from bayescfx.result import wording
+
+#: What `demo` shows.
+DEMO = """\
+import bayescfx as cfx
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+X = X.rename(columns={'s5': 'log_triglycerides', 's6': 'glucose'})
+model = GradientBoostingRegressor(random_state=0).fit(X, y)
+space = (
+    cfx.Space.from_data(X)
+    .allow("bmi", "bp", "log_triglycerides", "glucose")
+    .only_down("bmi", "bp", "log_triglycerides", "glucose")
+    .between({"bmi": (18.5, None)})
+    .max_changes(2)
+)
+answer = cfx.explain(
+    model, X.iloc[114], space, cfx.decrease(percent=25), rng=0
+)
+print(answer)
+"""
+
+
+def demo(options: Namespace, console: Console) -> int:
+    """Show the main job on real data, from the model to the report."""
+    folder = Path(options.folder or ".")
+    if not folder.is_dir():
+        raise SettingsError(f"--folder must be a folder; got {options.folder!r}. Make it first.")
+    names: dict[str, Any] = {}
+    prepare, _, _ = DEMO.partition("answer = ")
+    try:
+        exec(prepare, names)
+    except ImportError as error:
+        told = "the demo needs scikit-learn: pip install scikit-learn."
+        raise cfx.MissingExtraError(told) from error
+    X, model = names["X"], names["model"]
+    outputs = model.predict(X)
+    low, high = (wording.number(float(end), 3) for end in (outputs.min(), outputs.max()))
+    console.answer(
+        f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each. A gradient-boosting "
+        f"model predicts how far\nthe disease gets within a year ({low} to {high}).\n\n"
+        f"For patient 114 it predicts {wording.number(float(outputs[114]))}. What would have to "
+        "change for that to be 25 % lower, if only\nbody mass index (not below 18.5), blood "
+        "pressure, triglycerides and glucose may fall, two of them at most?\n"
+    )
+    target = cfx.decrease(percent=25)
+    with progress(console) as bar:
+        answer = cfx.explain(model, X.iloc[114], names["space"], target, rng=0, on_step=bar)
+    console.answer(answers.as_text(answer))
+    picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
+    try:
+        for path in (picture, page):
+            answers.write(Asked({0: answer}, single=True), str(path))
+        console.answer(f"\nPicture: {picture}\nReport:  {page}")
+    except cfx.MissingExtraError as error:
+        console.say("note", str(error))
+    console.answer(f"\nThe same in Python:\n\n{DEMO}")
+    return answers.exit_code([answer.status])
 
 
 def explain(options: Namespace, console: Console) -> int:
@@ -181,7 +240,7 @@ def report(options: Namespace, console: Console) -> int:
 def _names(found: cfx.Explanation | cfx.Explanations) -> pd.Index[Any] | None:
     """Return what queries are called, if it is more than their numbers."""
     if isinstance(found, cfx.Explanation):
-        column = found.about.get(ID)
+        column = found.about.get(wording.ID)
         return None if column is None else pd.Index([found.about.get("row", "")], name=column)
     index = found.index
     if index.equals(pd.RangeIndex(len(index))) and index.name is None:
