@@ -7,6 +7,7 @@ import json
 import sqlite3
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +24,30 @@ from bayescfx.values import from_plain
 
 def store(options: Namespace, console: Console) -> int:
     """Do what is asked for, and return 0 if nothing is wrong with the files."""
-    actions = {
-        "check": (_check, 1),
-        "list": (_list, 1),
-        "export": (_export, 2),
-        "merge": (_merge, 2),
-    }
+    actions = {"check": _check, "list": _list, "export": _export, "merge": _merge}
     if options.action not in actions:
         raise SettingsError(f"store must be {', '.join(actions)}; got {options.action!r}.")
-    act, least = actions[options.action]
-    files = [Path(name) for name in options.files]
+    files, least = [*map(Path, options.files)], 1 if options.action in ("check", "list") else 2
     if len(files) < least:
         raise SettingsError(f"store {options.action} must have {least} or more files; see --help.")
     for file in files[options.action == "merge" : 1 if options.action == "export" else None]:
         if not file.is_file():
             raise SettingsError(f"{str(file)!r} must be a file of evaluations; there is none.")
-    return act(files, console)
+    return actions[options.action](files, console)
 
 
 def _check(files: Sequence[Path], console: Console) -> int:
     """Say of each file whether every row can be read."""
     bad = False
     for path in files:
-        with _tolerant(path) as db:
-            try:
+        try:
+            with _tolerant(path) as db:
                 (why,) = db.execute("PRAGMA integrity_check").fetchone()
-            except sqlite3.DatabaseError as error:
-                why = str(error)
-            kept = lost = 0
-            for _, _, outputs, n in _saved(db):
-                kept, lost = kept + len(outputs), lost + n
+        except sqlite3.DatabaseError as error:
+            why = str(error)
+        kept = lost = 0
+        for _, _, outputs, n in _saved(path):
+            kept, lost = kept + len(outputs), lost + n
         why = "rows can not be read" if why == "ok" and lost else str(why)
         more = "whole" if why == "ok" else f"damaged ({why}); {lost} rows lost"
         bad |= why != "ok"
@@ -78,14 +73,13 @@ def _export(files: Sequence[Path], console: Console) -> int:
     """Write what can be read as one table, with the model's name in front."""
     source, target = files[:2]
     lost, tables = 0, []
-    with _tolerant(source) as db:
-        for name, rows, outputs, n in _saved(db):
-            lost += n
-            if outputs:
-                frame = as_frame(rows)
-                frame[free_name("output", frame.columns)] = outputs
-                frame.insert(0, free_name("model", frame.columns), name)
-                tables.append(frame)
+    for name, rows, outputs, n in _saved(source):
+        lost += n
+        if outputs:
+            frame = as_frame(rows)
+            frame[free_name("output", frame.columns)] = outputs
+            frame.insert(0, free_name("model", frame.columns), name)
+            tables.append(frame)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     match target.suffix.lower():
         case ".csv":
@@ -105,24 +99,17 @@ def _merge(files: Sequence[Path], console: Console) -> int:
     target, *sources = files
     lost = 0
     with contextlib.closing(File(target)) as file:
-        for source in sources:
-            with _tolerant(source) as db:
-                for name, rows, outputs, n in _saved(db):
-                    lost += n
-                    if outputs:
-                        _add(file, name, rows, outputs)
+        for name, rows, outputs, n in chain.from_iterable(map(_saved, sources)):
+            lost += n
+            if outputs:  # of the model of this very name: none is asked whose they are
+                section, layout = file.make_section(name), Layout.of(rows)
+                known = file.layout(section)
+                layout = layout if known is None else merged(known, layout)
+                file.append(section, lines_of(rows, np.array(outputs)), layout)
         kept = {name: file.count(section) for name, section in file.sections().items()}
     text = f"{target}: {sum(kept.values())} rows, {lost} lost"
     console.answer(text, {"rows": kept, "lost": lost})
     return 2 * bool(lost)
-
-
-def _add(file: File, name: str, rows: Rows, outputs: Sequence[float]) -> None:
-    """Add rows to those of the model of this very name: no model is asked whose they are."""
-    section, layout = file.make_section(name), Layout.of(rows)
-    known = file.layout(section)
-    layout = layout if known is None else merged(known, layout)
-    file.append(section, lines_of(rows, np.array(outputs)), layout)
 
 
 @contextlib.contextmanager
@@ -136,26 +123,26 @@ def _tolerant(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def _saved(db: sqlite3.Connection) -> Iterator[tuple[str, Rows, list[float], int]]:
+def _saved(path: Path) -> Iterator[tuple[str, Rows, list[float], int]]:
     """Yield of each model its name, what can be read of its rows, and how many can not."""
-    for section, name, text in _each(db, "SELECT id, name, layout FROM models"):
-        if text is None:
-            continue
-        rows, outputs, lost = [], [], 0
-        layout: Any = None  # without one no row can be read
-        with contextlib.suppress(Exception):  # damage makes readers raise anything
-            layout = Layout.from_plain(json.loads(text))
-        line = f"SELECT cells, output FROM evaluations WHERE model = {section:d}"
-        for cells, output in _each(db, line):
-            try:
-                row, y = from_plain(json.loads(cells)), float("nan" if output is None else output)
-                layout.table([row])
-            except Exception:
-                lost += 1
-                continue
-            rows.append(row)
-            outputs.append(y)
-        yield str(name), pd.DataFrame() if layout is None else layout.table(rows), outputs, lost
+    with _tolerant(path) as db:
+        for section, name, text in _each(db, "SELECT id, name, layout FROM models"):
+            rows, outputs, lost = [], [], 0
+            layout: Any = None  # without one no row can be read
+            with contextlib.suppress(Exception):  # damage makes readers raise anything
+                layout = Layout.from_plain(json.loads(text))
+            line = f"SELECT cells, output FROM evaluations WHERE model = {section:d}"
+            for cells, output in _each(db, line):
+                try:
+                    row = from_plain(json.loads(cells))
+                    y = float("nan" if output is None else output)
+                    layout.table([row])
+                except Exception:
+                    lost += 1
+                else:
+                    rows.append(row)
+                    outputs.append(y)
+            yield str(name), pd.DataFrame() if layout is None else layout.table(rows), outputs, lost
 
 
 def _each(db: sqlite3.Connection, line: str) -> Iterator[Any]:
