@@ -15,7 +15,6 @@ import bayescfx
 from bayescfx import Counterfactual, Explanation, Explanations, WhatIf
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import describe
-from bayescfx.cli.tables import read_text
 from bayescfx.io.protocols import cell
 from bayescfx.result import wording
 from bayescfx.result.lines import lines
@@ -233,13 +232,6 @@ def indexed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as first columns."""
     named = [free_name(str(name), table.columns) for name in table.index.names]
     return table.rename_axis(named).reset_index()
-
-
-def read_answer(path: str) -> Explanation | Explanations:
-    """Return the answer or answers in a JSON file that `explain` or `explain-many` wrote."""
-    text = read_text(path, "the answer")
-    many = '"kind": "explanations"' in text[:200]
-    return Explanations.from_json(text) if many else Explanation.from_json(text)
 
 
 def _replaced(path: str, write_to: Callable[[str], object]) -> None:

@@ -9,7 +9,7 @@ import re
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,15 +75,12 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         raise SettingsError(told + suggest(settings.id, data.columns))
     unknown = [name for name in settings.drop if name not in data.columns]
     if unknown:
-        raise SettingsError(
-            f"--drop must name columns of the data; got {unknown[0]!r}. Columns: "
-            f"{', '.join(data.columns[:20])}."
-        )
+        told = f"--drop must name columns of the data; got {unknown[0]!r}."
+        raise SettingsError(f"{told} Columns: {', '.join(data.columns[:20])}.")
     data = data.drop(columns=list(settings.drop))
     loaded = loaded.calling([*data.columns])
-    tables.check_numbers(
-        data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data
-    )
+    listed = {*settings.features, *loaded.categorical, *loaded.levels}
+    tables.check_numbers(data, listed, settings.data)
     for name, wish in settings.features.items():  # whole numbers that may be fractions
         kind = wish.get("kind") if isinstance(wish, dict) else wish
         if kind == "real" and name in data and data[name].dtype.kind in "iu":
@@ -139,10 +136,8 @@ def _without_names(
     with_names = as_model(loaded.scoring(settings.label))(rows[loaded.select([*rows.columns])])
     without = as_model(bare.scoring(settings.label))(some[bare.select([*some.columns])])
     if not np.array_equal(with_names, without):
-        raise SettingsError(
-            f"--id must not be what the model predicts from; its outputs depend on "
-            f"{settings.id!r}. Leave --id out."
-        )
+        told = "--id must not be what the model predicts from; its outputs depend on"
+        raise SettingsError(f"{told} {settings.id!r}. Leave --id out.")
     return bare
 
 
@@ -201,15 +196,14 @@ def who(i: int, names: pd.Index[Any] | None) -> str:
 
 def ask(
     subject: Subject,
-    queries: Sequence[dict[str, Any] | None],
+    queries: Mapping[int, dict[str, Any]],
     target: Target,
     settings: Settings,
     console: Console,
-    *,
-    names: pd.Index[Any] | None = None,
+    asked: Asked,
     on_block: Callable[[Asked], object] = lambda _: None,
 ) -> Asked:
-    """Answer the question for each query that is not None, block by block.
+    """Answer the question for each query, by its position, block by block.
 
     Each starts from what the ones before it have learnt; `on_block` hears what there is after each.
     If the model fails half-way, or on Ctrl-C, that block has the best so far, and the rest is not
@@ -217,12 +211,11 @@ def ask(
     """
     model = scoring(subject, settings, console)
     store = stored(model, settings, console)
-    places = [i for i, row in enumerate(queries) if row is not None]
+    places, names = list(queries), asked.names
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
     run = settings.run or f"command {command_key(settings, queries)[:12]}"
     said: dict[str, Any] = {name: getattr(settings, name) for name in SAID}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
-    asked = Asked({}, names=names)
     bar = progress(console, len(places), Output.of(naming(settings)))
     with bar, contextlib.closing(store), warnings.catch_warnings():
         # What there is to say about a query was said when it was read.
@@ -274,10 +267,7 @@ def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str,
 
 
 def facts(settings: Settings, row: str, *, named: bool) -> dict[str, str]:
-    """Return what a reader of a report should know of a row; no password of an address.
-
-    It may be `named` by the column of --id.
-    """
+    """Return what a reader should know of a row, maybe `named` by --id; no password of a model."""
     model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
     known = {
         "row": row,

@@ -20,7 +20,7 @@ from bayescfx.cli.console import Console, about, describe, progress
 from bayescfx.cli.settings import Settings, assignment, gather
 from bayescfx.cli.spaces import value_of
 from bayescfx.cli.streaming import stream
-from bayescfx.cli.tables import cells_of, read_chunks, read_query
+from bayescfx.cli.tables import cells_of, read_chunks, read_query, read_text
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
@@ -91,12 +91,11 @@ def explain(options: Namespace, console: Console) -> int:
     settings, target, subject = _understood(options, "query", console)
     cells, name = read_query(settings.query, subject.data, subject.reading)
     names = None if name is None else pd.Index([name], name=settings.id)
-    asked = ask(subject, [subject.fit(cells)], target, settings, console, names=names)
+    asked = Asked({}, names=names, single=True)
+    asked = ask(subject, {0: subject.fit(cells)}, target, settings, console, asked)
     answer = asked.answers[0]
-    lost = answers.write_all(replace(asked, single=True), options.out)
     plain = {**answers.named(names, 0), **answers.as_plain(answer)}
-    console.answer(answers.as_text(answer), plain)
-    code = _written(lost, console) or answers.exit_code([answer.status])
+    code, _ = _handed_out(asked, options.out, answers.as_text(answer), plain, console)
     if asked.fault is None:
         return code
     told = f"after {answer.n_evaluations} rows: {describe(asked.fault)} The answer is the best of"
@@ -132,24 +131,20 @@ def explain_many(options: Namespace, console: Console) -> int:
         table = next(chunks)
     if len(table) > 1000 or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
-    names = None if settings.id is None else table.index
+    names, counted = None if settings.id is None else table.index, f"of {len(table)} queries"
     queries, refused = _queries(subject, subject.numbers(table), settings, console)
 
     def keep(asked: Asked) -> None:
         quick = [path for path in options.out if path.endswith((".json", ".csv", ".parquet"))]
-        answers.write_all(replace(asked, failures=refused), quick, rescue=False)
+        answers.write_all(asked, quick, rescue=False)
 
-    asked = ask(subject, queries, target, settings, console, names=names, on_block=keep)
-    lost = [i for i, row in enumerate(queries) if row is not None and i not in asked.answers]
+    asked = ask(subject, queries, target, settings, console, Asked({}, refused, names=names), keep)
+    lost = [i for i in queries if i not in asked.answers]
     why = "interrupted" if asked.fault is None else "the model failed"
     failures = refused | dict.fromkeys(lost, f"not answered: {why} before")
-    asked, counted = replace(asked, failures=failures), f"of {len(queries)} queries"
-    unwritten = answers.write_all(asked, options.out)
-    console.answer(answers.many_as_text(asked), answers.many_as_plain(asked))
-    written = [path for path in options.out if path not in unwritten]
-    where = f" They are in {', '.join(written)}." if written else ""
-    statuses = [answer.status for answer in asked.answers.values()]
-    code = _written(unwritten, console) or answers.exit_code(statuses)
+    asked = replace(asked, failures=failures)
+    text, plain = answers.many_as_text(asked), answers.many_as_plain(asked)
+    code, where = _handed_out(asked, options.out, text, plain, console)
     if asked.fault is not None:
         told = f"half-way: {describe(asked.fault)} {len(asked.answers)} {counted} have answers,"
         told += f" the last ones from what was known by then.{where}"
@@ -177,39 +172,42 @@ def _understood(
     return settings, parse_target(settings.target), make_subject(settings, console)
 
 
-def _written(lost: dict[str, str], console: Console) -> int:
-    """Say what could not be written; return 2 if there is something."""
+def _handed_out(
+    asked: Asked, paths: list[str], text: str, plain: Any, console: Console
+) -> tuple[int, str]:
+    """Write answers to files and to the console; return the exit code, and where they are."""
+    lost = answers.write_all(asked, paths)
+    console.answer(text, plain)
     for path, why in lost.items():
         console.say("error", f"{path!r} can't be written: {why}")
-    return 2 * bool(lost)
+    written = [path for path in paths if path not in lost]
+    where = f" They are in {', '.join(written)}." if written else ""
+    code = answers.exit_code(answer.status for answer in asked.answers.values())
+    return 2 if lost else code, where
 
 
 def _failed(fault: BaseException, told: str, console: Console, code: int) -> int:
     """Say how the model or the store failed; what was reached before is an answer all the same."""
     what = "store" if isinstance(fault, EvaluationsError) else "model"
     again = "when there is room" if what == "store" else "when the model answers"
-    console.say(
-        "error" if code else "warning",
-        f"the {what} failed {told} Run the command again {again}; with --evaluations FILE it goes "
-        "on from there.",
-    )
-    return 2 if code else 0
+    told = f"the {what} failed {told} Run the command again {again};"
+    kind = "error" if code else "warning"
+    console.say(kind, f"{told} with --evaluations FILE it goes on from there.")
+    return 2 * bool(code)
 
 
 def _queries(
     subject: Subject, table: pd.DataFrame, settings: Settings, console: Console
-) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
-    """Return the rows of the file, None for those that can't be asked, and why."""
+) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
+    """Return the rows of the file by position, and why others can't be asked."""
     names = None if settings.id is None else table.index
-    rows: list[dict[str, Any] | None] = []
-    refused, said = dict[int, str](), dict[int, str]()
+    rows, refused, said = dict[int, dict[str, Any]](), dict[int, str](), dict[int, str]()
     for i in range(len(table)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SpaceWarning)
             try:
-                rows.append(subject.fit(cells_of(table, i)))
+                rows[i] = subject.fit(cells_of(table, i))
             except BayesCFXError as error:
-                rows.append(None)
                 refused[i] = describe(error)
         if caught:
             said[i] = str(caught[0].message)
@@ -217,7 +215,7 @@ def _queries(
         first = min(said)
         others = f" (and {len(said) - 1} more rows)" if len(said) > 1 else ""
         console.say("warning", f"{who(first, names)} of the queries{others}: {said[first]}")
-    if len(refused) == len(rows):
+    if not rows:
         which = "" if names is None else f"; {who(0, names)}"
         raise SettingsError(f"no row of {settings.queries!r} can be asked{which}: {refused[0]}")
     return rows, refused
@@ -227,10 +225,11 @@ def report(options: Namespace, console: Console) -> int:
     """Write an answer as a page, or in other forms."""
     paths = options.out or [str(Path(options.answer).with_suffix(".html"))]
     told = naming(options) | dict(assignment("--about", text) for text in options.about or ())
-    found: Any = answers.read_answer(options.answer)
-    one = not isinstance(found, cfx.Explanations)
-    each = [replace(a, about={**a.about, **told}) for a in ([found] if one else found)]
-    asked = Asked(dict(enumerate(each)), names=_names(found), single=one)
+    text = read_text(options.answer, "the answer")
+    many = '"kind": "explanations"' in text[:200]
+    found: Any = cfx.Explanations.from_json(text) if many else cfx.Explanation.from_json(text)
+    each = [replace(a, about={**a.about, **told}) for a in (found if many else [found])]
+    asked = Asked(dict(enumerate(each)), names=_names(found), single=not many)
     for path in paths:
         answers.write(asked, path)
     console.answer("\n".join(paths), paths)
@@ -253,10 +252,8 @@ def reproduce(options: Namespace, console: Console) -> int:
     places = (Path.cwd(), Path(cfx.__file__).resolve().parents[2])
     root = next((p for p in places if (p / "experiments" / "__main__.py").is_file()), None)
     if root is None:
-        raise SettingsError(
-            "the paper's experiments are in the repository, not in the package. Clone it, and run "
-            "`bayescfx reproduce` or `make reproduce` there."
-        )
+        told = "the paper's experiments are in the repository, not in the package. Clone it, and"
+        raise SettingsError(f"{told} run `bayescfx reproduce` or `make reproduce` there.")
     words = ["--quick"] if options.quick else []
     words += ["--only", *options.experiments] if options.experiments else []
     for flag, folder in (("--out", options.out), ("--data", options.data)):
