@@ -45,41 +45,45 @@ def run(options: Namespace) -> int:
                 console.err.write(printable("".join(traceback.format_exception(error))))
             more = "" if options.debug else " See the traceback with --debug."
             text, code = describe(error, command), 2
-            if isinstance(error, BayesCFXError | OSError):
-                pass
-            elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
-                text = f"the model failed: {text}{more}"
-            elif isinstance(error, ValueError):
-                text = text.removeprefix("ValueError: ")
-            else:
-                text, code = f"unexpected {text}{more}", 1
+            if not isinstance(error, BayesCFXError | OSError):
+                if hasattr(error, "evaluations") or hasattr(error, "__notes__"):
+                    text = f"the model failed: {text}{more}"
+                elif isinstance(error, ValueError):
+                    text = text.removeprefix("ValueError: ")
+                else:
+                    text, code = f"unexpected {text}{more}", 1
             console.say("error", text)
             return code
+
+
+#: What files of a kind need: a library, in words, and the extra that has it.
+NEEDED = {
+    ".parquet": ("pyarrow", "parquet files need", "models"),
+    ".xlsx": ("openpyxl", ".xlsx files need", "excel"),
+    **dict.fromkeys(
+        (".html", ".png", ".svg", ".pdf"), ("matplotlib", "pictures and reports need", "plots")
+    ),
+}
 
 
 def _check_out(paths: list[str], kinds: list[str]) -> None:
     """Raise if an output can't be written."""
     for path in paths:
-        if Path(path).suffix.lower() not in kinds:
+        kind, told = Path(path).suffix.lower(), f"--out {path!r} can't be written:"
+        if kind not in kinds:
             raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
         if not Path(path).resolve().parent.is_dir():
-            raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
-        part = f"{path}.part"  # as it is called until it is whole
+            raise SettingsError(f"{told} no such folder. Make it first.")
+        part = Path(f"{path}.part")  # as it is called until it is whole
         try:
             if Path(path).is_dir():
                 raise IsADirectoryError(None, "it is a folder")
-            with open(part, "ab"):
-                pass
-            os.remove(part)
+            part.open("ab").close()
+            part.unlink()
         except OSError as error:
-            told = f"--out {path!r} can't be written: {error.strerror}."
-            raise SettingsError(f"{told} Choose another.") from error
-        needed = {".parquet": ("pyarrow", "parquet files need", "models")}
-        needed[".xlsx"] = ("openpyxl", ".xlsx files need", "excel")
-        picture = ("matplotlib", "pictures and reports need", "plots")
-        needed |= dict.fromkeys((".html", ".png", ".svg", ".pdf"), picture)
-        if Path(path).suffix.lower() in needed:
-            optional(*needed[Path(path).suffix.lower()])
+            raise SettingsError(f"{told} {error.strerror}. Choose another.") from error
+        if kind in NEEDED:
+            optional(*NEEDED[kind])
 
 
 #: What to do here about a parameter, where the library's advice is for Python.

@@ -119,9 +119,9 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     if given["model"] is not None and is_code(given["model"]):
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
-    for name in {"model", "data"} & given.keys():
-        if given[name] is not None and Path(given[name]).exists():
-            given[name] = str(Path(given[name]).resolve())
+    for name, value in given.items():
+        if name in ("model", "data") and value is not None and Path(value).exists():
+            given[name] = str(Path(value).resolve())
     lines += _lines({name: value for name, value in given.items() if value})
     for name, feature in space.features.items():
         if name not in space.schema.groups:

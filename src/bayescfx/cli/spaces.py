@@ -125,18 +125,11 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
 
 def value_of(feature: Feature, text: Any) -> Any:
     """Return a value of a feature from text: a level however it is spelt, a number, or the text."""
-    listed = feature.levels if feature.levelled else ()
-    for same in (lambda level: str(level) == str(text), lambda level: _alike(level, text)):
-        found = list(filter(same, listed))
-        if found:
-            return found[0]
-    return as_number(text) if feature.numeric else text
-
-
-def _alike(level: Any, text: Any) -> bool:
-    """Return whether a text means a level: in another case, or the same number."""
-    number = not isinstance(level, str) and level == as_number(text)
-    return number or str(level).casefold() == str(text).casefold()
+    listed, plain = feature.levels if feature.levelled else (), str(text).casefold()
+    found = [level for level in listed if str(level) == str(text)]
+    found += [level for level in listed if str(level).casefold() == plain]
+    found += [v for v in listed if not isinstance(v, str) and v == as_number(text)]
+    return found[0] if found else as_number(text) if feature.numeric else text
 
 
 def _ends(name: str, wish: Any, read: Callable[[str], Any]) -> Any:

@@ -40,10 +40,9 @@ def stream(
     """Answer the queries of a file into tables, and return the exit code."""
     wrong = [path for path in out if Path(path).suffix.lower() not in (".csv", ".parquet")]
     if wrong or not out:
-        raise SettingsError(
-            "many queries are answered into tables, --out FILE.csv or FILE.parquet; got "
-            f"{wrong[0] if wrong else 'none'!r}. A report can be made of fewer than 1,000."
-        )
+        told = "many queries are answered into tables, --out FILE.csv or FILE.parquet; got"
+        got = repr(wrong[0] if wrong else "none")
+        raise SettingsError(f"{told} {got}. A report can be made of fewer than 1,000.")
     model = scoring(subject, settings, console)
     key = _key(settings, model.content)
     tables = [_Table(path, key) for path in out]
@@ -64,7 +63,7 @@ def stream(
             )
             frames, look = _queries(subject, settings, done), partial(_look, subject)
             answered = answer_stream(call, model, frames, target, describe, look)
-            for number, found in groupby(_told(answered, heard, console), _part_of):
+            for number, found in groupby(_told(answered, heard, console), _part):
                 part = answers.indexed(pd.concat([*found]))
                 for table in tables:
                     answers.write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
@@ -94,10 +93,7 @@ def _key(settings: Settings, content: str | None) -> str:
 def _queries(
     subject: Subject, settings: Settings, done: set[int]
 ) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield what is still to be answered, each table with the position of its first row.
-
-    The index has the positions of the rows, and their names if a column gives some.
-    """
+    """Yield what is still to be answered, each table with the position of its first row."""
     for k, frame in enumerate(read_chunks(settings.queries, PART, how=subject.reading)):
         if k not in done:
             names = None if settings.id is None else frame.index
@@ -106,7 +102,7 @@ def _queries(
             yield k * PART, subject.numbers(frame.drop(columns=gone, errors="ignore"))
 
 
-def _part_of(answered: pd.DataFrame) -> int:
+def _part(answered: pd.DataFrame) -> int:
     return int(answered.index.get_level_values(0)[0]) // PART
 
 
@@ -134,10 +130,8 @@ class _Table:
         if manifest.is_file() and manifest.read_text() == mine:
             return
         if self.parts:
-            raise SettingsError(
-                f"{str(self.folder)!r} holds answers of another command, which was cut short. Run "
-                "that again, or remove the folder."
-            )
+            told = f"{str(self.folder)!r} holds answers of another command, which was cut short."
+            raise SettingsError(f"{told} Run that again, or remove the folder.")
         self.folder.mkdir(parents=True, exist_ok=True)
         manifest.write_text(mine)
 

@@ -324,7 +324,5 @@ def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> Non
         missing = pd.api.types.is_scalar(value) and pd.isna(value)
         if known and not missing and value not in known:
             shown = ", ".join(repr(level) for level in known[:12]) + ", …" * (len(known) > 12)
-            raise SettingsError(
-                f"the query has {value!r} in column {name!r}, which the data does not have."
-                f"{suggest(value, known)} Known: {shown}."
-            )
+            told = f"the query has {value!r} in column {name!r}, which the data does not have."
+            raise SettingsError(f"{told}{suggest(value, known)} Known: {shown}.")
