@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,60 +57,52 @@ def many_as_text(asked: Asked) -> str:
     told += [[str(names[i]), "error", "", "", reason] for i, reason in asked.failures.items()]
     reached = sum(answer.reached for answer in asked.answers.values())
     rows = sum(answer.n_evaluations for answer in asked.answers.values())
-    count = len(asked.answers) + len(asked.failures)
-    total = f"{reached} of {count} reached; {rows} rows of the model used."
+    total = f"{reached} of {len(told) - 1} reached; {rows} rows of the model used."
     return "\n".join([*_aligned(told, ">>>><"), "", total])
 
 
 def as_plain(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; the complete form is `to_json`."""
-    names = answer.layout.names
     return {
-        "status": answer.status,
-        "stopped": answer.stopped,
-        "output": cell(answer.output),
+        **fields(answer, "status", "stopped", "output"),
         "target": str(answer.target),
-        "wanted": [[cell(low), cell(high)] for low, high in answer.wanted],
+        **fields(answer, "wanted"),
         "counterfactuals": [
             {
-                "output": cell(found.output),
+                **fields(found, "output"),
                 "prediction": cell(found.output),  # as "output" was called; for one version
-                "valid": found.valid,
-                "potential": cell(found.potential),
-                "cost": cell(found.cost),
-                **_changes(found, names),
+                **fields(found, "valid", "potential", "cost"),
+                **_changes(found, answer.layout.names),
             }
             for found in answer.counterfactuals
         ],
-        "reachable": [cell(end) for end in answer.reachable],
-        "probability_reachable": answer.probability_reachable,
-        "n_evaluations": answer.n_evaluations,
-        "seed": answer.seed,
+        **fields(answer, "reachable", "probability_reachable", "n_evaluations", "seed"),
         "text": str(answer),
-    }
-
-
-def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
-    """Return what was changed, and the row, in JSON's own types."""
-    return {
-        "changes": {
-            str(name): {"from": cell(old), "to": cell(new)}
-            for name, (old, new) in found.changes.items()
-        },
-        "row": {str(n): cell(v) for n, v in zip(names, list(found.row), strict=True)},
     }
 
 
 def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
+    told = fields(found, "query_output", "output", "miss", "reached", "broken")
+    return {**told, **_changes(found, names)}
+
+
+def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
+    """Return what was changed, and the row, in JSON's own types."""
+    pairs = {str(name): (cell(old), cell(new)) for name, (old, new) in found.changes.items()}
     return {
-        "query_output": cell(found.query_output),
-        "output": cell(found.output),
-        "miss": cell(found.miss),
-        "reached": found.reached,
-        "broken": list(found.broken),
-        **_changes(found, names),
+        "changes": {name: {"from": old, "to": new} for name, (old, new) in pairs.items()},
+        "row": {str(n): cell(v) for n, v in zip(names, list(found.row), strict=True)},
     }
+
+
+def fields(thing: object, *names: str) -> dict[str, Any]:
+    """Return some of what a thing has, in JSON's own types."""
+
+    def plain(value: Any) -> Any:
+        return [*map(plain, value)] if isinstance(value, tuple) else cell(value)
+
+    return {name: plain(getattr(thing, name)) for name in names}
 
 
 def many_as_plain(asked: Asked) -> dict[str, Any]:
@@ -151,26 +144,36 @@ def write(asked: Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
     kind, many = Path(path).suffix.lower(), not asked.single
     answer: Any = asked.found
-    if kind in (".json", ".md"):
-        text = answer.to_json() if kind == ".json" else answer.to_markdown()
-        _replaced(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
-    elif kind in (".csv", ".parquet"):
+    if kind in (".csv", ".parquet"):
         write_table(as_table(asked), path)
-    elif kind == ".xlsx":
-        _replaced(path, lambda part: _write_sheets(asked, part))
     elif kind == ".html" or (kind == ".pdf" and many):
         bayescfx.plots.report(answer, path)
-    else:
+    elif kind in (".png", ".svg", ".pdf"):
         draw = bayescfx.plots.movements if many else bayescfx.plots.change_chart
         bayescfx.plots.save(draw(answer), path)
+    else:
+        with _replacing(path) as part:
+            if kind == ".xlsx":
+                _write_sheets(asked, part)
+            else:
+                text = answer.to_json() if kind == ".json" else answer.to_markdown()
+                Path(part).write_text(text, encoding="utf-8")
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
     """Write a table as CSV or parquet."""
-    if path.lower().endswith(".csv"):
-        _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
-    else:
-        _replaced(path, table.to_parquet)
+    with _replacing(path) as part:
+        if path.lower().endswith(".csv"):
+            _for_spreadsheets(table).to_csv(part, index=False)
+        else:
+            table.to_parquet(part)
+
+
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """Write a file so that there is always a whole one: the old or the new."""
+    yield f"{path}.part"
+    os.replace(f"{path}.part", path)
 
 
 def _write_sheets(asked: Asked, path: str) -> None:
@@ -211,30 +214,20 @@ def as_table(asked: Asked) -> pd.DataFrame:
 
     A query goes by its number and, if a column names them, by its name in a column called so.
     """
-    n = max([*asked.answers, *asked.failures]) + 1
-    index = places(0, n, None if asked.names is None else asked.names[:n])
+    index = places(0, max([*asked.answers, *asked.failures]) + 1, asked.names)
     if asked.names is None and asked.single:  # the row of the data that was asked about
         index = pd.Index([asked.answers[0].about.get("row", 0)], name="query")
-    if asked.answers:
-        space = asked.answers[min(asked.answers)].space
-        return indexed(lines(space, index, asked.answers, asked.failures))
-    told = {"status": "error", "error": [*asked.failures.values()]}
-    return indexed(pd.DataFrame(told, index=index.take([*asked.failures])))
+    space = asked.answers[min(asked.answers)].space
+    return indexed(lines(space, index, asked.answers, asked.failures))
 
 
 def places(first: int, n: int, names: pd.Index[Any] | None) -> pd.Index[Any]:
     """Return the numbers of `n` queries, with their names if they have some."""
     index = pd.RangeIndex(first, first + n, name="query")
-    return index if names is None else pd.MultiIndex.from_arrays([index, names])
+    return index if names is None else pd.MultiIndex.from_arrays([index, names[:n]])
 
 
 def indexed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as first columns."""
     named = [free_name(str(name), table.columns) for name in table.index.names]
     return table.rename_axis(named).reset_index()
-
-
-def _replaced(path: str, write_to: Callable[[str], object]) -> None:
-    """Write a file so that there is always a whole one: the old or the new."""
-    write_to(f"{path}.part")
-    os.replace(f"{path}.part", path)

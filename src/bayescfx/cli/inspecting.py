@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.cli.answers import fields
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
 from bayescfx.cli.settings import Settings, gather
-from bayescfx.features import Feature
 from bayescfx.io.loaders import is_code
-from bayescfx.io.protocols import cell
 from bayescfx.model.model import as_model
 from bayescfx.result import wording
 
+FACTS = ("kind", "levels", "low", "high", "step", "unit")
 HELP = """\
 Correct a kind with --kind "NAME=real|integer|categorical", an order, --kind "NAME=low < high", or
 how dates are written, --kind "NAME=%d/%m/%Y".
@@ -32,14 +32,13 @@ def inspect(options: Namespace, console: Console) -> int:
     settings = gather(options)
     settings.need("data")
     subject = make_subject(settings, replace(console, quiet=True))
-    space = subject.space
     outputs = _outputs(subject, settings.label)
     for path in options.out:
         Path(path).write_text(as_toml(subject, settings), encoding="utf-8")
     content: dict[str, Any] = {
         "features": {
-            str(name): {"kind": feature.kind, **_facts(feature)}
-            for name, feature in space.features.items()
+            str(name): fields(feature, *(fact for fact in FACTS if hasattr(feature, fact)))
+            for name, feature in subject.space.features.items()
         },
         "ignored": subject.ignored,
         "labels": [str(label) for label in subject.loaded.labels],
@@ -49,13 +48,6 @@ def inspect(options: Namespace, console: Console) -> int:
         content["faults"] = int((~np.isfinite(outputs)).sum())
     console.answer(_text(subject, settings.label, outputs), content)
     return 0
-
-
-def _facts(feature: Feature) -> dict[str, Any]:
-    """Return what describes a feature, in JSON's own types."""
-    names = ["levels"] if feature.levelled else ["low", "high", "step", "unit"]
-    told = {name: getattr(feature, name) for name in names if hasattr(feature, name)}
-    return {n: list(map(cell, v)) if isinstance(v, tuple) else cell(v) for n, v in told.items()}
 
 
 def _outputs(subject: Subject, label: str | None) -> Any:
@@ -119,10 +111,10 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     if given["model"] is not None and is_code(given["model"]):
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
-    for name, value in given.items():
-        if name in ("model", "data") and value is not None and Path(value).exists():
-            given[name] = str(Path(value).resolve())
-    lines += _lines({name: value for name, value in given.items() if value})
+    for key, value in given.items():
+        if key in ("model", "data") and value is not None and Path(value).exists():
+            given[key] = str(Path(value).resolve())
+    lines += _lines({key: value for key, value in given.items() if value})
     for name, feature in space.features.items():
         if name not in space.schema.groups:
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
