@@ -222,7 +222,10 @@ def ask(
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
             block, bar.first, fault = places[start : start + BLOCK], start, None
-            rows = [_named(queries[i], i, names, len(places)) for i in block]
+            rows: list[Any] = [queries[i] for i in block]
+            if len(places) > 1 or names is not None:  # messages can name them
+                named = zip(rows, block if names is None else names[block], strict=True)
+                rows = [pd.Series(row, dtype=object, name=name) for row, name in named]
             said["timeout"] = None if end is None else max(end - time.monotonic(), 0.0)
             said["run"] = None if settings.evaluations is None else f"{run}/{start}"
             try:
@@ -248,13 +251,6 @@ def ask(
         if store.file is not None and settings.run is None and not (asked.fault or cut):
             store.file.release(f"{run}/")  # ended by itself: the same command begins a new run
     return asked
-
-
-def _named(row: Any, i: int, names: pd.Index[Any] | None, count: int) -> Any:
-    """Return a row that messages can name, unless it is the only one and has no name."""
-    if names is None and count == 1:
-        return row
-    return pd.Series(row, dtype=object, name=i if names is None else names[i])
 
 
 def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:

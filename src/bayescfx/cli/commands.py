@@ -109,16 +109,13 @@ def predict(options: Namespace, console: Console) -> int:
     target = None if settings.target is None else parse_target(settings.target)
     subject = make_subject(settings, console)
     cells, _ = read_query(settings.query, subject.data, subject.reading)
-    space = subject.space
+    space, query, model = subject.space, subject.fit(cells), scoring(subject, settings, console)
     said = dict(assignment("--set", text, empty=True) for text in options.set)
     changes, _ = subject.reading.row({name: text or None for name, text in said.items()})
     with about("set"):
-        features = {name: space.features[space.name(name)] for name in changes}
-    texts = {name for name, value in changes.items() if isinstance(value, str)}
-    wish = {n: value_of(features[n], v) if n in texts else v for n, v in changes.items()}
-    query, model = subject.fit(cells), scoring(subject, settings, console)
-    with about("set"):
-        found = cfx.what_if(model, query, wish, space, target, tolerance=settings.tolerance)
+        for name in [name for name, value in changes.items() if isinstance(value, str)]:
+            changes[name] = value_of(space.features[space.name(name)], changes[name])
+        found = cfx.what_if(model, query, changes, space, target, tolerance=settings.tolerance)
     found = replace(found, about=naming(settings))
     console.answer(str(found), answers.what_if_as_plain(found, space.schema.places))
     return 3 if found.reached is False else 0

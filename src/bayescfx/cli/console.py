@@ -104,10 +104,7 @@ ADVICE = {
 
 
 def describe(error: BaseException, command: Command | None = None) -> str:
-    """Return an error in one sentence: in terms of options, and with where it happened if known.
-
-    Advice is given with options that the `command` has.
-    """
+    """Return an error in one sentence, in terms of options; advice names those of the `command`."""
     text = one_line(str(error))
     if isinstance(error, BayesCFXError) and error.parameter is not None:
         if error.advice and error.parameter in ADVICE:
@@ -191,11 +188,7 @@ def opened(quiet: bool, plain: bool) -> Iterator[Console]:
         warnings.simplefilter("default")
         for noise in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", noise)
-
-        def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            console.say("warning", str(message))
-
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: console.say("warning", str(message))
         yield console
 
 

@@ -44,9 +44,10 @@ def inspect(options: Namespace, console: Console) -> int:
         "labels": [str(label) for label in subject.loaded.labels],
     }
     if outputs is not None:
-        content["outputs"] = _spread(outputs)
-        content["faults"] = int((~np.isfinite(outputs)).sum())
-    console.answer(_text(subject, settings.label, outputs), content)
+        good = outputs[np.isfinite(outputs)]
+        content["outputs"] = np.quantile(good, (0, 0.5, 1)).tolist() if len(good) else []
+        content["faults"] = len(outputs) - len(good)
+    console.answer(_text(subject, settings.label, outputs, content), content)
     return 0
 
 
@@ -59,7 +60,7 @@ def _outputs(subject: Subject, label: str | None) -> Any:
     return as_model(loaded.scoring(label)).scores(rows)
 
 
-def _text(subject: Subject, label: str | None, outputs: Any) -> str:
+def _text(subject: Subject, label: str | None, outputs: Any, content: Mapping[str, Any]) -> str:
     space, table, labels = subject.space, subject.data, subject.loaded.labels
     floats = [n for n, f in space.features.items() if f.numeric and not f.code_step and n in table]
     others = [n for n, f in space.features.items() if f.categorical and n in table]
@@ -78,29 +79,16 @@ def _text(subject: Subject, label: str | None, outputs: Any) -> str:
     lines += [f"{words}: {', '.join(found)}" for words, found in listed.items() if found]
     if labels:
         lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
-    if outputs is not None:
-        lines += _told(outputs, f" for {labels[-1] if label is None else label}" if labels else "")
-    return "\n".join([*lines, "", HELP])
-
-
-def _spread(outputs: Any) -> list[float]:
-    """Return the least, the median and the largest of the outputs that are numbers."""
-    finite = outputs[np.isfinite(outputs)]
-    found: list[float] = np.quantile(finite, (0, 0.5, 1)).tolist() if len(finite) else []
-    return found
-
-
-def _told(outputs: Any, which: str) -> list[str]:
-    """Return lines about outputs, and about rows without one."""
-    lines, bad = [], np.flatnonzero(~np.isfinite(outputs))
-    if len(bad) < len(outputs):
-        low, middle, high = map(wording.number, _spread(outputs))
-        some = len(outputs) - len(bad)
+    which = f" for {labels[-1] if label is None else label}" if labels else ""
+    if content.get("outputs"):
+        low, middle, high = map(wording.number, content["outputs"])
+        some = len(outputs) - content["faults"]
         lines.append(f"outputs{which} on {some} rows: {low} to {high}, median {middle}")
-    if len(bad):
-        told = f"no number{which} on {wording.count(len(bad), 'row')}, but {outputs[bad[0]]}"
+    if content.get("faults"):
+        bad = wording.count(content["faults"], "row"), outputs[~np.isfinite(outputs)][0]
+        told = f"no number{which} on {bad[0]}, but {bad[1]}"
         lines.append(f"{told}: `explain --on-fault skip` passes over such rows")
-    return lines
+    return "\n".join([*lines, "", HELP])
 
 
 def as_toml(subject: Subject, settings: Settings) -> str:
