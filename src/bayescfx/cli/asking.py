@@ -21,7 +21,7 @@ from pandas.api.types import is_string_dtype
 import bayescfx as cfx
 from bayescfx.cli import tables
 from bayescfx.cli.console import Console, about, progress
-from bayescfx.cli.settings import Settings
+from bayescfx.cli.settings import Settings, assignment
 from bayescfx.cli.spaces import make_space
 from bayescfx.errors import SettingsError, SpaceWarning, suggest
 from bayescfx.explainer.run import BLOCK
@@ -154,12 +154,8 @@ def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Cons
 
 
 def _load(settings: Settings) -> Loaded:
-    headers = {}
-    for line in settings.header:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise SettingsError(f"--header must be like 'Name: value'; got {line!r}.")
-        headers[name.strip()] = value.strip()
+    form: Any = {"empty": True, "sign": ":", "like": "'Name: value'"}
+    headers = dict(assignment("--header", line, **form) for line in settings.header)
     return cfx.load_model(
         settings.model,
         trust=cfx.Trust(bool(settings.trust_pickle), tuple(settings.trust)),

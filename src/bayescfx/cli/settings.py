@@ -68,11 +68,13 @@ def _said(
     return found
 
 
-def assignment(flag: str, text: str, *, empty: bool = False) -> tuple[str, str]:
+def assignment(
+    flag: str, text: str, *, empty: bool = False, sign: str = "=", like: str = "name=value"
+) -> tuple[str, str]:
     """Return name and value of ``name=value``; the value may be `empty`."""
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not (equals and name and (value or empty)):
-        raise SettingsError(f"{flag} must be like name=value; got {text!r}.")
+    name, found, value = (part.strip() for part in text.partition(sign))
+    if not (found and name and (value or empty)):
+        raise SettingsError(f"{flag} must be like {like}; got {text!r}.")
     return name, value
 
 

@@ -23,20 +23,6 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
     `features` corrects what is inferred: ``"integer"``, or ``{"kind": "real", "step": 0.5}``;
     `wishes` are verbs as in the table ``[space]`` of a settings file.
     """
-    return with_wishes(_with_features(data, features), wishes, data)
-
-
-def with_wishes(space: Space, wishes: Mapping[str, Any], data: pd.DataFrame) -> Space:
-    """Return a space of the data in which more is wished for; what combines is narrowed."""
-    for verb in [verb for verb in VERBS if verb in wishes]:
-        with about(verb):
-            said = as_values(space, {verb: wishes[verb]})
-            space = VERBS[verb](space, said[verb], data)
-    return space
-
-
-def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
-    """Return the space with the kinds and the corrections that the settings give."""
     made: dict[Any, Any] = {}
     more: dict[str, dict[str, Any]] = {}
     with about("kinds"):
@@ -54,7 +40,16 @@ def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
             told = f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
             raise SettingsError(told + suggest(key, known))
         made[name] = replace(feature, **table) if table else made[name]
-    return Space.from_data(data, made)
+    return with_wishes(Space.from_data(data, made), wishes, data)
+
+
+def with_wishes(space: Space, wishes: Mapping[str, Any], data: pd.DataFrame) -> Space:
+    """Return a space of the data in which more is wished for; what combines is narrowed."""
+    for verb in [verb for verb in VERBS if verb in wishes]:
+        with about(verb):
+            said = as_values(space, {verb: wishes[verb]})
+            space = VERBS[verb](space, said[verb], data)
+    return space
 
 
 def as_values(space: Space, wishes: Mapping[str, Any]) -> dict[str, Any]:

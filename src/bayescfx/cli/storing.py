@@ -72,7 +72,11 @@ def _list(files: Sequence[Path], console: Console) -> int:
 def _export(files: Sequence[Path], console: Console) -> int:
     """Write what can be read as one table, with the model's name in front."""
     source, target = files[:2]
-    lost, tables = 0, []
+    kind, lost, tables = target.suffix.lower(), 0, []
+    plain: dict[str, dict[str, Any]] = {".csv": {"index": False}, ".parquet": {"index": False}}
+    plain[".json"] = {"orient": "records", "date_format": "iso"}
+    if kind not in plain:
+        raise SettingsError(f"store export must write .csv, .parquet or .json; got {kind!r}.")
     for name, rows, outputs, n in _saved(source):
         lost += n
         if outputs:
@@ -81,15 +85,7 @@ def _export(files: Sequence[Path], console: Console) -> int:
             frame.insert(0, free_name("model", frame.columns), name)
             tables.append(frame)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    match target.suffix.lower():
-        case ".csv":
-            table.to_csv(target, index=False)
-        case ".parquet":
-            table.to_parquet(target, index=False)
-        case ".json":
-            table.to_json(target, orient="records", date_format="iso")
-        case other:
-            raise SettingsError(f"store export must write .csv, .parquet or .json; got {other!r}.")
+    getattr(table, f"to_{kind[1:]}")(target, **plain[kind])
     console.answer(f"{target}: {len(table)} rows, {lost} lost", {"rows": len(table), "lost": lost})
     return 2 * bool(lost)
 
