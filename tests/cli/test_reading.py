@@ -298,6 +298,21 @@ def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
     assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in told
 
 
+def test_names_in_the_index_of_a_parquet_file_are_kept_however_it_was_written(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    path, names = str(tmp_path / "x.parquet"), [f"n{i}" for i in range(7)]
+    index = pd.Index(names, name="who")
+    pd.DataFrame({"a": range(7)}, index=index).to_parquet(path, row_group_size=2)
+    for n, how in ((3, Reading(id="who")), (None, Reading(id="who"))):
+        table = pd.concat([*read_chunks(path, n, how=how)])
+        assert (table.index.name, table.index.tolist()) == ("who", names)
+        assert table["a"].tolist() == list(range(7))
+    for part in read_chunks(path, 3):
+        assert part.index.equals(pd.RangeIndex(len(part)))
+
+
 def test_a_name_that_is_a_number_stays_one_for_scripts(shell: Shell) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     X, _ = people()

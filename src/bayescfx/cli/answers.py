@@ -121,10 +121,7 @@ def named(names: pd.Index[Any] | None, i: int) -> dict[str, Any]:
 
 
 def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[str, str]:
-    """Write an answer, or many, to every file that can be written; return why others can't.
-
-    If one can't, the complete answer goes to a file elsewhere, so that it is not lost.
-    """
+    """Write answers to every file that can be; return why others can't, and where they are kept."""
     lost: dict[str, str] = {}
     for path in paths:
         try:
@@ -210,10 +207,7 @@ def as_text_cell(value: Any) -> Any:
 
 
 def as_table(asked: Asked) -> pd.DataFrame:
-    """Return one line per answer: which query, how it ended, the row, what it was, what changes.
-
-    A query goes by its number and, if a column names them, by its name in a column called so.
-    """
+    """Return a line per answer: the query (number, name), how it ended, row and changes."""
     index = places(0, max([*asked.answers, *asked.failures]) + 1, asked.names)
     if asked.names is None and asked.single:  # the row of the data that was asked about
         index = pd.Index([asked.answers[0].about.get("row", 0)], name="query")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import pkgutil
@@ -229,7 +228,7 @@ def progress(console: Console, questions: int = 1, output: Output = PREDICTION) 
         return ProgressBar(None, questions, output=output)
     if console.err.isatty():
         with contextlib.suppress(ImportError):
-            tqdm = importlib.import_module("tqdm").tqdm
+            tqdm = pkgutil.resolve_name("tqdm:tqdm")
             bar = tqdm(total=None, unit="row", file=console.err, leave=False)
             return ProgressBar(bar, questions, output=output)
     return Lines(console.err, questions, output)

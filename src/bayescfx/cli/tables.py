@@ -129,8 +129,7 @@ def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a parquet file, `n` at a time, however it was written."""
     rest = pd.DataFrame()
     for batch in importlib.import_module("pyarrow.parquet").ParquetFile(path).iter_batches(n):
-        new = batch.to_pandas()
-        rest = pd.concat([rest, new], ignore_index=True) if len(rest) else new
+        rest = pd.concat([rest, batch.to_pandas()]) if len(rest) else batch.to_pandas()
         while len(rest) >= n:
             yield rest.iloc[:n].copy()
             rest = rest.iloc[n:]
@@ -216,10 +215,7 @@ def mean_missing(texts: pd.Series[Any]) -> pd.Series[bool]:
 
 
 def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
-    """Raise if a column of which no levels are known is numbers except for some cells: mistakes.
-
-    So are a few texts among numbers, marks for missing cells, and numbers with commas.
-    """
+    """Raise if a column without known levels is numbers but for some texts, marks or commas."""
     for name in [name for name in table.columns if name not in set(known)]:
         cells = table[name].reset_index(drop=True).dropna()
         if not is_string_dtype(cells.dtype) or cells.empty:
