@@ -55,6 +55,10 @@ class Subject:
             self.space.around(cells)
         return cells
 
+    def look(self, row: pd.DataFrame) -> None:
+        """Raise if the only row of a table has a level that the data does not have."""
+        tables.check_levels(tables.cells_of(row, 0), self.space.features)
+
     def numbers(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return queries in which a text among numbers makes no text of the others."""
         for name, feature in self.space.features.items():

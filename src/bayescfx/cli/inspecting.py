@@ -32,7 +32,10 @@ def inspect(options: Namespace, console: Console) -> int:
     settings = gather(options)
     settings.need("data")
     subject = make_subject(settings, replace(console, quiet=True))
-    outputs = _outputs(subject, settings.label)
+    loaded, table, label, outputs = subject.loaded, subject.data, settings.label, None
+    if loaded.model is not None and (label is not None or len(loaded.labels) <= 2):
+        some = np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)
+        outputs = as_model(loaded.scoring(label)).scores(table.iloc[some])
     for path in options.out:
         Path(path).write_text(as_toml(subject, settings), encoding="utf-8")
     content: dict[str, Any] = {
@@ -41,23 +44,14 @@ def inspect(options: Namespace, console: Console) -> int:
             for name, feature in subject.space.features.items()
         },
         "ignored": subject.ignored,
-        "labels": [str(label) for label in subject.loaded.labels],
+        "labels": [*map(str, loaded.labels)],
     }
     if outputs is not None:
         good = outputs[np.isfinite(outputs)]
         content["outputs"] = np.quantile(good, (0, 0.5, 1)).tolist() if len(good) else []
         content["faults"] = len(outputs) - len(good)
-    console.answer(_text(subject, settings.label, outputs, content), content)
+    console.answer(_text(subject, label, outputs, content), content)
     return 0
-
-
-def _outputs(subject: Subject, label: str | None) -> Any:
-    """Return the outputs for some rows; None if it is not said which of several is meant."""
-    loaded, table = subject.loaded, subject.data
-    if loaded.model is None or (label is None and len(loaded.labels) > 2):
-        return None
-    rows = table.iloc[np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)]
-    return as_model(loaded.scoring(label)).scores(rows)
 
 
 def _text(subject: Subject, label: str | None, outputs: Any, content: Mapping[str, Any]) -> str:

@@ -14,7 +14,6 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from bayescfx.cli import answers
 from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings
-from bayescfx.cli.tables import cells_of, check_levels, read_chunks, read_table
+from bayescfx.cli.tables import read_chunks, read_table
 from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.stream import answer_stream
@@ -61,9 +60,10 @@ def stream(
                 progress=False,
                 n_jobs=settings.jobs,
             )
-            frames, look = _queries(subject, settings, done), partial(_look, subject)
-            answered = answer_stream(call, model, frames, target, describe, look)
-            for number, found in groupby(_told(answered, heard, console), _part):
+            frames = _queries(subject, settings, done)
+            answered = answer_stream(call, model, frames, target, describe, subject.look)
+            passed = _told(answered, heard, console)
+            for number, found in groupby(passed, lambda t: t.index.get_level_values(0)[0] // PART):
                 part = answers.indexed(pd.concat([*found]))
                 for table in tables:
                     answers.write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
@@ -75,10 +75,6 @@ def stream(
             console.say("error", f"{told} {where}; the same command goes on there.")
             return 2
     return _summed_up(tables, out, console, named=settings.id is not None)
-
-
-def _look(subject: Subject, row: pd.DataFrame) -> None:
-    check_levels(cells_of(row, 0), subject.space.features)
 
 
 def _key(settings: Settings, content: str | None) -> str:
@@ -100,10 +96,6 @@ def _queries(
             frame.index = answers.places(k * PART, len(frame), names)
             gone = [*subject.ignored, *subject.dropped]
             yield k * PART, subject.numbers(frame.drop(columns=gone, errors="ignore"))
-
-
-def _part(answered: pd.DataFrame) -> int:
-    return int(answered.index.get_level_values(0)[0]) // PART
 
 
 def _told(
