@@ -288,10 +288,9 @@ def as_number(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     try:
-        number = float(cell)
+        return int(cell) if re.fullmatch(r"\s*[+-]?\d+\s*", cell) else float(cell)
     except ValueError:
         return cell
-    return int(number) if number.is_integer() and "." not in cell else number
 
 
 def cells_of(table: pd.DataFrame, row: int) -> dict[str, Any]:
