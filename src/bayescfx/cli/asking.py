@@ -213,7 +213,9 @@ def ask(
     store = stored(model, settings, console)
     places, names = list(queries), asked.names
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    run = settings.run or f"command {command_key(settings, queries)[:12]}"
+    run = settings.run
+    if run is None and settings.evaluations is not None:
+        run = f"command {command_key(settings, queries)[:12]}"
     said: dict[str, Any] = {name: getattr(settings, name) for name in SAID}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
     bar = progress(console, len(places), Output.of(naming(settings)))
@@ -227,7 +229,7 @@ def ask(
                 named = zip(rows, block if names is None else names[block], strict=True)
                 rows = [pd.Series(row, dtype=object, name=name) for row, name in named]
             said["timeout"] = None if end is None else max(end - time.monotonic(), 0.0)
-            said["run"] = None if settings.evaluations is None else f"{run}/{start}"
+            said["run"] = None if run is None else f"{run}/{start}"
             try:
                 many = cfx.explain_many(model, rows, subject.space, target, on_step=bar, **said)
                 found = [*many]
@@ -322,5 +324,8 @@ def command_key(settings: Settings, *more: object) -> str:
     """Return what a command is known by, so that the same one can go on where it was cut short."""
     unasked = ("timeout", "jobs", "forget", "title", "output_name", "unit", "about")
     known = {k: v for k, v in vars(settings).items() if k not in unasked}
-    text = repr((VERSION, sorted(known.items(), key=str), more))
-    return hashlib.sha256(text.encode()).hexdigest()
+    key = hashlib.sha256(repr((VERSION, sorted(known.items(), key=str), more)).encode())
+    for path in [path for path in (settings.queries, settings.data) if Path(path or "").is_file()]:
+        with open(path, "rb") as file:
+            key.update(hashlib.file_digest(file, "sha256").digest())
+    return key.hexdigest()

@@ -7,7 +7,6 @@ queries. The same command, given again after whatever ended it, leaves those alo
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -43,7 +42,7 @@ def stream(
         got = repr(wrong[0] if wrong else "none")
         raise SettingsError(f"{told} {got}. A report can be made of fewer than 1,000.")
     model = scoring(subject, settings, console)
-    key = _key(settings, model.content)
+    key = command_key(settings, model.content)
     tables = [_Table(path, key) for path in out]
     done = set.intersection(*({int(part.stem) for part in table.parts} for table in tables))
     if done:
@@ -75,15 +74,6 @@ def stream(
             console.say("error", f"{told} {where}; the same command goes on there.")
             return 2
     return _summed_up(tables, out, console, named=settings.id is not None)
-
-
-def _key(settings: Settings, content: str | None) -> str:
-    """Return what must be the same for parts to be gone on with."""
-    digests = []
-    for path in (settings.queries, settings.data):
-        with open(path, "rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return command_key(settings, content, *digests)
 
 
 def _queries(
