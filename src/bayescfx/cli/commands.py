@@ -128,7 +128,8 @@ def explain_many(options: Namespace, console: Console) -> int:
         table = next(chunks)
     if len(table) > 1000 or settings.jobs is not None:
         return stream(subject, target, settings, options.out, console)
-    names, counted = None if settings.id is None else table.index, f"of {len(table)} queries"
+    names = None if settings.id is None else table.index
+    counted = f"of {len(table)} queries"
     queries, refused = _queries(subject, subject.numbers(table), settings, console)
 
     def keep(asked: Asked) -> None:

@@ -32,7 +32,8 @@ def inspect(options: Namespace, console: Console) -> int:
     settings = gather(options)
     settings.need("data")
     subject = make_subject(settings, replace(console, quiet=True))
-    loaded, table, label, outputs = subject.loaded, subject.data, settings.label, None
+    loaded, table, label = subject.loaded, subject.data, settings.label
+    outputs = None
     if loaded.model is not None and (label is not None or len(loaded.labels) <= 2):
         some = np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)
         outputs = as_model(loaded.scoring(label)).scores(table.iloc[some])
@@ -79,8 +80,8 @@ def _text(subject: Subject, label: str | None, outputs: Any, content: Mapping[st
         some = len(outputs) - content["faults"]
         lines.append(f"outputs{which} on {some} rows: {low} to {high}, median {middle}")
     if content.get("faults"):
-        bad = wording.count(content["faults"], "row"), outputs[~np.isfinite(outputs)][0]
-        told = f"no number{which} on {bad[0]}, but {bad[1]}"
+        rows, first = wording.count(content["faults"], "row"), outputs[~np.isfinite(outputs)][0]
+        told = f"no number{which} on {rows}, but {first}"
         lines.append(f"{told}: `explain --on-fault skip` passes over such rows")
     return "\n".join([*lines, "", HELP])
 

@@ -27,7 +27,8 @@ def store(options: Namespace, console: Console) -> int:
     actions = {"check": _check, "list": _list, "export": _export, "merge": _merge}
     if options.action not in actions:
         raise SettingsError(f"store must be {', '.join(actions)}; got {options.action!r}.")
-    files, least = [*map(Path, options.files)], 1 if options.action in ("check", "list") else 2
+    files = [Path(name) for name in options.files]
+    least = 1 if options.action in ("check", "list") else 2
     if len(files) < least:
         raise SettingsError(f"store {options.action} must have {least} or more files; see --help.")
     for file in files[options.action == "merge" : 1 if options.action == "export" else None]:
