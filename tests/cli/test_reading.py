@@ -303,8 +303,9 @@ def test_names_in_the_index_of_a_parquet_file_are_kept_however_it_was_written(
 ) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     path, names = str(tmp_path / "x.parquet"), [f"n{i}" for i in range(7)]
-    index = pd.Index(names, name="who")
-    pd.DataFrame({"a": range(7)}, index=index).to_parquet(path, row_group_size=2)
+    # Levels differ from one row group to the next: Arrow reads no further at once.
+    cells = {"a": range(7), "b": pd.Categorical(names)}
+    pd.DataFrame(cells, index=pd.Index(names, name="who")).to_parquet(path, row_group_size=2)
     for n, how in ((3, Reading(id="who")), (None, Reading(id="who"))):
         table = pd.concat([*read_chunks(path, n, how=how)])
         assert (table.index.name, table.index.tolist()) == ("who", names)
@@ -334,7 +335,7 @@ def test_names_travel_through_many_queries(shell: Shell, jobs: tuple[str, ...]) 
     assert table["query"].tolist() == ["0", "1", "2"]
     assert table["who"].tolist() == ["007", "x,1", "007"]
     told = shell.fails(*MANY, "--queries", "five.csv", "--id", "who", *ASK, "--out", out, *jobs)
-    assert "the queries file 'five.csv' must have the column 'who' of --id." in told
+    assert told == "error: the queries file 'five.csv' must have the column 'who' of --id."
 
 
 def test_names_are_in_the_answers_for_scripts(shell: Shell) -> None:

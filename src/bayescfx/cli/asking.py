@@ -90,7 +90,7 @@ def make_subject(settings: Settings, console: Console) -> Subject:
         if kind == "real" and name in data and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
     if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
-        loaded = _without_names(loaded, data, settings, console)
+        loaded = _nameless(loaded, data, settings, console)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
@@ -128,9 +128,7 @@ def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any
     return told
 
 
-def _without_names(
-    loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console
-) -> Loaded:
+def _nameless(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console) -> Loaded:
     """Return a model that was trained with the names of rows, without them: it must not care."""
     bare = loaded.without(settings.id, data.index[0])
     some = data.iloc[np.linspace(0, len(data) - 1, min(5, len(data))).astype(int)]

@@ -88,7 +88,7 @@ def demo(options: Namespace, console: Console) -> int:
 
 def explain(options: Namespace, console: Console) -> int:
     """Answer one question."""
-    settings, target, subject = _understood(options, "query", console)
+    settings, target, subject = _question(options, "query", console)
     cells, name = read_query(settings.query, subject.data, subject.reading)
     names = None if name is None else pd.Index([name], name=settings.id)
     asked = Asked({}, names=names, single=True)
@@ -123,7 +123,7 @@ def predict(options: Namespace, console: Console) -> int:
 
 def explain_many(options: Namespace, console: Console) -> int:
     """Answer one question for each row of a file; what is answered is written at once."""
-    settings, target, subject = _understood(options, "queries", console)
+    settings, target, subject = _question(options, "queries", console)
     with contextlib.closing(read_chunks(settings.queries, 1001, how=subject.reading)) as chunks:
         table = next(chunks)
     if len(table) > 1000 or settings.jobs is not None:
@@ -158,9 +158,7 @@ def explain_many(options: Namespace, console: Console) -> int:
     return 2 if failures else code
 
 
-def _understood(
-    options: Namespace, what: str, console: Console
-) -> tuple[Settings, Target, Subject]:
+def _question(options: Namespace, what: str, console: Console) -> tuple[Settings, Target, Subject]:
     settings = gather(options)
     settings.need("model", "data", what, "target")
     if settings.timeout is not None and not settings.timeout >= 0:

@@ -194,6 +194,8 @@ def _readable(file: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
             yield
+    except SettingsError:  # in our words
+        raise
     except ImportError as error:
         told = "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
         raise MissingExtraError(told) from error
