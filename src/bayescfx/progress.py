@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 from bayescfx.errors import optional
@@ -10,33 +12,28 @@ from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
 
-class ProgressBar:
+@dataclass(eq=False)
+class ProgressBar(AbstractContextManager["ProgressBar"]):
     """Hears a `Step` after each model call, and shows it on a bar like tqdm's; to be closed."""
 
-    def __init__(
-        self,
-        bar: Any,
-        questions: int = 1,
-        whole: bool = False,
-        output: wording.Output = wording.PREDICTION,
-    ) -> None:
-        self._output = output
-        self._whole = whole  # count questions, which are heard of when they have ended, not rows
-        self.spent: dict[int, int] = {}  # rows sent to the model so far, by question
-        self.first = 0  # the number of a call's first question, if it is about a part of them
-        self._questions, self._bar = questions, bar  # None shows nothing
-        self._reached: set[int] = set()
-        self._heard: tuple[set[int], set[int]] = set(), set()  # in this round, and the one before
+    bar: Any  # None shows nothing
+    questions: int = 1
+    whole: bool = False  # count questions, which are heard of when they have ended, not rows
+    output: wording.Output = wording.PREDICTION
+    first: int = 0  # the number of a call's first question, if it is about a part of them
+    spent: dict[int, int] = field(default_factory=dict)  # rows sent to the model, by question
+    _reached: set[int] = field(default_factory=set)
+    _now: set[int] = field(default_factory=set)  # heard in this round
+    _before: set[int] = field(default_factory=set)  # and in the one before
 
     @property
     def done(self) -> int:
         """How many questions have ended, as far as is heard: they fall silent."""
-        if self._whole:
+        if self.whole:
             return len(self.spent)
-        now, before = self._heard
-        start = min(now, default=0) // 64 * 64  # so many take turns
-        silent = min(64, self._questions - start) - len(now | before)
-        return start + max(silent, 0) if before else start
+        start = min(self._now, default=0) // 64 * 64  # so many take turns
+        silent = min(64, self.questions - start) - len(self._now | self._before)
+        return start + max(silent, 0) if self._before else start
 
     def __call__(self, step: Step) -> None:
         """Show a step."""
@@ -44,33 +41,32 @@ class ProgressBar:
         self.spent[question] = step.n_evaluations
         if step.reached:
             self._reached.add(question)
-        now, before = self._heard
-        if question in now or question // 64 != min(now, default=question) // 64:
-            now, before = set(), now if question in now else set()
-        self._heard = now | {question}, before
-        if self._bar is None:
-            return
-        if self._bar.total is None:
-            self._bar.total = (1 if self._whole else step.budget) * self._questions
-        state = f"best {self._output} {self._output.number(wording.number(step.output))}"
-        if self._questions > 1:
-            state = f"{self.done} of {self._questions} queries done, {len(self._reached)} reached"
+        again = question in self._now
+        if again or question // 64 != min(self._now, default=question) // 64:
+            self._now, self._before = set(), self._now if again else set()
+        self._now.add(question)
+        state = f"best {self.output} {self.output.number(wording.number(step.output))}"
+        if self.questions > 1:
+            state = f"{self.done} of {self.questions} queries done, {len(self._reached)} reached"
         elif step.reached:
             state += f", reached at cost {wording.number(step.cost, 3)}"
-        self._bar.set_postfix_str(state, refresh=False)
-        spent = len(self.spent) if self._whole else sum(self.spent.values())
-        self._bar.update(spent - self._bar.n)
+        n = len(self.spent) if self.whole else sum(self.spent.values())
+        self.show(n, (1 if self.whole else step.budget) * self.questions, state)
+
+    def show(self, n: int, total: int, state: str) -> None:
+        """Show how far the search is."""
+        if self.bar is not None:
+            self.bar.total = total
+            self.bar.set_postfix_str(state, refresh=False)
+            self.bar.update(n - self.bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is; what was not spent is no longer expected."""
-        if self._bar is not None:
-            if self._bar.total is not None:
-                self._bar.total = self._bar.n  # a search may end before its budget
-            self._bar.refresh()
-            self._bar.close()
-
-    def __enter__(self) -> ProgressBar:
-        return self
+        if self.bar is not None:
+            if self.bar.total is not None:
+                self.bar.total = self.bar.n  # a search may end before its budget
+            self.bar.refresh()
+            self.bar.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()

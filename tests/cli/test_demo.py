@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bayescfx.cli import demo
+from bayescfx.cli.commands import DEMO
 from tests.cli.shell import Shell
 
 
@@ -13,9 +13,9 @@ def test_the_demo_shows_the_answer_that_its_python_gives(shell: Shell, tmp_path:
     ran = shell("demo", "--folder", str(tmp_path))
     assert ran.code == 0
     assert "What would have to change for that to be 25 % lower" in ran.out
-    assert ran.out.endswith(demo.CODE)
+    assert ran.out.endswith(DEMO)
     names: dict[str, Any] = {}
-    exec(demo.CODE.replace("print(answer)", ""), names)
+    exec(DEMO.replace("print(answer)", ""), names)
     assert str(names["answer"]) in ran.out
     assert "rows: best prediction" in ran.err
     assert (tmp_path / "bayescfx-demo.png").read_bytes().startswith(b"\x89PNG")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+import bayescfx as cfx
+from bayescfx.cli.spaces import as_values
 from tests.cli.shell import Shell
 
 SETTINGS = """\
@@ -110,3 +113,21 @@ def test_steps_are_given_as_text_and_in_a_file(shell: Shell) -> None:
     for given in (("--step", "bmi=2.5"), ("--settings", "steps.toml")):
         (found,) = shell.explain(*words, *given).content["counterfactuals"]
         assert found["row"]["bmi"] % 2.5 == 0
+
+
+def test_wishes_as_text_become_what_python_takes() -> None:
+    space = cfx.Space.from_data(pd.DataFrame({"a": [1, 2], "red": [0, 1], "blue": [1, 0]}))
+    said = {
+        "groups": {"colour": "red, blue"},
+        "between": {"a": "1:"},
+        "move": {"a": "-1.5:2"},
+        "steps": {"a": "2"},
+        "fix": ["a"],
+    }
+    assert as_values(space, said) == {
+        "groups": {"colour": ["red", "blue"]},
+        "between": {"a": (1, None)},
+        "move": {"a": (-1.5, 2)},
+        "steps": {"a": 2},
+        "fix": ["a"],
+    }

@@ -175,6 +175,21 @@ def test_many_answers_go_into_tables(shell: Shell, out: tuple[str, ...]) -> None
     assert "answered into tables, --out FILE.csv or FILE.parquet" in shell.fails(*words)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--timeout", "-1"), "error: --timeout must be seconds >= 0; got -1.0."),
+        (("--seed", "-1"), "error: --seed must be a whole number >= 0; got -1."),
+    ],
+)
+def test_bad_options_are_told_as_they_are_typed(
+    words: tuple[str, ...], message: str, shell: Shell
+) -> None:
+    queries(shell.folder, 5)
+    base = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "j.csv")
+    assert shell.fails(*base, *words) == message
+
+
 def test_a_thousand_queries_and_one_are_a_stream(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

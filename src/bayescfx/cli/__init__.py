@@ -13,7 +13,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
     before, sys.unraisablehook = sys.unraisablehook, _unraisable
     try:  # imports take a while, too
-        return _run(sys.argv[1:] if argv is None else argv)
+        from bayescfx.cli.arguments import make_parser, parse
+
+        options = parse(sys.argv[1:] if argv is None else argv)
+        if options.version:
+            from bayescfx.version import VERSION
+
+            sys.stdout.write(f"bayescfx {VERSION}\n")
+            return 0
+        if options.command is None:
+            make_parser().print_help(sys.stderr)
+            return 2
+        from bayescfx.cli.console import run
+
+        return run(options)
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted.\n")
         return 130
@@ -30,20 +43,3 @@ def _unraisable(lost: sys.UnraisableHookArgs) -> None:
         threading.Timer(0.02, _thread.interrupt_main).start()
     else:
         sys.__unraisablehook__(lost)
-
-
-def _run(argv: Sequence[str]) -> int:
-    from bayescfx.cli.arguments import make_parser, parse
-
-    options = parse(argv)
-    if options.version:
-        from bayescfx.version import VERSION
-
-        sys.stdout.write(f"bayescfx {VERSION}\n")
-        return 0
-    if options.command is None:
-        make_parser().print_help(sys.stderr)
-        return 2
-    from bayescfx.cli.console import run
-
-    return run(options)

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import bayescfx
+from bayescfx import Counterfactual, Explanation, Explanations, WhatIf
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import describe
-from bayescfx.cli.tables import read_text
-from bayescfx.errors import optional
-from bayescfx.io.protocols import cell as plain_cell
+from bayescfx.io.protocols import cell
 from bayescfx.result import wording
-from bayescfx.result.assessment import WhatIf
-from bayescfx.result.counterfactual import Counterfactual
-from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations, lines
+from bayescfx.result.explanations import lines
 from bayescfx.tables import free_name
 
 
-def exit_code(answers: Iterable[Explanation]) -> int:
+def exit_code(statuses: Iterable[str]) -> int:
     """Return 0 if all are reached, 3 if some are a best guess, 4 if some are out of reach."""
-    found = {answer.status for answer in answers}
+    found = set(statuses)
     return 3 if "best_guess" in found else 4 if "unreachable" in found else 0
 
 
@@ -60,82 +57,71 @@ def many_as_text(asked: Asked) -> str:
     told += [[str(names[i]), "error", "", "", reason] for i, reason in asked.failures.items()]
     reached = sum(answer.reached for answer in asked.answers.values())
     rows = sum(answer.n_evaluations for answer in asked.answers.values())
-    count = len(asked.answers) + len(asked.failures)
-    total = f"{reached} of {count} reached; {rows} rows of the model used."
+    total = f"{reached} of {len(told) - 1} reached; {rows} rows of the model used."
     return "\n".join([*_aligned(told, ">>>><"), "", total])
 
 
 def as_plain(answer: Explanation) -> dict[str, Any]:
     """Return the answer in JSON's own types, simple to read; the complete form is `to_json`."""
-    names = answer.layout.names
     return {
-        "status": answer.status,
-        "stopped": answer.stopped,
-        "output": _plain(answer.output),
+        **fields(answer, "status", "stopped", "output"),
         "target": str(answer.target),
-        "wanted": [[_plain(low), _plain(high)] for low, high in answer.wanted],
+        **fields(answer, "wanted"),
         "counterfactuals": [
             {
-                "output": _plain(found.output),
-                "prediction": _plain(found.output),  # as "output" was called; for one version
-                "valid": found.valid,
-                "potential": _plain(found.potential),
-                "cost": _plain(found.cost),
-                **_changes(found, names),
+                **fields(found, "output"),
+                "prediction": cell(found.output),  # as "output" was called; for one version
+                **fields(found, "valid", "potential", "cost"),
+                **_changes(found, answer.layout.names),
             }
             for found in answer.counterfactuals
         ],
-        "reachable": [_plain(end) for end in answer.reachable],
-        "probability_reachable": answer.probability_reachable,
-        "n_evaluations": answer.n_evaluations,
-        "seed": answer.seed,
+        **fields(answer, "reachable", "probability_reachable", "n_evaluations", "seed"),
         "text": str(answer),
-    }
-
-
-def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
-    """Return what was changed, and the row, in JSON's own types."""
-    return {
-        "changes": {
-            str(name): {"from": _plain(old), "to": _plain(new)}
-            for name, (old, new) in found.changes.items()
-        },
-        "row": {str(n): _plain(v) for n, v in zip(names, list(found.row), strict=True)},
     }
 
 
 def what_if_as_plain(found: WhatIf, names: Iterable[Any]) -> dict[str, Any]:
     """Return a row changed by hand in JSON's own types."""
+    told = fields(found, "query_output", "output", "miss", "reached", "broken")
+    return {**told, **_changes(found, names)}
+
+
+def _changes(found: Counterfactual | WhatIf, names: Iterable[Any]) -> dict[str, Any]:
+    """Return what was changed, and the row, in JSON's own types."""
+    pairs = {str(name): (cell(old), cell(new)) for name, (old, new) in found.changes.items()}
     return {
-        "query_output": _plain(found.query_output),
-        "output": _plain(found.output),
-        "miss": _plain(found.miss),
-        "reached": found.reached,
-        "broken": list(found.broken),
-        **_changes(found, names),
+        "changes": {name: {"from": old, "to": new} for name, (old, new) in pairs.items()},
+        "row": {str(n): cell(v) for n, v in zip(names, list(found.row), strict=True)},
     }
+
+
+def fields(thing: object, *names: str) -> dict[str, Any]:
+    """Return some of what a thing has, in JSON's own types."""
+
+    def plain(value: Any) -> Any:
+        return [*map(plain, value)] if isinstance(value, tuple) else cell(value)
+
+    return {name: plain(getattr(thing, name)) for name in names}
 
 
 def many_as_plain(asked: Asked) -> dict[str, Any]:
     """Return the answers in JSON's own types, with the position of each query."""
-    every, names = {**asked.answers, **asked.failures}, asked.names
-    who = {i: {"query": i} | ({} if names is None else {"id": _plain(names[i])}) for i in every}
+    every = [*asked.answers, *asked.failures]
+    who = {i: {"query": i, **named(asked.names, i)} for i in every}
     return {
         "answers": [{**who[i], **as_plain(a)} for i, a in asked.answers.items()],
         "failures": [{**who[i], "error": reason} for i, reason in asked.failures.items()],
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a cell or a number in JSON's own types; null if it is missing or not finite."""
-    return plain_cell(value.item() if hasattr(value, "item") else value)
+def named(names: pd.Index[Any] | None, i: int) -> dict[str, Any]:
+    """Return what a query is called in JSON's own types, if it is."""
+    return {} if names is None else {"id": cell(names[i])}
 
 
 def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[str, str]:
-    """Write an answer, or many, to every file that can be written; return why others can't.
-
-    If one can't, the complete answer goes to a file elsewhere, so that it is not lost.
-    """
+    """Write answers to every file that can be; return why others can't, and where they are kept."""
     lost: dict[str, str] = {}
     for path in paths:
         try:
@@ -153,34 +139,43 @@ def write_all(found: Asked, paths: Iterable[str], rescue: bool = True) -> dict[s
 
 def write(asked: Asked, path: str) -> None:
     """Write an answer, or many, in the form that the file's name asks for."""
-    kind, answer = Path(path).suffix.lower(), asked.found
-    if kind in (".json", ".md"):
-        text = answer.to_json() if kind == ".json" else answer.to_markdown()
-        _replaced(path, lambda part: Path(part).write_text(text, encoding="utf-8"))
-    elif kind in (".csv", ".parquet"):
+    kind, many = Path(path).suffix.lower(), not asked.single
+    answer: Any = asked.found
+    if kind in (".csv", ".parquet"):
         write_table(as_table(asked), path)
-    elif kind == ".xlsx":
-        _replaced(path, lambda part: _write_sheets(asked, answer, part))
-    elif kind == ".html" or (kind == ".pdf" and isinstance(answer, Explanations)):
+    elif kind == ".html" or (kind == ".pdf" and many):
         bayescfx.plots.report(answer, path)
-    elif isinstance(answer, Explanations):
-        bayescfx.plots.save(bayescfx.plots.movements(answer), path)
+    elif kind in (".png", ".svg", ".pdf"):
+        draw = bayescfx.plots.movements if many else bayescfx.plots.change_chart
+        bayescfx.plots.save(draw(answer), path)
     else:
-        bayescfx.plots.save(bayescfx.plots.change_chart(answer), path)
+        with _replacing(path) as part:
+            if kind == ".xlsx":
+                _write_sheets(asked, part)
+            else:
+                text = answer.to_json() if kind == ".json" else answer.to_markdown()
+                Path(part).write_text(text, encoding="utf-8")
 
 
 def write_table(table: pd.DataFrame, path: str) -> None:
     """Write a table as CSV or parquet."""
-    if path.lower().endswith(".csv"):
-        _replaced(path, lambda part: _for_spreadsheets(table).to_csv(part, index=False))
-    else:
-        _replaced(path, table.to_parquet)
+    with _replacing(path) as part:
+        if path.lower().endswith(".csv"):
+            _for_spreadsheets(table).to_csv(part, index=False)
+        else:
+            table.to_parquet(part)
 
 
-def _write_sheets(asked: Asked, answer: Explanation | Explanations, path: str) -> None:
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """Write a file so that there is always a whole one: the old or the new."""
+    yield f"{path}.part"
+    os.replace(f"{path}.part", path)
+
+
+def _write_sheets(asked: Asked, path: str) -> None:
     """Write answers as a workbook; of many also how often and how far features move."""
-    optional("openpyxl", ".xlsx files need", "excel")
-    sheets = {"answers": as_table(asked)}
+    sheets, answer = {"answers": as_table(asked)}, asked.found
     if isinstance(answer, Explanations):
         sheets["features"] = answer.importance()
     with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as book:
@@ -203,48 +198,30 @@ def _for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
 
 def as_text_cell(value: Any) -> Any:
     """Return a cell; a text that would be a formula begins with ``'``."""
-    if isinstance(value, str):
-        value = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", value)  # which workbooks can't hold
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    if not formula or (
-        value[0] in "+-" and re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", value, re.I)
-    ):
+    if not isinstance(value, str):
         return value
-    return f"'{value}"
+    text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "", value)  # which workbooks can't hold
+    number = re.fullmatch(r"[+-][\d.,]+(e[+-]?\d+)?%?", text, re.I)
+    formula = text.startswith(("=", "+", "-", "@", "\t", "\r")) and not number
+    return f"'{text}" if formula else text
 
 
 def as_table(asked: Asked) -> pd.DataFrame:
-    """Return one line per answer: which query, how it ended, the row, what it was, what changes.
-
-    A query goes by its number and, if a column names them, by its name in a column called so.
-    """
-    n = max([*asked.answers, *asked.failures]) + 1
-    index: pd.Index[Any] = pd.RangeIndex(n, name="query")
-    if asked.names is not None:
-        index = pd.MultiIndex.from_arrays([index, asked.names[:n]])
-    elif asked.single:  # the row of the data that was asked about
+    """Return a line per answer: the query (number, name), how it ended, row and changes."""
+    index = places(0, max([*asked.answers, *asked.failures]) + 1, asked.names)
+    if asked.names is None and asked.single:  # the row of the data that was asked about
         index = pd.Index([asked.answers[0].about.get("row", 0)], name="query")
-    if not asked.answers:
-        told = {"status": "error", "error": [*asked.failures.values()]}
-        return _indexed(pd.DataFrame(told, index=index.take([*asked.failures])))
-    space = next(iter(asked.answers.values())).space
-    return _indexed(lines(space, index, asked.answers, asked.failures))
+    space = asked.answers[min(asked.answers)].space
+    return indexed(lines(space, index, asked.answers, asked.failures))
 
 
-def _indexed(table: pd.DataFrame) -> pd.DataFrame:
+def places(first: int, n: int, names: pd.Index[Any] | None) -> pd.Index[Any]:
+    """Return the numbers of `n` queries, with their names if they have some."""
+    index = pd.RangeIndex(first, first + n, name="query")
+    return index if names is None else pd.MultiIndex.from_arrays([index, names[:n]])
+
+
+def indexed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with its index as first columns."""
     named = [free_name(str(name), table.columns) for name in table.index.names]
     return table.rename_axis(named).reset_index()
-
-
-def read_answer(path: str) -> Explanation | Explanations:
-    """Return the answer or answers in a JSON file that `explain` or `explain-many` wrote."""
-    text = read_text(path, "the answer")
-    many = '"kind": "explanations"' in text[:200]
-    return Explanations.from_json(text) if many else Explanation.from_json(text)
-
-
-def _replaced(path: str, write_to: Callable[[str], object]) -> None:
-    """Write a file so that there is always a whole one: the old or the new."""
-    write_to(f"{path}.part")
-    os.replace(f"{path}.part", path)

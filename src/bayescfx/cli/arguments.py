@@ -175,7 +175,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "demo": Command(
-        "bayescfx.cli.demo:demo",
+        "bayescfx.cli.commands:demo",
         "train a model on diabetes data, ask a question, show the answer",
         "--folder  text  -  where picture and report go (default: .)",
     ),

@@ -8,42 +8,31 @@ import hashlib
 import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
+import bayescfx as cfx
+from bayescfx.cli import tables
 from bayescfx.cli.console import Console, about, progress
-from bayescfx.cli.settings import Settings
+from bayescfx.cli.settings import Settings, assignment
 from bayescfx.cli.spaces import make_space
-from bayescfx.cli.tables import (
-    Reading,
-    as_number,
-    check_levels,
-    check_numbers,
-    mean_missing,
-    read_table,
-)
 from bayescfx.errors import SettingsError, SpaceWarning, suggest
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer.front import explain_many
-from bayescfx.features import Ordinal
-from bayescfx.io.endpoint import Endpoint, Patience
-from bayescfx.io.loaded import Loaded, Trust
-from bayescfx.io.loaders import load_model
+from bayescfx.explainer.run import BLOCK
+from bayescfx.io.loaded import Loaded
 from bayescfx.model.columns import knows
 from bayescfx.model.model import Model, as_model
 from bayescfx.potentials import Target
-from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations
 from bayescfx.result.wording import ID, Output, label
-from bayescfx.space.space import Space
 from bayescfx.version import VERSION
 
-BLOCK = 64  # as many queries share one model call, as in `explain_many`
+SAID = ("method", "budget", "n", "tolerance", "on_fault")  # what a search takes as it is said
 
 
 @dataclass(frozen=True)
@@ -54,26 +43,28 @@ class Subject:
     data: pd.DataFrame  # the columns that the model takes, in its order
     ignored: list[str]  # the others
     dropped: list[str]  # those that were to be ignored
-    space: Space
-    reading: Reading  # how the data were read, and queries are
+    space: cfx.Space
+    reading: tables.Reading  # how the data were read, and queries are
 
     def fit(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a query, which may have columns that are ignored; raise if it can't be one."""
         gone = (*self.ignored, *self.dropped, self.reading.id)
         cells = {n: v for n, v in row.items() if n not in gone}
-        check_levels(cells, self.space.features)
+        tables.check_levels(cells, self.space.features)
         with about("query"):
             self.space.around(cells)
         return cells
 
+    def look(self, row: pd.DataFrame) -> None:
+        """Raise if the only row of a table has a level that the data does not have."""
+        tables.check_levels(tables.cells_of(row, 0), self.space.features)
+
     def numbers(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return queries in which a text among numbers makes no text of the others."""
         for name, feature in self.space.features.items():
-            text = name in table and pd.api.types.is_string_dtype(table[name].dtype)
-            listed = feature.levels if feature.levelled else ("",)
-            numbers = feature.numeric or not any(isinstance(v, str) for v in listed)
-            if numbers and text:
-                table[name] = table[name].astype(object).map(as_number)
+            listed = feature.levelled and not any(isinstance(v, str) for v in feature.levels)
+            if (feature.numeric or listed) and name in table and is_string_dtype(table[name].dtype):
+                table[name] = table[name].astype(object).map(tables.as_number)
         return table
 
 
@@ -81,73 +72,63 @@ def make_subject(settings: Settings, console: Console) -> Subject:
     """Return what a question is about; without a model, all columns of the data."""
     loaded = Loaded(None) if settings.model is None else _load(settings)
     levels = {name: frozenset(known) for name, known in loaded.levels.items()}
-    reading = Reading(tuple(map(str, settings.na)), settings.id, levels)
-    data = reading.named(read_table(settings.data, how=reading))
+    reading = tables.Reading(tuple(map(str, settings.na)), settings.id, levels)
+    data = tables.read_table(settings.data, how=reading)
     if settings.id is not None and settings.queries is None and data.index.name != settings.id:
-        raise SettingsError(
-            f"--id must be a column of the data; got {settings.id!r}."
-            f"{suggest(settings.id, data.columns)}"
-        )
+        told = f"--id must be a column of the data; got {settings.id!r}."
+        raise SettingsError(told + suggest(settings.id, data.columns))
     unknown = [name for name in settings.drop if name not in data.columns]
     if unknown:
-        raise SettingsError(
-            f"--drop must name columns of the data; got {unknown[0]!r}. Columns: "
-            f"{', '.join(data.columns[:20])}."
-        )
+        told = f"--drop must name columns of the data; got {unknown[0]!r}."
+        raise SettingsError(f"{told} Columns: {', '.join(data.columns[:20])}.")
     data = data.drop(columns=list(settings.drop))
     loaded = loaded.calling([*data.columns])
-    check_numbers(data, {*settings.features, *loaded.categorical, *loaded.levels}, settings.data)
+    listed = {*settings.features, *loaded.categorical, *loaded.levels}
+    tables.check_numbers(data, listed, settings.data)
     for name, wish in settings.features.items():  # whole numbers that may be fractions
         kind = wish.get("kind") if isinstance(wish, dict) else wish
         if kind == "real" and name in data and data[name].dtype.kind in "iu":
             data[name] = data[name].astype(np.float64)
     if settings.id in (loaded.columns or ()) and settings.id == data.index.name:
-        loaded = _without_names(loaded, data, settings, console)
+        loaded = _nameless(loaded, data, settings, console)
     columns = [str(name) for name in loaded.select(list(data.columns))]
     ignored = [name for name in data.columns if name not in columns]
     if ignored:
         console.say("note", f"columns that the model does not take: {', '.join(ignored)}.")
-    told = _told(loaded, data[columns], console)
-    space = make_space(data[columns], {**told, **settings.features}, settings.space)
+    data = data[columns]
+    known = {**_told(loaded, data, console), **settings.features}
+    space = make_space(data, known, settings.space)
     forms = {str(name): form for name, f in space.features.items() if (form := f.form)}
-    if forms and not _takes(loaded, data[columns], settings, console):
-        timed = replace(reading, forms=forms).timed(data[columns])
-        if _takes(
-            loaded, timed, settings, console
-        ):  # it was trained on points in time, not on text
-            data, reading = timed, replace(reading, forms=forms)
-            space = make_space(data, {**told, **settings.features}, settings.space)
-    texts = [name for name in columns if pd.api.types.is_string_dtype(data[name].dtype)]
+    if forms and not _takes(loaded, data, settings, console):
+        dated = replace(reading, forms=forms)
+        if _takes(loaded, dated.timed(data), settings, console):
+            # it was trained on points in time, not on text
+            data, reading = dated.timed(data), dated
+            space = make_space(data, known, settings.space)
+    texts = [name for name in columns if is_string_dtype(data[name].dtype)]
     reading = replace(reading, texts=frozenset(texts))
-    return Subject(loaded, data[columns], ignored, settings.drop, space, reading)
+    return Subject(loaded, data, ignored, settings.drop, space, reading)
 
 
 def _told(loaded: Loaded, data: pd.DataFrame, console: Console) -> dict[str, Any]:
     """Return the kinds of columns that the model knows; say what it should know and does not."""
     told: dict[str, Any] = {name: "categorical" for name in loaded.categorical if name in data}
-    for name, levels in loaded.levels.items():
-        text = name in data and pd.api.types.is_string_dtype(data[name].dtype)
-        if text or (name in data and data[name].dtype.kind in "iu"):  # codes: there are no others
+    for name, levels in [(name, known) for name, known in loaded.levels.items() if name in data]:
+        cells = data[name]
+        if is_string_dtype(cells.dtype) or cells.dtype.kind in "iu":  # codes: there are no others
             told[name] = "categorical"
-        if not text:
-            continue
-        texts = data[name].dropna().drop_duplicates()
-        lost = [text for text in texts[mean_missing(texts)] if not knows(levels, text)]
-        for text in lost[:1]:
-            console.say(
-                "warning",
-                f"column {name!r} has {text!r}, which the model was not trained on. If it means "
-                f"missing, pass --na {text!r}.",
-            )
+        texts = cells.dropna().drop_duplicates() if is_string_dtype(cells.dtype) else cells[:0]
+        lost = [text for text in texts[tables.mean_missing(texts)] if not knows(levels, text)]
+        if lost:
+            text = f"column {name!r} has {lost[0]!r}, which the model was not trained on."
+            console.say("warning", f"{text} If it means missing, pass --na {lost[0]!r}.")
     for name, levels in loaded.orders.items():
         if name in data and set(data[name].dropna()) <= set(levels):
-            told[name] = Ordinal(levels)
+            told[name] = cfx.Ordinal(levels)
     return told
 
 
-def _without_names(
-    loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console
-) -> Loaded:
+def _nameless(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console) -> Loaded:
     """Return a model that was trained with the names of rows, without them: it must not care."""
     bare = loaded.without(settings.id, data.index[0])
     some = data.iloc[np.linspace(0, len(data) - 1, min(5, len(data))).astype(int)]
@@ -157,16 +138,14 @@ def _without_names(
     with_names = as_model(loaded.scoring(settings.label))(rows[loaded.select([*rows.columns])])
     without = as_model(bare.scoring(settings.label))(some[bare.select([*some.columns])])
     if not np.array_equal(with_names, without):
-        raise SettingsError(
-            f"--id must not be what the model predicts from; its outputs depend on "
-            f"{settings.id!r}. Leave --id out."
-        )
+        told = "--id must not be what the model predicts from; its outputs depend on"
+        raise SettingsError(f"{told} {settings.id!r}. Leave --id out.")
     return bare
 
 
 def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Console) -> bool:
     """Return whether a model that runs here answers for a row such as these; others take text."""
-    if loaded.model is None or isinstance(loaded.model, Endpoint):
+    if loaded.model is None or isinstance(loaded.model, cfx.Endpoint):
         return True
     console.say("note", "one row of the model, or two, beside the budget, show how it takes dates.")
     try:
@@ -177,18 +156,14 @@ def _takes(loaded: Loaded, data: pd.DataFrame, settings: Settings, console: Cons
 
 
 def _load(settings: Settings) -> Loaded:
-    headers = {}
-    for line in settings.header:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise SettingsError(f"--header must be like 'Name: value'; got {line!r}.")
-        headers[name.strip()] = value.strip()
-    return load_model(
+    form: Any = {"empty": True, "sign": ":", "like": "'Name: value'"}
+    headers = dict(assignment("--header", line, **form) for line in settings.header)
+    return cfx.load_model(
         settings.model,
-        trust=Trust(bool(settings.trust_pickle), tuple(settings.trust)),
+        trust=cfx.Trust(bool(settings.trust_pickle), tuple(settings.trust)),
         output=settings.output,
         headers=headers,
-        patience=Patience(settings.http_timeout, settings.retries),
+        patience=cfx.Patience(settings.http_timeout, settings.retries),
         batch=settings.batch,
     )
 
@@ -197,19 +172,19 @@ def _load(settings: Settings) -> Loaded:
 class Asked:
     """What came of asking: answers and failures by the position of the query, the model's error."""
 
-    answers: dict[int, Explanation]  # in the order of the queries
+    answers: dict[int, cfx.Explanation]  # in the order of the queries
     failures: dict[int, str] = field(default_factory=dict)
     fault: BaseException | None = None
     names: pd.Index[Any] | None = None  # of all queries, if a column names them
     single: bool = False  # whether only one query was asked about
 
     @property
-    def found(self) -> Explanation | Explanations:
+    def found(self) -> cfx.Explanation | cfx.Explanations:
         """The answer, or the answers with the names of their queries if they have some."""
         if self.single:
             return self.answers[0]
         index = None if self.names is None else self.names[[*self.answers]]
-        return Explanations([*self.answers.values()], index)
+        return cfx.Explanations([*self.answers.values()], index)
 
 
 def who(i: int, names: pd.Index[Any] | None) -> str:
@@ -219,48 +194,43 @@ def who(i: int, names: pd.Index[Any] | None) -> str:
 
 def ask(
     subject: Subject,
-    queries: Sequence[dict[str, Any] | None],
+    queries: Mapping[int, dict[str, Any]],
     target: Target,
     settings: Settings,
     console: Console,
-    *,
-    names: pd.Index[Any] | None = None,
+    asked: Asked,
     on_block: Callable[[Asked], object] = lambda _: None,
 ) -> Asked:
-    """Answer the question for each query that is not None, block by block.
+    """Answer the question for each query, by its position, block by block.
 
     Each starts from what the ones before it have learnt; `on_block` hears what there is after each.
     If the model fails half-way, or on Ctrl-C, that block has the best so far, and the rest is not
     answered.
     """
-    if settings.timeout is not None and not settings.timeout >= 0:
-        raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
-    if settings.seed < 0:
-        raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
     model = scoring(subject, settings, console)
-    places = [i for i, row in enumerate(queries) if row is not None]
-    end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    file = settings.evaluations
     store = stored(model, settings, console)
-    run = None if file is None else settings.run or f"command {command_key(settings, queries)[:12]}"
-    said = {k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "on_fault")}
+    places, names = list(queries), asked.names
+    end = None if settings.timeout is None else time.monotonic() + settings.timeout
+    run = settings.run
+    if run is None and settings.evaluations is not None:
+        run = f"command {command_key(settings, queries)[:12]}"
+    said: dict[str, Any] = {name: getattr(settings, name) for name in SAID}
     said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
-    wish = subject.space, target
-    asked = Asked({}, names=names)
-    with contextlib.ExitStack() as stack:
-        output = Output.of(naming(settings))
-        bar = stack.enter_context(progress(console, len(places), output))
-        stack.callback(store.close)
+    bar = progress(console, len(places), Output.of(naming(settings)))
+    with bar, contextlib.closing(store), warnings.catch_warnings():
         # What there is to say about a query was said when it was read.
-        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", SpaceWarning)
         for start in range(0, len(places), BLOCK):
-            block, fault = places[start : start + BLOCK], None
-            rows, bar.first = [_named(queries[i], i, names, len(places)) for i in block], start
-            left = None if end is None else max(end - time.monotonic(), 0.0)
+            block, bar.first, fault = places[start : start + BLOCK], start, None
+            rows: list[Any] = [queries[i] for i in block]
+            if len(places) > 1 or names is not None:  # messages can name them
+                named = zip(rows, block if names is None else names[block], strict=True)
+                rows = [pd.Series(row, dtype=object, name=name) for row, name in named]
+            said["timeout"] = None if end is None else max(end - time.monotonic(), 0.0)
             said["run"] = None if run is None else f"{run}/{start}"
             try:
-                found = [*explain_many(model, rows, *wish, timeout=left, on_step=bar, **said)]
+                many = cfx.explain_many(model, rows, subject.space, target, on_step=bar, **said)
+                found = [*many]
             except Exception as error:
                 best, fault = getattr(error, "explanations", ()), error
                 # Not the model's, or it has answered nothing.
@@ -277,16 +247,10 @@ def ask(
             on_block(asked)
             if fault is not None or any(a.stopped == "interrupted" for a in found):
                 break
-        if run is not None and settings.run is None:
-            _release(store, run, asked)
+        cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
+        if store.file is not None and settings.run is None and not (asked.fault or cut):
+            store.file.release(f"{run}/")  # ended by itself: the same command begins a new run
     return asked
-
-
-def _named(row: Any, i: int, names: pd.Index[Any] | None, count: int) -> Any:
-    """Return a row that messages can name, unless it is the only one and has no name."""
-    if names is None and count == 1:
-        return row
-    return pd.Series(row, dtype=object, name=i if names is None else names[i])
 
 
 def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
@@ -299,19 +263,20 @@ def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str,
 
 
 def facts(settings: Settings, row: str, *, named: bool) -> dict[str, str]:
-    """Return what a reader of a report should know of a row; no password of an address.
-
-    It may be `named` by the column of --id.
-    """
+    """Return what a reader should know of a row, maybe `named` by --id; no password of a model."""
     model = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", settings.model)
-    facts = {"row": row, ID: settings.id if named else ""}
-    facts |= {"model": Path(model).name if Path(model).is_file() else model}
-    facts |= {"data": Path(settings.data).name, "date": dt.date.today().isoformat()}
-    facts = {name: text for name, text in facts.items() if text}
-    return {**facts, **naming(settings), **settings.about}
+    known = {
+        "row": row,
+        ID: settings.id if named else "",
+        "model": Path(model).name if Path(model).is_file() else model,
+        "data": Path(settings.data).name,
+        "date": dt.date.today().isoformat(),
+    }
+    told = {name: text for name, text in known.items() if text}
+    return {**told, **naming(settings), **settings.about}
 
 
-def naming(settings: Settings) -> dict[str, str]:
+def naming(settings: Namespace) -> dict[str, str]:
     """Return what a report and the output are called, as far as somebody says so."""
     named = {"title": settings.title, "output": settings.output_name, "unit": settings.unit}
     return {name: text for name, text in named.items() if text is not None}
@@ -323,26 +288,14 @@ def scoring(subject: Subject, settings: Settings, console: Console) -> Model:
     if labels and settings.label is None:
         told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
         console.say("note", f"{told} Choose another label with --label.")
-    return replace(model, content=_content(settings))
+    path, which = Path(settings.model), repr((settings.label, settings.output)).encode()
+    if path.is_file():
+        digest = hashlib.sha256(path.read_bytes() + which).hexdigest()
+        model = replace(model, content=digest[:12])
+    return model
 
 
-def _release(store: Evaluations, run: str, asked: Asked) -> None:
-    """Forget a run that has ended by itself, so that the same command begins a new one."""
-    cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
-    if store.file is not None and not (asked.fault or cut):
-        store.file.release(f"{run}/")
-
-
-def _content(settings: Settings) -> str | None:
-    """Return a digest of the file that the model is in, if it is in one."""
-    path = Path(settings.model)
-    if not path.is_file():
-        return None
-    more = repr((settings.label, settings.output)).encode()
-    return hashlib.sha256(path.read_bytes() + more).hexdigest()[:12]
-
-
-def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
+def stored(model: Model, settings: Settings, console: Console) -> cfx.Evaluations:
     """Return what a file holds of the model; say so if there is nothing but rows of others."""
     file: str | None = settings.evaluations
     if file is None:
@@ -350,8 +303,8 @@ def stored(model: Model, settings: Settings, console: Console) -> Evaluations:
             if getattr(settings, flag[2:]):
                 told = f"{flag} must have a file {what}; got none."
                 raise SettingsError(f"{told} Add --evaluations FILE.")
-        return Evaluations()
-    store = Evaluations.open(file)
+        return cfx.Evaluations()
+    store = cfx.Evaluations.open(file)
     try:
         mine = store.claim(None, model.name, model.fingerprint)
         if settings.forget:
@@ -369,5 +322,8 @@ def command_key(settings: Settings, *more: object) -> str:
     """Return what a command is known by, so that the same one can go on where it was cut short."""
     unasked = ("timeout", "jobs", "forget", "title", "output_name", "unit", "about")
     known = {k: v for k, v in vars(settings).items() if k not in unasked}
-    text = repr((VERSION, sorted(known.items(), key=str), more))
-    return hashlib.sha256(text.encode()).hexdigest()
+    key = hashlib.sha256(repr((VERSION, sorted(known.items(), key=str), more)).encode())
+    for path in [path for path in (settings.queries, settings.data) if Path(path or "").is_file()]:
+        with open(path, "rb") as file:
+            key.update(hashlib.file_digest(file, "sha256").digest())
+    return key.hexdigest()

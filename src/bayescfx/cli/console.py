@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
-import math
 import os
 import pkgutil
 import re
@@ -46,41 +44,45 @@ def run(options: Namespace) -> int:
                 console.err.write(printable("".join(traceback.format_exception(error))))
             more = "" if options.debug else " See the traceback with --debug."
             text, code = describe(error, command), 2
-            if isinstance(error, BayesCFXError | OSError):
-                pass
-            elif hasattr(error, "evaluations") or hasattr(error, "__notes__"):
-                text = f"the model failed: {text}{more}"
-            elif isinstance(error, ValueError):
-                text = text.removeprefix("ValueError: ")
-            else:
-                text, code = f"unexpected {text}{more}", 1
+            if not isinstance(error, BayesCFXError | OSError):
+                if hasattr(error, "evaluations") or hasattr(error, "__notes__"):
+                    text = f"the model failed: {text}{more}"
+                elif isinstance(error, ValueError):
+                    text = text.removeprefix("ValueError: ")
+                else:
+                    text, code = f"unexpected {text}{more}", 1
             console.say("error", text)
             return code
+
+
+#: What files of a kind need: a library, in words, and the extra that has it.
+NEEDED = {
+    ".parquet": ("pyarrow", "parquet files need", "models"),
+    ".xlsx": ("openpyxl", ".xlsx files need", "excel"),
+    **dict.fromkeys(
+        (".html", ".png", ".svg", ".pdf"), ("matplotlib", "pictures and reports need", "plots")
+    ),
+}
 
 
 def _check_out(paths: list[str], kinds: list[str]) -> None:
     """Raise if an output can't be written."""
     for path in paths:
-        if Path(path).suffix.lower() not in kinds:
+        kind, told = Path(path).suffix.lower(), f"--out {path!r} can't be written:"
+        if kind not in kinds:
             raise SettingsError(f"--out must end in {', '.join(kinds)}; got {path!r}.")
         if not Path(path).resolve().parent.is_dir():
-            raise SettingsError(f"--out {path!r} can't be written: no such folder. Make it first.")
-        part = f"{path}.part"  # as it is called until it is whole
+            raise SettingsError(f"{told} no such folder. Make it first.")
+        part = Path(f"{path}.part")  # as it is called until it is whole
         try:
             if Path(path).is_dir():
                 raise IsADirectoryError(None, "it is a folder")
-            with open(part, "ab"):
-                pass
-            os.remove(part)
+            part.open("ab").close()
+            part.unlink()
         except OSError as error:
-            told = f"--out {path!r} can't be written: {error.strerror}."
-            raise SettingsError(f"{told} Choose another.") from error
-        needed = {".parquet": ("pyarrow", "parquet files need", "models")}
-        needed[".xlsx"] = ("openpyxl", ".xlsx files need", "excel")
-        picture = ("matplotlib", "pictures and reports need", "plots")
-        needed |= dict.fromkeys((".html", ".png", ".svg", ".pdf"), picture)
-        if Path(path).suffix.lower() in needed:
-            optional(*needed[Path(path).suffix.lower()])
+            raise SettingsError(f"{told} {error.strerror}. Choose another.") from error
+        if kind in NEEDED:
+            optional(*NEEDED[kind])
 
 
 #: What to do here about a parameter, where the library's advice is for Python.
@@ -101,10 +103,7 @@ ADVICE = {
 
 
 def describe(error: BaseException, command: Command | None = None) -> str:
-    """Return an error in one sentence: in terms of options, and with where it happened if known.
-
-    Advice is given with options that the `command` has.
-    """
+    """Return an error in one sentence, in terms of options; advice names those of the `command`."""
     text = one_line(str(error))
     if isinstance(error, BayesCFXError) and error.parameter is not None:
         if error.advice and error.parameter in ADVICE:
@@ -188,11 +187,7 @@ def opened(quiet: bool, plain: bool) -> Iterator[Console]:
         warnings.simplefilter("default")
         for noise in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", noise)
-
-        def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            console.say("warning", str(message))
-
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: console.say("warning", str(message))
         yield console
 
 
@@ -211,39 +206,29 @@ def _own_stdout() -> Iterator[TextIO]:
         os.close(copy)
 
 
-class Lines:
-    """A bar for those who don't watch: eight plain lines, or one every `seconds`."""
+class Lines(ProgressBar):
+    """Progress for those who don't watch: eight plain lines, or of many questions one every 5 s."""
 
-    def __init__(self, stream: TextIO, seconds: float | None = None) -> None:
-        self.total: float | None = None
-        self.n, self._stream, self._shown, self._state = 0, stream, 0, ""
-        self._seconds, self._last = seconds, time.monotonic()
+    def __init__(self, stream: TextIO, questions: int, output: Output) -> None:
+        super().__init__(None, questions, output=output)
+        self._stream, self._shown, self._last = stream, 0, time.monotonic()
 
-    def set_postfix_str(self, state: str, **_: Any) -> None:
-        """Hear how far the search is."""
-        self._state = state
-
-    def update(self, rows: int) -> None:
-        """Hear how many more rows were sent to the model."""
-        self.n += rows
-        late = self._seconds is not None and time.monotonic() - self._last >= self._seconds
-        much = self._seconds is None and self.n - self._shown >= (self.total or math.inf) / 8
-        if late or much:
-            self._shown, self._last = self.n, time.monotonic()
-            self._stream.write(f"  {self.n} of at most {self.total} rows: {self._state}\n")
+    def show(self, n: int, total: int, state: str) -> None:
+        """Write a line if it is time for one."""
+        many = self.questions > 1
+        if time.monotonic() - self._last >= 5 if many else n - self._shown >= total / 8:
+            self._shown, self._last = n, time.monotonic()
+            self._stream.write(f"  {n} of at most {total} rows: {state}\n")
             self._stream.flush()
-
-    def refresh(self) -> None:
-        """Leave the lines as they are."""
-
-    close = refresh
 
 
 def progress(console: Console, questions: int = 1, output: Output = PREDICTION) -> ProgressBar:
     """Return a listener that shows a bar if someone watches, else lines, or nothing if quiet."""
-    bar: Any = None if console.quiet else Lines(console.err, 5.0 if questions > 1 else None)
-    if not console.quiet and console.err.isatty():
+    if console.quiet:
+        return ProgressBar(None, questions, output=output)
+    if console.err.isatty():
         with contextlib.suppress(ImportError):
-            tqdm = importlib.import_module("tqdm").tqdm
+            tqdm = pkgutil.resolve_name("tqdm:tqdm")
             bar = tqdm(total=None, unit="row", file=console.err, leave=False)
-    return ProgressBar(bar, questions, output=output)
+            return ProgressBar(bar, questions, output=output)
+    return Lines(console.err, questions, output)

@@ -6,7 +6,6 @@ inferred from the data, and the table ``[space]`` with the verbs of `Space`.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping
@@ -27,10 +26,8 @@ class Settings(Namespace):
         """Raise unless these options are given."""
         for name in names:
             if getattr(self, name) is None:
-                raise SettingsError(
-                    f"--{name} must be given; got none. Add --{name}, or {name} = … to the "
-                    "settings file."
-                )
+                told = f"--{name} must be given; got none. Add --{name}, or {name} = … to the"
+                raise SettingsError(f"{told} settings file.")
 
 
 def settable() -> tuple[dict[str, Option], dict[str, Option]]:
@@ -71,11 +68,13 @@ def _said(
     return found
 
 
-def assignment(flag: str, text: str, *, empty: bool = False) -> tuple[str, str]:
+def assignment(
+    flag: str, text: str, *, empty: bool = False, sign: str = "=", like: str = "name=value"
+) -> tuple[str, str]:
     """Return name and value of ``name=value``; the value may be `empty`."""
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not (equals and name and (value or empty)):
-        raise SettingsError(f"{flag} must be like name=value; got {text!r}.")
+    name, found, value = (part.strip() for part in text.partition(sign))
+    if not (found and name and (value or empty)):
+        raise SettingsError(f"{flag} must be like {like}; got {text!r}.")
     return name, value
 
 
@@ -86,24 +85,20 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # it is no TOML, or too deep
-        raise SettingsError(
-            f"the settings file {file!r} must be TOML; got {error}. Correct that place."
-        ) from error
+        told = f"the settings file {file!r} must be TOML; got {error}. Correct that place."
+        raise SettingsError(told) from error
     known, verbs = settable()
-    del known["trust"], known["trust_pickle"]
     space, code = content.get("space"), is_code(str(content.get("model", "")))
     runs = ["model"] * code + ["space.derive"] * (isinstance(space, dict) and "derive" in space)
-    runs += [name for name in content if name in ("trust", "trust_pickle")]
-    for name in runs:
-        raise SettingsError(
-            f"{name!r} must not be in a settings file, because it decides what code runs. Give it "
-            "on the command line."
-        )
+    for name in [*runs, *(name for name in ("trust", "trust_pickle") if name in content)]:
+        told = f"{name!r} must not be in a settings file, because it decides what code runs."
+        raise SettingsError(f"{told} Give it on the command line.")
+    del known["trust"], known["trust_pickle"]
     _check(content, known | {"space": Option("space  table  -  -")}, file)
     _check(content.get("space", {}), verbs, file, "space.")
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
-        there = name == "model" and os.path.isfile(beside)
+        there = name == "model" and beside.is_file()
         if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content
@@ -115,10 +110,8 @@ def _check(
     """Raise unless every name is known and its value of the type that its kind asks for."""
     for name, value in content.items():
         if name not in known:
-            raise SettingsError(
-                f"{'[space] in ' if of else ''}{file!r} has an unknown name {name!r}."
-                f"{suggest(name, known)} Known: {', '.join(known)}."
-            )
+            told = f"{'[space] in ' if of else ''}{file!r} has an unknown name {name!r}."
+            raise SettingsError(f"{told}{suggest(name, known)} Known: {', '.join(known)}.")
         _, types, words = KINDS[known[name].kind]
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise SettingsError(f"{of + name!r} in {file!r} must be {words}; got {value!r}.")

@@ -23,51 +23,42 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
     `features` corrects what is inferred: ``"integer"``, or ``{"kind": "real", "step": 0.5}``;
     `wishes` are verbs as in the table ``[space]`` of a settings file.
     """
-    return with_wishes(_with_features(data, features), wishes, data)
+    made: dict[Any, Any] = {}
+    more: dict[str, dict[str, Any]] = {}
+    with about("kinds"):
+        for name, said in features.items():
+            more[name] = table = dict(said) if isinstance(said, dict) else {"kind": said}
+            made[name] = table.pop("kind", "categorical" if "levels" in table else None)
+            kind = Feature.kinds.get(made[name]) if isinstance(made[name], str) else None
+            if "levels" in table and kind is not None and kind.levelled:
+                made[name] = kind(table.pop("levels"))  # type: ignore[call-arg]  # has levels
+        space = Space.from_data(data, made)
+    for name, table in more.items():
+        feature: Any = space.features[name]
+        known = [f.name for f in fields(feature)]
+        for key in [key for key in table if key not in known]:
+            told = f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
+            raise SettingsError(told + suggest(key, known))
+        made[name] = replace(feature, **table) if table else made[name]
+    return with_wishes(Space.from_data(data, made), wishes, data)
 
 
 def with_wishes(space: Space, wishes: Mapping[str, Any], data: pd.DataFrame) -> Space:
     """Return a space of the data in which more is wished for; what combines is narrowed."""
-    for verb, apply in VERBS.items():
-        if verb in wishes:
-            with about(verb):
-                space = apply(space, wishes[verb], data)
+    for verb in [verb for verb in VERBS if verb in wishes]:
+        with about(verb):
+            said = as_values(space, {verb: wishes[verb]})
+            space = VERBS[verb](space, said[verb], data)
     return space
-
-
-def _with_features(data: pd.DataFrame, features: Mapping[str, Any]) -> Space:
-    """Return the space with the kinds and the corrections that the settings give."""
-    tables = {n: dict(t) if isinstance(t, dict) else {"kind": t} for n, t in features.items()}
-    made: dict[Any, Any] = {
-        name: table.pop("kind", "categorical" if "levels" in table else None)
-        for name, table in tables.items()
-    }
-    for name, table in tables.items():
-        kind = Feature.kinds.get(made[name]) if isinstance(made[name], str) else None
-        if "levels" in table and kind is not None and kind.levelled:
-            with about("kinds"):
-                made[name] = kind(table.pop("levels"))  # type: ignore[call-arg]  # has levels
-    with about("kinds"):
-        space = Space.from_data(data, made)
-    for name, table in tables.items():
-        feature: Any = space.features[name]
-        known = [f.name for f in fields(feature)]
-        for key in table:
-            if key not in known:
-                raise SettingsError(
-                    f"features.{name} must have only kind, {', '.join(known)}; got {key!r}."
-                    f"{suggest(key, known)}"
-                )
-        made[name] = replace(feature, **table) if table else made[name]
-    return Space.from_data(data, made)
 
 
 def as_values(space: Space, wishes: Mapping[str, Any]) -> dict[str, Any]:
     """Return wishes in which no value is written as a text of the command line."""
     read: dict[str, Callable[[str, Any], Any]] = {
+        "groups": lambda _, wish: _columns(wish),
         "between": lambda name, wish: limits(name, space.features[space.name(name)], wish),
-        "move": lambda name, wish: _ends(name, wish, _number) if isinstance(wish, str) else wish,
-        "steps": lambda _, wish: _number(wish) if isinstance(wish, str) else wish,
+        "move": lambda name, wish: _ends(name, wish, as_number),
+        "steps": lambda _, wish: as_number(wish),
     }
     return {
         verb: {n: read[verb](n, w) for n, w in wish.items()} if verb in read else wish
@@ -75,26 +66,8 @@ def as_values(space: Space, wishes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _between(space: Space, name: str, wish: Any) -> Space:
-    return space.between({name: limits(name, space.features[space.name(name)], wish)})
-
-
-def _move(space: Space, name: str, wish: Any) -> Space:
-    return space.move({name: _ends(name, wish, _number) if isinstance(wish, str) else wish})
-
-
-def _step(space: Space, name: str, wish: Any) -> Space:
-    return space.steps({name: _number(wish) if isinstance(wish, str) else wish})
-
-
-def _group(space: Space, name: str, columns: Any) -> Space:
-    listed = columns.split(",") if isinstance(columns, str) else columns
-    return space.group(name, [str(column).strip() for column in listed])
-
-
-def _derive(space: Space, name: str, source: str) -> Space:
-    function: Any = import_name(source)
-    return space.derive(name, function)
+def _columns(wish: Any) -> list[str]:
+    return [str(name).strip() for name in (wish.split(",") if isinstance(wish, str) else wish)]
 
 
 def _near(space: Space, wish: Any, data: pd.DataFrame) -> Space:
@@ -120,16 +93,16 @@ Verb: TypeAlias = Callable[[Space, Any, pd.DataFrame], Space]
 
 #: What a settings file may hold in ``[space]``, in the order in which it is applied.
 VERBS: dict[str, Verb] = {
-    "groups": _each(_group),
+    "groups": _each(Space.group),
     "fix": lambda space, names, _: space.fix(*names),
     "allow": lambda space, names, _: space.allow(*names),
     "only_up": lambda space, names, _: space.only_up(*names),
     "only_down": lambda space, names, _: space.only_down(*names),
-    "between": _each(_between),
-    "move": _each(_move),
+    "between": lambda space, table, _: space.between(table),
+    "move": lambda space, table, _: space.move(table),
     "require": lambda space, rules, _: reduce(Space.require, rules, space),
-    "derive": _each(_derive),
-    "steps": _each(_step),
+    "derive": _each(lambda space, name, source: space.derive(name, import_name(source))),
+    "steps": lambda space, table, _: space.steps(table),
     "together": lambda space, sets, _: reduce(lambda s, names: s.together(*names), sets, space),
     "max_changes": lambda space, k, _: space.max_changes(k),
     "near_data": _near,
@@ -142,38 +115,23 @@ def limits(name: str, feature: Feature, wish: Any) -> Any:
     if feature.levelled and isinstance(wish, str | list):
         levels = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
         return [value_of(feature, level) for level in levels]
-    return _ends(name, wish, partial(value_of, feature)) if isinstance(wish, str) else wish
+    return _ends(name, wish, partial(value_of, feature))
 
 
 def value_of(feature: Feature, text: Any) -> Any:
     """Return a value of a feature from text: a level however it is spelt, a number, or the text."""
-    listed = feature.levels if feature.levelled else ()
-    for same in (lambda level: str(level) == str(text), lambda level: _alike(level, text)):
-        found = list(filter(same, listed))
-        if found:
-            return found[0]
-    return _number(text) if feature.numeric else text
+    listed, plain = feature.levels if feature.levelled else (), str(text).casefold()
+    found = [level for level in listed if str(level) == str(text)]
+    found += [level for level in listed if str(level).casefold() == plain]
+    found += [v for v in listed if not isinstance(v, str) and v == as_number(text)]
+    return found[0] if found else as_number(text) if feature.numeric else text
 
 
-def _alike(level: Any, text: Any) -> bool:
-    """Return whether a text means a level: in another case, or the same number."""
-    number = not isinstance(level, str) and as_number(level) == as_number(text)
-    return number or str(level).casefold() == str(text).casefold()
-
-
-def _number(text: str) -> Any:
-    """Return a number, whole where it is written so, or the text if it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and "." not in text else value
-
-
-def _ends(name: str, text: str, read: Callable[[str], Any]) -> tuple[Any, Any]:
-    """Return the two ends of ``low:high``; one left out is open."""
-    parts = [part.strip() for part in text.split(".." if ".." in text else ":")]
+def _ends(name: str, wish: Any, read: Callable[[str], Any]) -> Any:
+    """Return the two ends of ``low:high``, of which one left out is open; no text as it is."""
+    if not isinstance(wish, str):
+        return wish
+    parts = [part.strip() for part in wish.split(".." if ".." in wish else ":")]
     if len(parts) != 2 or not any(parts):
-        raise SettingsError(f"limits of {name!r} must be like low:high; got {text!r}.")
-    low, high = (read(part) if part else None for part in parts)
-    return low, high
+        raise SettingsError(f"limits of {name!r} must be like low:high; got {wish!r}.")
+    return tuple(read(part) if part else None for part in parts)

@@ -6,30 +6,28 @@ queries. The same command, given again after whatever ended it, leaves those alo
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
 import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bayescfx.cli import answers
-from bayescfx.cli.asking import Subject, command_key, scoring, stored
+from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
 from bayescfx.cli.settings import Settings
-from bayescfx.cli.tables import cells_of, check_levels, read_chunks
+from bayescfx.cli.tables import read_chunks, read_table
 from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.explainer.stream import answer_stream
 from bayescfx.potentials import Target
-from bayescfx.tables import free_name
 
 PART = 1024  # queries in a file of answers, whole blocks
 
@@ -40,151 +38,94 @@ def stream(
     """Answer the queries of a file into tables, and return the exit code."""
     wrong = [path for path in out if Path(path).suffix.lower() not in (".csv", ".parquet")]
     if wrong or not out:
-        raise SettingsError(
-            "many queries are answered into tables, --out FILE.csv or FILE.parquet; got "
-            f"{wrong[0] if wrong else 'none'!r}. A report can be made of fewer than 1,000."
-        )
+        told = "many queries are answered into tables, --out FILE.csv or FILE.parquet; got"
+        got = repr(wrong[0] if wrong else "none")
+        raise SettingsError(f"{told} {got}. A report can be made of fewer than 1,000.")
     model = scoring(subject, settings, console)
-    key = _key(settings, model.content)
-    tables = [_Table(Path(path), key) for path in out]
-    done = set.intersection(*(table.done for table in tables))
+    key = command_key(settings, model.content)
+    tables = [_Table(path, key) for path in out]
+    done = set.intersection(*({int(part.stem) for part in table.parts} for table in tables))
     if done:
         console.say("note", f"{len(done)} parts of {PART} queries were answered before.")
-    counts: Counter[str] = Counter()
-    store = stored(model, settings, console)
-    try:
-        call = CallSettings(
-            space=subject.space,
-            **{k: getattr(settings, k) for k in ("method", "budget", "n", "tolerance", "timeout")},
-            evaluations=None if settings.evaluations is None else store,
-            rng=settings.seed,
-            on_step=None,
-            on_fault=settings.on_fault,
-            progress=False,
-            run=settings.run,
-            n_jobs=settings.jobs,
-        )
-        look = partial(_look, subject)
-        frames = _queries(subject, settings, done)
-        parts = answer_stream(call, model, frames, target, describe, look)
-        told = _told(parts, counts, console)
-        for table in tables[:-1]:
-            told = table.kept(told)
-        for _ in tables[-1].kept(told):
-            pass
-    except Exception as error:
-        if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
-            raise
-        console.say(
-            "error",
-            f"after {counts['queries']} queries: {describe(error)} Their answers are in "
-            f"{', '.join(str(table.folder) for table in tables)}; the same command goes on there.",
-        )
-        return 2
-    finally:
-        store.close()
-    for table in tables:
-        table.finish()
-    return _summed_up(tables[0].path, out, console, named=settings.id is not None)
-
-
-def _look(subject: Subject, row: pd.DataFrame) -> None:
-    check_levels(cells_of(row, 0), subject.space.features)
-
-
-def _key(settings: Settings, content: str | None) -> str:
-    """Return what must be the same for parts to be gone on with."""
-    digests = []
-    for path in (settings.queries, settings.data):
-        with open(path, "rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return command_key(settings, content, *digests)
+    heard: Counter[str] = Counter()
+    with contextlib.closing(stored(model, settings, console)) as store:
+        try:
+            call = CallSettings(
+                space=subject.space,
+                **{k: getattr(settings, k) for k in (*SAID, "timeout", "run")},
+                evaluations=None if settings.evaluations is None else store,
+                rng=settings.seed,
+                on_step=None,
+                progress=False,
+                n_jobs=settings.jobs,
+            )
+            frames = _queries(subject, settings, done)
+            answered = answer_stream(call, model, frames, target, describe, subject.look)
+            passed = _told(answered, heard, console)
+            for number, found in groupby(passed, lambda t: t.index.get_level_values(0)[0] // PART):
+                part = answers.indexed(pd.concat([*found]))
+                for table in tables:
+                    answers.write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
+        except Exception as error:
+            if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
+                raise
+            where = ", ".join(str(table.folder) for table in tables)
+            told = f"after {heard['queries']} queries: {describe(error)} Their answers are in"
+            console.say("error", f"{told} {where}; the same command goes on there.")
+            return 2
+    return _summed_up(tables, out, console, named=settings.id is not None)
 
 
 def _queries(
     subject: Subject, settings: Settings, done: set[int]
 ) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield what is still to be answered, each table with the position of its first row.
-
-    The index has the positions of the rows, and their names if a column gives some.
-    """
-    gone = {*subject.ignored, *subject.dropped}
+    """Yield what is still to be answered, each table with the position of its first row."""
     for k, frame in enumerate(read_chunks(settings.queries, PART, how=subject.reading)):
         if k not in done:
-            places = pd.RangeIndex(k * PART, k * PART + len(frame), name="query")
-            levels = [places] if settings.id is None else [places, frame.index]
-            frame.index = places if settings.id is None else pd.MultiIndex.from_arrays(levels)
-            frame = frame.drop(columns=[name for name in frame.columns if name in gone])
-            yield k * PART, subject.numbers(frame)
+            names = None if settings.id is None else frame.index
+            frame.index = answers.places(k * PART, len(frame), names)
+            gone = [*subject.ignored, *subject.dropped]
+            yield k * PART, subject.numbers(frame.drop(columns=gone, errors="ignore"))
 
 
 def _told(
-    parts: Iterable[pd.DataFrame], counts: Counter[str], console: Console
+    parts: Iterable[pd.DataFrame], heard: Counter[str], console: Console
 ) -> Iterator[pd.DataFrame]:
     """Pass answers on, and say every few seconds how many there are."""
     last = time.monotonic()
     for part in parts:
-        counts["queries"] += len(part.index.unique())
+        heard["queries"] += len(part.index.unique())
         if time.monotonic() - last > 5 and not console.quiet:
             last = time.monotonic()
-            console.err.write(f"  {counts['queries']} queries done\n")
+            console.err.write(f"  {heard['queries']} queries done\n")
             console.err.flush()
         yield part
 
 
-@dataclass
 class _Table:
-    """A table of answers that grows by parts."""
+    """A table of answers that grows by parts, in a folder beside it."""
 
-    path: Path
-    key: str
-    done: set[int] = field(default_factory=set)  # numbers of the parts that are there
-
-    def __post_init__(self) -> None:
-        self.folder, kind = Path(f"{self.path}.parts"), self.path.suffix.lower()
-        if kind == ".parquet":
-            optional("pyarrow", "parquet files need", "models")
-        manifest = self.folder / "manifest.json"
-        told = manifest.read_text() if manifest.is_file() else ""
-        if told == json.dumps({"key": self.key}):
-            self.done = {int(part.stem) for part in self.folder.glob(f"*{kind}")}
+    def __init__(self, path: str, key: str) -> None:
+        self.path, self.folder = Path(path), Path(f"{path}.parts")
+        self.kind = self.path.suffix.lower()
+        manifest, mine = self.folder / "manifest.json", json.dumps({"key": key})
+        if manifest.is_file() and manifest.read_text() == mine:
             return
-        if any(self.folder.glob(f"*{kind}")):
-            raise SettingsError(
-                f"{str(self.folder)!r} holds answers of another command, which was cut short. Run "
-                "that again, or remove the folder."
-            )
+        if self.parts:
+            told = f"{str(self.folder)!r} holds answers of another command, which was cut short."
+            raise SettingsError(f"{told} Run that again, or remove the folder.")
         self.folder.mkdir(parents=True, exist_ok=True)
-        manifest.write_text(json.dumps({"key": self.key}))
+        manifest.write_text(mine)
 
-    def kept(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Write answers as they come, a file for each whole part, and pass them on."""
-        waiting: list[pd.DataFrame] = []
-        number = -1
-        for frame in parts:
-            first = int(frame.index.get_level_values(0)[0]) // PART
-            if first != number and waiting:
-                self._write(number, waiting)
-                waiting = []
-            number = first
-            waiting.append(frame)
-            yield frame
-        if waiting:
-            self._write(number, waiting)
-
-    def _write(self, number: int, frames: list[pd.DataFrame]) -> None:
-        table = pd.concat(frames)
-        table = table.rename_axis([free_name(str(n), table.columns) for n in table.index.names])
-        table = table.reset_index()
-        path = self.folder / f"{number:08d}{self.path.suffix.lower()}"
-        answers.write_table(table, str(path))
-        self.done.add(number)
+    @property
+    def parts(self) -> list[Path]:
+        """The files that are there, in their order."""
+        return sorted(self.folder.glob(f"*{self.kind}"))
 
     def finish(self) -> None:
         """Put the parts together, one after the other, and remove them."""
-        parts = sorted(self.folder.glob(f"*{self.path.suffix.lower()}"))
-        whole = Path(f"{self.path}.part")
-        if self.path.suffix.lower() == ".parquet":
+        whole, parts = Path(f"{self.path}.part"), self.parts
+        if self.kind == ".parquet":
             parquet: Any = optional("pyarrow.parquet", "parquet files need", "models")
             schema = parquet.read_schema(parts[0])
             with parquet.ParquetWriter(whole, schema) as writer:
@@ -192,31 +133,32 @@ class _Table:
                     writer.write_table(parquet.read_table(part).cast(schema))
         else:
             with whole.open("wb") as target:
-                for k, part in enumerate(parts):
+                for part in parts:
                     with part.open("rb") as source:
-                        if k:
+                        if part != parts[0]:
                             source.readline()  # the names of the columns
                         shutil.copyfileobj(source, target)
         os.replace(whole, self.path)
         shutil.rmtree(self.folder)
 
 
-def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int:
-    """Say how the queries have ended, and return the exit code."""
+def _summed_up(tables: list[_Table], out: list[str], console: Console, named: bool) -> int:
+    """Put the tables together, say how the queries have ended, and return the exit code."""
     counts: Counter[str] = Counter()
-    rows, last, reasons = 0, -1, list[str]()
-    for table in read_chunks(str(path), 16 * PART):
+    rows, reasons = 0, list[str]()
+    for part in tables[0].parts:
         # A query has a line for each answer; first in each are its number, its name if it has one,
         # and its status, last but two the rows it took.
-        table = table.drop_duplicates(subset=table.columns[0])
-        number = table.iloc[:, 0].astype(int)
-        table, last = table[number > last], int(number.max())
-        status = table.iloc[:, 2 if named else 1]
+        lines = read_table(str(part))
+        lines = lines.drop_duplicates(subset=lines.columns[0])
+        status = lines.iloc[:, 2 if named else 1]
         counts.update(status.tolist())
-        rows += int(pd.to_numeric(table.iloc[:, -3]).fillna(0).sum())
-        wrong = table[status == "error"]
-        at, what = (1, table.columns[1]) if named else (0, "row")
-        reasons += [f"{what} {q}: {why}" for q, why in wrong.iloc[:1, [at, -1]].to_numpy()]
+        rows += int(pd.to_numeric(lines.iloc[:, -3]).fillna(0).sum())
+        at, what = (1, lines.columns[1]) if named else (0, "row")
+        wrong = lines[status == "error"].iloc[:1, [at, -1]].to_numpy()
+        reasons += [f"{what} {query}: {why}" for query, why in wrong]
+    for table in tables:
+        table.finish()
     total, failed = sum(counts.values()), counts.pop("error", 0)
     where = ", ".join(out)
     text = f"{counts['reached']} of {total} reached; {rows} rows of the model used. "
@@ -226,4 +168,4 @@ def _summed_up(path: Path, out: list[str], console: Console, named: bool) -> int
         told = f"{failed} of {total} queries can't be asked; the first is {reasons[0]}"
         console.say("error", f"{told} The others have answers.")
         return 2
-    return 3 if counts["best_guess"] else 4 if counts["unreachable"] else 0
+    return answers.exit_code(counts)

@@ -10,13 +10,14 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from bayescfx.errors import MissingExtraError, SettingsError, suggest
 from bayescfx.features import Feature
@@ -49,8 +50,7 @@ class Reading:
 
     def known(self, column: str) -> frozenset[Any]:
         """Return the levels of a column that the model knows, which may call it otherwise."""
-        found = self.levels.get(column)
-        return self.levels.get(same_name(column), frozenset()) if found is None else found
+        return self.levels.get(column) or self.levels.get(same_name(column), frozenset())
 
     def missing(self, column: str) -> list[str]:
         """Return the texts that stand for a missing cell of a column; of names there are none."""
@@ -106,45 +106,50 @@ def read_chunks(
         raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
     empty = True
     with _readable(file):
-        if not kind.endswith(".parquet"):
-            chunks = _lines(path, n, how)
-        elif n is None:
-            chunks = iter([_marked(pd.read_parquet(path), how)])
-        else:
-            chunks = (_marked(part, how) for part in _row_groups(path, n))
-        for table in chunks:
-            empty &= not len(table)
+        parquet = kind.endswith(".parquet")
+        for table in _typed(path, n, how) if parquet else _lines(lambda: path, n, how):
             table.columns = table.columns.map(str)
             if len(table):
+                empty = False
                 yield how.timed(how.named(table, file if what == "queries" else ""))
     if empty:
         raise SettingsError(f"{file} has no rows below the column names. Add some.")
 
 
-def _lines(source: Any, n: int | None, how: Reading) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file or text, `n` at a time; all at once if it is None."""
+def _typed(path: str, n: int | None, how: Reading) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a parquet file; texts that stand for a missing cell are none."""
+    for table in [pd.read_parquet(path)] if n is None else _row_groups(path, n):
+        for name in table.columns if how.na else ():
+            if is_string_dtype(table[name].dtype):
+                table[name] = table[name].mask(table[name].isin(set(how.missing(name)) - {""}))
+        yield table
+
+
+def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a parquet file, `n` at a time, however it was written."""
+    rest = pd.DataFrame()
+    for batch in importlib.import_module("pyarrow.parquet").ParquetFile(path).iter_batches(n):
+        rest = pd.concat([rest, batch.to_pandas()]) if len(rest) else batch.to_pandas()
+        while len(rest) >= n:
+            yield rest.iloc[:n].copy()
+            rest = rest.iloc[n:]
+    yield rest.copy()
+
+
+def _lines(source: Callable[[], Any], n: int | None, how: Reading) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table of text, which is a path or a stream, opened anew each time."""
     written = _written(source, how)
     # Numbers exactly as written; later versions of pandas do that by themselves.
     exact: Any = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
-    found: Any = pd.read_csv(source, index_col=False, chunksize=n, **written, **exact)
-    if n is None:
-        yield found
-        return
-    with found as chunks:
+    found: Any = pd.read_csv(source(), index_col=False, chunksize=n, **written, **exact)
+    with contextlib.nullcontext([found]) if n is None else found as chunks:
         yield from chunks
 
 
-def _written(source: Any, how: Reading) -> dict[str, Any]:
+def _written(source: Callable[[], Any], how: Reading) -> dict[str, Any]:
     """Return how a table of text is written, in pandas' words, judged by its first lines."""
-    raw = pd.read_csv(
-        source,
-        header=None,
-        sep="\x01",
-        nrows=200,
-        quoting=csv.QUOTE_NONE,
-        dtype=str,
-        na_filter=False,
-    )
+    plain: Any = {"quoting": csv.QUOTE_NONE, "dtype": str, "na_filter": False}
+    raw = pd.read_csv(source(), header=None, sep="\x01", nrows=200, **plain)
     lines = raw.iloc[:, 0].tolist()
 
     def fields(mark: str) -> list[list[str]]:
@@ -155,9 +160,7 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
         return min(widths) == max(widths) > 1, widths[0]
 
     mark = max(",;\t|", key=fits)
-    _rewind(source)
-    head = pd.read_csv(source, sep=mark, nrows=0, index_col=False).columns.map(str)
-    _rewind(source)
+    head = pd.read_csv(source(), sep=mark, nrows=0, index_col=False).columns.map(str)
     given, *body = fields(mark)
     columns = [[cell for cell in column if cell] for column in zip(*body, strict=False)]
     comma = mark != "," and any(map(_decimal_commas, columns))
@@ -175,12 +178,6 @@ def _written(source: Any, how: Reading) -> dict[str, Any]:
     }
 
 
-def _rewind(source: Any) -> None:
-    """Let a text be read from its beginning; a file is opened anew."""
-    if hasattr(source, "seek"):
-        source.seek(0)
-
-
 def _decimal_commas(cells: Iterable[str]) -> bool:
     """Return whether cells are numbers with a decimal comma, and not surely with thousands."""
     numbers = [re.fullmatch(r"[+-]?(\d+)(?:,(\d+))?(?:[eE][+-]?\d+)?", cell) for cell in cells]
@@ -190,30 +187,6 @@ def _decimal_commas(cells: Iterable[str]) -> bool:
     return len(parts) == len(numbers) and bool(fractions) and not alike
 
 
-def _marked(table: pd.DataFrame, how: Reading) -> pd.DataFrame:
-    """Return a table of typed cells in which the texts that stand for a missing cell are."""
-    if how.na:
-        for name in table.columns:
-            if pd.api.types.is_string_dtype(table[name].dtype):
-                table[name] = table[name].mask(table[name].isin(set(how.missing(name)) - {""}))
-    return table
-
-
-def _row_groups(path: str, n: int) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a parquet file, `n` at a time, however it was written."""
-    rest = pd.DataFrame()
-    for batch in importlib.import_module("pyarrow.parquet").ParquetFile(path).iter_batches(n):
-        rest = (
-            pd.concat([rest, batch.to_pandas()], ignore_index=True)
-            if len(rest)
-            else batch.to_pandas()
-        )
-        while len(rest) >= n:
-            yield rest.iloc[:n].copy()
-            rest = rest.iloc[n:]
-    yield rest.copy()
-
-
 @contextlib.contextmanager
 def _readable(file: str) -> Iterator[None]:
     """Say in our words why a table can't be read."""
@@ -221,24 +194,20 @@ def _readable(file: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
             yield
+    except SettingsError:  # in our words
+        raise
     except ImportError as error:
-        raise MissingExtraError(
-            "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
-        ) from error
-    except pd.errors.EmptyDataError as error:
-        raise SettingsError(
-            f"{file} is empty. It must have a line of column names and rows."
-        ) from error
-    except pd.errors.ParserWarning as error:
-        raise SettingsError(
-            f"{file} must have as many fields in each row as in its first line; got more. Add the "
-            "missing column names."
-        ) from error
+        told = "parquet files need pyarrow: pip install pyarrow, or use a CSV file."
+        raise MissingExtraError(told) from error
     except Exception as error:  # each reader has errors of its own, without a common base
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise SettingsError(
-            f"{file} can't be read: {reason}. Save it again as CSV or parquet."
-        ) from error
+        told = f"can't be read: {reason}. Save it again as CSV or parquet."
+        if isinstance(error, pd.errors.EmptyDataError):
+            told = "is empty. It must have a line of column names and rows."
+        elif isinstance(error, pd.errors.ParserWarning):
+            told = "must have as many fields in each row as in its first line; got more. Add the "
+            told += "missing column names."
+        raise SettingsError(f"{file} {told}") from error
 
 
 def mean_missing(texts: pd.Series[Any]) -> pd.Series[bool]:
@@ -248,13 +217,10 @@ def mean_missing(texts: pd.Series[Any]) -> pd.Series[bool]:
 
 
 def check_numbers(table: pd.DataFrame, known: Iterable[str], path: str) -> None:
-    """Raise if a column of which no levels are known is numbers except for some cells: mistakes.
-
-    So are a few texts among numbers, marks for missing cells, and numbers with commas.
-    """
+    """Raise if a column without known levels is numbers but for some texts, marks or commas."""
     for name in [name for name in table.columns if name not in set(known)]:
         cells = table[name].reset_index(drop=True).dropna()
-        if not pd.api.types.is_string_dtype(cells.dtype) or cells.empty:
+        if not is_string_dtype(cells.dtype) or cells.empty:
             continue
         texts = cells[pd.to_numeric(cells, errors="coerce").isna()].astype(str)
         marked = mean_missing(texts)
@@ -287,20 +253,17 @@ def read_query(text: str, data: pd.DataFrame, how: Reading) -> tuple[dict[str, A
         return _only_row(read_table(wish, "query", how), f"the query file {wish!r}", how)
     if given is not text and "\n" in wish:
         with _readable("the query"):
-            table = next(_lines(io.StringIO(wish), None, how))
+            table = next(_lines(lambda: io.StringIO(wish), None, how))
         return _only_row(how.timed(how.named(table)), "the query", how)
     if how.id is not None:
         return _row_named(wish, data, how.id)
-    if re.fullmatch("-?[0-9]{1,18}", wish):
-        if not 0 <= int(wish) < len(data):
-            raise SettingsError(
-                f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(wish)}."
-            )
-        return cells_of(data, int(wish)), None
-    raise SettingsError(
-        f"the query must be a row number, a JSON object or a file; got {text!r}. "
-        "For example --query 12."
-    )
+    if not re.fullmatch("-?[0-9]{1,18}", wish):
+        told = f"the query must be a row number, a JSON object or a file; got {text!r}."
+        raise SettingsError(f"{told} For example --query 12.")
+    if not 0 <= int(wish) < len(data):
+        told = f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(wish)}."
+        raise SettingsError(told)
+    return cells_of(data, int(wish)), None
 
 
 def _only_row(table: pd.DataFrame, what: str, how: Reading) -> tuple[dict[str, Any], Any]:
@@ -315,19 +278,20 @@ def _row_named(wish: str, data: pd.DataFrame, column: str) -> tuple[dict[str, An
     names = data.index.map(str)
     places = (names == wish).nonzero()[0].tolist()
     if len(places) != 1:
-        got = f"{len(places)} rows with {wish!r}" if places else f"{wish!r}"
-        raise SettingsError(
-            f"the query must be what one row of the data has as {column!r}; got {got}."
-            f"{suggest(wish, names[:10_000]) if not places else ''}"
-        )
+        got = f"{len(places)} rows with {wish!r}." if places else f"{wish!r}."
+        hint = "" if places else suggest(wish, names[:10_000])
+        told = f"the query must be what one row of the data has as {column!r}; got {got}{hint}"
+        raise SettingsError(told)
     return cells_of(data, places[0]), data.index[places[0]]
 
 
 def as_number(cell: Any) -> Any:
-    """Return the number that a text is, or else the cell itself."""
+    """Return the number that a text is, whole where it is written so, or else the cell itself."""
+    if not isinstance(cell, str):
+        return cell
     try:
-        return float(cell)
-    except (TypeError, ValueError):
+        return int(cell) if re.fullmatch(r"\s*[+-]?\d+\s*", cell) else float(cell)
+    except ValueError:
         return cell
 
 
@@ -345,20 +309,17 @@ def _object(text: str, what: str) -> dict[str, Any]:
     if isinstance(content, list) and len(content) == 1:
         content = content[0]
     if not isinstance(content, dict):
-        raise SettingsError(
-            f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
-        )
+        told = f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
+        raise SettingsError(told)
     return content
 
 
 def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
     """Raise if a cell is a level that the data does not have: the model may not know it."""
-    for name, value in row.items():
-        known: Any = features[name].levels if name in features and features[name].levelled else ()
+    for name in [name for name in row if name in features and features[name].levelled]:
+        value, known = row[name], features[name].levels
         missing = pd.api.types.is_scalar(value) and pd.isna(value)
         if known and not missing and value not in known:
             shown = ", ".join(repr(level) for level in known[:12]) + ", …" * (len(known) > 12)
-            raise SettingsError(
-                f"the query has {value!r} in column {name!r}, which the data does not have."
-                f"{suggest(value, known)} Known: {shown}."
-            )
+            told = f"the query has {value!r} in column {name!r}, which the data does not have."
+            raise SettingsError(f"{told}{suggest(value, known)} Known: {shown}.")

@@ -31,6 +31,8 @@ def cell(value: Any) -> Any:
         return value
     if value is pd.NA or value is pd.NaT:
         return None
+    if isinstance(value, np.number | np.bool_):
+        return cell(value.item())
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
