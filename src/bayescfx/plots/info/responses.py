@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array, Mask, same_codes
+from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
-from bayescfx.plots.info.view import Scale, View
+from bayescfx.plots.info.view import Scale, View, along
 from bayescfx.potentials import Intervals, Linked
 from bayescfx.result.wording import Output
 from bayescfx.search.objectives import Gain, Nearer, Record
@@ -139,7 +139,7 @@ def _chosen(view: View, features: Sequence[Hashable] | None, which: int, n: int)
 def _swing(view: View, which: int, j: int) -> float:
     """Return how far the surrogate's output moves along a feature."""
     _, codes = _axis(view, j, which, 17)
-    return float(np.ptp(view.predict(_along(view, j, codes, view.answers[which]))))
+    return float(np.ptp(view.predict(along(view.region, j, codes, view.answers[which]))))
 
 
 def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
@@ -157,18 +157,9 @@ def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
     return scale, codes if scale.ordered else np.unique(np.rint(codes))
 
 
-def _along(view: View, j: int, codes: Array, base: Array) -> Array:
-    X = np.tile(base, (len(codes), 1))
-    X[:, j] = codes
-    return view.region.complete(X)
-
-
 def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curve:
-    X = _along(view, j, codes, base)
-    others = ~view.region.recomputed & (np.arange(len(base)) != j)
-    on = same_codes(view.X, base)[:, others].all(axis=1)
-    low, mean, high = (view.predict(X, deviations) for deviations in (-2.0, 0.0, 2.0))
-    return Curve(float(base[j]), output, mean, low, high, (view.X[on, j], view.y[on]))
+    X = along(view.region, j, codes, base)
+    return Curve(float(base[j]), output, *view.line(X, j))
 
 
 def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:

@@ -85,14 +85,20 @@ class View:
 
     answer: Explanation
     region: Region  # what was allowed; without the rules that a file could not hold
-    X: Array  # codes (n, d) of the rows that were evaluated, faults left out
+    X: Array  # codes (n, d) of the rows that were evaluated, fit and miss what the query misses
     y: Array  # their outputs (n,)
 
     @classmethod
     def of(cls, answer: Explanation) -> View:
         """Return the view of an answer; its evaluations may be of any age and from elsewhere."""
-        bare = cls.bare(answer)
-        return cls(answer, bare.region, *_evaluated(answer, bare.region))
+        bare, known = cls.bare(answer), answer.evaluations
+        region = bare.region
+        if known.rows is None or known.columns != tuple(region.schema.places):
+            return bare
+        X, fits = fitting_codes(region.schema, known.rows)
+        y = known.outputs[fits]
+        scored = ~np.isnan(y) & region.same_missing(X)
+        return cls(answer, region, X[scored], y[scored])
 
     @classmethod
     def bare(cls, answer: Explanation) -> View:
@@ -104,6 +110,10 @@ class View:
     def answers(self) -> Array:
         """Codes ``(k, d)`` of the counterfactuals."""
         return self.region.encode(self.answer.rows)
+
+    def relevant(self, most: int) -> Indices:
+        """Return the positions of the rows that matter for the answer, so many at most."""
+        return relevant(self.region, self.X, most, self.answers[:4])
 
     @cached_property
     def link(self) -> Logit | None:
@@ -117,7 +127,7 @@ class View:
         if len(self.y) < 3 or np.ptp(self.y) == 0.0:
             return None
         settings = SurrogateSettings()
-        chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
+        chosen = self.relevant(settings.points)
         # And what is shown: rows that differ from query or answer in one feature.
         counted = ~self.region.recomputed
         for base in (self.region.query, self.answers[0]):
@@ -139,6 +149,16 @@ class View:
             mean, std = self.surrogate.predict(X)
         u = mean + deviations * self.doubt * std
         return np.asarray(u if self.link is None else self.link.inverse(u))
+
+    def line(self, X: Array, j: int) -> tuple[Array, Array, Array, tuple[Array, Array]]:
+        """Return the surrogate along feature `j`: mean, both ends of its band, and what was seen.
+
+        These are codes and outputs of the rows on the line that the model scored.
+        """
+        mean, low, high = (self.predict(X, deviations) for deviations in (0.0, -2.0, 2.0))
+        others = ~self.region.recomputed & (np.arange(X.shape[1]) != j)
+        on = same_codes(self.X, X[0])[:, others].all(axis=1)
+        return mean, low, high, (self.X[on, j], self.y[on])
 
     def accepted(self, y: Array) -> Mask:
         """Return which outputs count as reached."""
@@ -208,12 +228,8 @@ class View:
         return dict(zip(row_keys(self.X), self.y.tolist(), strict=True))
 
 
-def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
-    """Return codes and outputs of the rows that fit the space and miss what the query misses."""
-    known, schema = answer.evaluations, region.schema
-    if known.rows is None or known.columns != tuple(schema.places):
-        return np.empty((0, len(region.query))), np.empty(0)
-    X, fits = fitting_codes(schema, known.rows)
-    y = known.outputs[fits]
-    scored = ~np.isnan(y) & region.same_missing(X)
-    return X[scored], y[scored]
+def along(region: Region, j: int, codes: Array, base: Array) -> Array:
+    """Return a row ``(d,)`` with feature `j` at each of the codes, derived features following."""
+    X = np.tile(base, (len(codes), 1))
+    X[:, j] = codes
+    return region.complete(X)
