@@ -13,7 +13,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
 from bayescfx.plots.info.outcomes import potential_of
 from bayescfx.plots.info.view import Scale, View, along
-from bayescfx.potentials import Intervals, Linked
+from bayescfx.potentials import Intervals, Linked, contains
 from bayescfx.result.wording import Output
 from bayescfx.search.objectives import Gain, Nearer, Record
 
@@ -106,7 +106,7 @@ def surface_info(
         y_codes=y_codes,
         mean=mean.reshape(shape),
         allowed=allowed.reshape(shape),
-        target=view.accepted(mean).reshape(shape),
+        target=contains(view.answer.accepted, mean).reshape(shape),
         acquisition=None if acquisition is None else acquisition.reshape(shape),
         seen=view.X[:, [i, j]],
         query=(float(region.query[i]), float(region.query[j])),
@@ -166,12 +166,11 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     """Return what the search would maximise next, relative to its maximum over the map."""
     surrogate, region, answer, link = view.surrogate, view.region, view.answer, view.link
     assert surrogate is not None
-    inside = region.contains(view.X)
-    hits = view.X[inside & view.accepted(view.y)]
+    accepted = answer.accepted
+    hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
     objective: Nearer | Gain
     if len(hits) and region.cost.weight > 0.0:
-        ends = answer.accepted
-        accepted = ends if link is None else tuple(link.interval(*pair) for pair in ends)
+        accepted = accepted if link is None else tuple(link.interval(*pair) for pair in accepted)
         objective = Nearer(surrogate, region, accepted, Record(region, hits))
     else:  # log EI-CFX over the best potential so far, as in the paper: without a cost
         potential, best = potential_of(answer), float(max(answer.trace[-1:], default=0.0))

@@ -13,7 +13,7 @@ from bayescfx.deadline import NEVER
 from bayescfx.errors import hearing
 from bayescfx.evaluations.evaluator import fitting_codes
 from bayescfx.features import Feature
-from bayescfx.potentials import Logit, contains
+from bayescfx.potentials import Logit
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -51,11 +51,16 @@ class Scale:
         n = len(self.feature.levels) if self.feature.levelled else 0
         return np.arange(n if n <= 12 else 0, dtype=np.float64)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends as a person writes them."""
+        return self.label(self.low), self.label(self.high)
+
     def place(self, code: float) -> float:
         """Return where a code stands, 0 to 1; the middle if there is only one."""
         if not self.high > self.low or math.isnan(code):
             return 0.5
-        return (code - self.low) / (self.high - self.low)
+        return float(min(max((code - self.low) / (self.high - self.low), 0.0), 1.0))
 
     def label(self, code: float) -> str:
         """Return a code as a person writes it."""
@@ -160,10 +165,6 @@ class View:
         on = same_codes(self.X, X[0])[:, others].all(axis=1)
         return mean, low, high, (self.X[on, j], self.y[on])
 
-    def accepted(self, y: Array) -> Mask:
-        """Return which outputs count as reached."""
-        return contains(self.answer.accepted, y)
-
     def moved(self, which: int) -> Indices:
         """Return the positions of the features in which an answer differs from the query."""
         return np.flatnonzero(self.region.changes(self.answers[[which]])[0])
@@ -207,8 +208,7 @@ class View:
         rng = np.random.default_rng(0)
         orders = [rng.permutation(k) for _ in range(32)]
         for order in [*orders, *(order[::-1] for order in orders)]:
-            subsets = np.zeros((k + 1, k), dtype=bool)
-            subsets[:, order] = np.tril(np.ones((k + 1, k), dtype=bool), -1)
+            subsets = np.tril(np.ones((k + 1, k), dtype=bool), -1)[:, np.argsort(order)]
             found[order] += np.diff(self._worth(which, moved, subsets))
         return found / (2 * len(orders))
 
