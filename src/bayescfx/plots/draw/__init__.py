@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bayescfx.plots.draw.changes import (
-    changes_height,
-    draw_alternatives,
-    draw_changes,
-    draw_movements,
-    movements_height,
-)
-from bayescfx.plots.draw.outcomes import draw_convergence, draw_potential
-from bayescfx.plots.draw.responses import draw_response, draw_surface
+from bayescfx.plots.draw import changes, outcomes, responses
 from bayescfx.plots.info.changes import AlternativesInfo, ChangeInfo, MovementInfo
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
 from bayescfx.plots.info.responses import ResponseInfo, SurfaceInfo
@@ -21,13 +13,13 @@ from bayescfx.plots.style import Axes, new_axes, styled
 
 # How the numbers of each kind of picture are drawn, and how high it is, in inches.
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
-    ChangeInfo: (draw_changes, changes_height),
-    MovementInfo: (draw_movements, movements_height),
-    AlternativesInfo: (draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
-    ConvergenceInfo: (draw_convergence, lambda info: 2.2),
-    PotentialInfo: (draw_potential, lambda info: 2.2),
-    ResponseInfo: (draw_response, lambda info: 2.3),
-    SurfaceInfo: (draw_surface, lambda info: 2.6),
+    ChangeInfo: (changes.draw_changes, changes.changes_height),
+    MovementInfo: (changes.draw_movements, changes.movements_height),
+    AlternativesInfo: (changes.draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
+    ConvergenceInfo: (outcomes.draw_convergence, lambda info: 2.2),
+    PotentialInfo: (outcomes.draw_potential, lambda info: 2.2),
+    ResponseInfo: (responses.draw_response, lambda info: 2.3),
+    SurfaceInfo: (responses.draw_surface, lambda info: 2.6),
 }
 
 

@@ -6,25 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.plots import style
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
-from bayescfx.plots.style import (
-    ANSWER,
-    BLUE,
-    DOT,
-    GREEN,
-    GREY,
-    INK,
-    PAPER,
-    QUERY,
-    Axes,
-    band,
-    clip,
-    legend,
-)
+from bayescfx.plots.style import ANSWER, BLUE, DOT, GREEN, GREY, INK, PAPER, QUERY
 from bayescfx.result import wording
 
 
-def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
+def draw_convergence(info: ConvergenceInfo, ax: style.Axes) -> None:
     """Draw the best potential after each row."""
     if info.scores is not None:
         dots: Any = {"color": DOT, "markersize": 3, "rasterized": len(info.rows) > 200}
@@ -43,13 +31,13 @@ def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("rows sent to the model")
     ax.set_ylabel("potential (1 = as wanted)")
-    legend(ax)
+    style.legend(ax)
 
 
-def draw_potential(info: PotentialInfo, ax: Axes) -> None:
+def draw_potential(info: PotentialInfo, ax: style.Axes) -> None:
     """Draw the potential over the output, with query, answer and what was seen."""
     ax.set_xlim(info.outputs[0], info.outputs[-1])
-    band(info.accepted, ax, vertical=True)
+    style.band(info.accepted, ax, vertical=True)
     if info.share is not None:
         ax.plot(info.outputs, info.share, color=INK, linewidth=1.2, zorder=2)
     low, high = info.reachable  # below the potential
@@ -63,6 +51,6 @@ def draw_potential(info: PotentialInfo, ax: Axes) -> None:
         ax.plot(output, height, **ANSWER, label=label, zorder=5 - 0.01 * k)
     ax.set_ylim(-0.34, 1.12)
     ax.set_yticks([0, 0.5, 1])
-    ax.set_xlabel(clip(info.name, 40))
+    ax.set_xlabel(style.clip(info.name, 40))
     ax.set_ylabel("potential")
-    legend(ax)
+    style.legend(ax)

@@ -6,27 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from bayescfx.plots import style
 from bayescfx.plots.info.outcomes import finite_ends
 from bayescfx.plots.info.responses import Curve, ResponseInfo, SurfaceInfo
-from bayescfx.plots.style import (
-    ANSWER,
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    PAPER,
-    PURPLE,
-    QUERY,
-    Axes,
-    band,
-    clip,
-    legend,
-    name_axis,
-)
+from bayescfx.plots.style import ANSWER, BLUE, GREEN, INK, ORANGE, PALE, PAPER, PURPLE, QUERY
 
 
-def draw_response(info: ResponseInfo, ax: Axes) -> None:
+def draw_response(info: ResponseInfo, ax: style.Axes) -> None:
     """Draw the surrogate along one feature, around query and answer."""
     curves = [(info.query, BLUE, "estimate")]
     if info.answer is not None:
@@ -46,13 +32,13 @@ def draw_response(info: ResponseInfo, ax: Axes) -> None:
     ax.plot(info.query.code, info.query.output, **QUERY, zorder=5)
     ax.plot(*info.place, **ANSWER, zorder=6)
     _limits(info, [curve for curve, _, _ in curves], ax)
-    band(info.accepted, ax, vertical=False)
-    name_axis(info.scale, info.name, ax, x=True)
-    ax.set_ylabel(clip(info.output, 30))
-    legend(ax)
+    style.band(info.accepted, ax, vertical=False)
+    style.name_axis(info.scale, info.name, ax, x=True)
+    ax.set_ylabel(style.clip(info.output, 30))
+    style.legend(ax)
 
 
-def _limits(info: ResponseInfo, curves: list[Curve], ax: Axes) -> None:
+def _limits(info: ResponseInfo, curves: list[Curve], ax: style.Axes) -> None:
     """Make room for the curves and for the nearest of the accepted outputs."""
     inside = [float(v) for c in curves for v in (c.low.min(), c.high.max(), c.output)]
     inside.append(info.place[1])
@@ -64,7 +50,7 @@ def _limits(info: ResponseInfo, curves: list[Curve], ax: Axes) -> None:
     ax.set_xlim(info.scale.low - edge, info.scale.high + edge)
 
 
-def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
+def draw_surface(info: SurfaceInfo, ax: style.Axes) -> None:
     """Draw the surrogate over two features, the target set and the acquisition."""
     mean = np.ma.masked_array(info.mean, mask=~info.allowed)
     ax.set_facecolor(PALE)
@@ -91,15 +77,15 @@ def draw_surface(info: SurfaceInfo, ax: Axes) -> None:
     ax.plot(*info.answer, **ANSWER, label="answer", zorder=6, clip_on=False)
     ax.set_xlim(xlim)
     ax.set_ylim(ylim)
-    name_axis(info.scales[0], info.names[0], ax, x=True)
-    name_axis(info.scales[1], info.names[1], ax, x=False)
+    style.name_axis(info.scales[0], info.names[0], ax, x=True)
+    style.name_axis(info.scales[1], info.names[1], ax, x=False)
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
-    bar.set_label(f"{clip(info.output, 30)} (surrogate)", fontsize=7)
+    bar.set_label(f"{style.clip(info.output, 30)} (surrogate)", fontsize=7)
     bar.outline.set_visible(False)
-    legend(ax)
+    style.legend(ax)
 
 
-def _contours(info: SurfaceInfo, ax: Axes) -> None:
+def _contours(info: SurfaceInfo, ax: style.Axes) -> None:
     x, y = info.x_codes, info.y_codes
     levels = sorted(set(finite_ends(info.accepted)))
     inside = [level for level in levels if info.mean.min() < level < info.mean.max()]
