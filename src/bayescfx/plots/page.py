@@ -30,6 +30,8 @@ from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 from bayescfx.version import VERSION
 
+_AXIS = '<path class="axis" d="M8 8H144"/>'
+
 
 @dataclass(frozen=True)
 class About:
@@ -107,86 +109,79 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
 
 def badge(answer: Explanation) -> str:
     """Return how an answer ended as a mark."""
-    word = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
+    words = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
     kind = "already" if answer.reached and not answer.best.changes else answer.status
-    text = "already as wanted" if kind == "already" else word[answer.status]
-    return f'<span class="badge {kind}">{text}</span>'
+    return f'<span class="badge {kind}">{words.get(kind, "already as wanted")}</span>'
 
 
 def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]:
     now, then = (about.output.number(text) for text in found.texts)
     wish = about.output.number(wording.wish(answer.wanted))
-    yield _p(f"The {about.output} is {now}; wanted is {wish}.", "lead")
+    yield note(f"The {about.output} is {now}; wanted is {wish}.", "lead")
     if answer.best.changes:
         n = wording.count(answer.best.n_changes, "change")
         few = f": {wording.moves(answer.best.changes)}" if answer.best.n_changes <= 3 else ""
-        yield _p(f"With {n} it is {then}{few}.", "lead")
-    yield _p(answer.verdict)
+        yield note(f"With {n} it is {then}{few}.", "lead")
+    yield markup.paragraph(answer.verdict)
 
 
 def changes(info: ChangeInfo, about: About) -> str:
     """Return what one answer changes as a table with scales and effects."""
-    told = any(change.effect is not None for change in info.changes)
-    effect = '<th scope="col">effect</th>' if told else ""
-    lines = "".join(_change(change, told) for change in info.changes)
-    found = info.prediction
-    total = f"<td>{escape(found.change)}</td>" if told else ""
-    name = escape(about.output.label)
-    cells = "".join(f"<td>{escape(text)}</td>" for text in found.texts)
+    told, found = any(change.effect is not None for change in info.changes), info.prediction
+    lines = ""
+    for change in info.changes:
+        effect, kind = change.effect_text, ""
+        if change.derived:
+            effect, kind = "follows", ' class="follows"'
+        cells = change.before, change.after, *[effect] * told
+        lines += f"<tr{kind}>{_line(named(change.name), _change(change), *cells)}</tr>"
+    total, effects = [found.change] * told, '<th scope="col">effect</th>' * told
+    foot = _line(escape(about.output.label), _prediction(found), *found.texts, *total)
     return (
         '<div class="wide"><table class="changes"><thead><tr><th></th><th scope="col">now</th>'
-        f'<th scope="col">then</th><th class="scale"></th>{effect}</tr></thead>'
-        f'<tbody>{lines}</tbody><tfoot><tr><th scope="row">{name}</th>{cells}'
-        f'<td class="scale">{_prediction(found)}</td>{total}</tr></tfoot></table></div>'
+        f'<th scope="col">then</th><th class="scale"></th>{effects}'
+        f"</tr></thead><tbody>{lines}</tbody><tfoot><tr>{foot}</tr></tfoot></table></div>"
     )
 
 
-def _change(change: Change, told: bool) -> str:
-    effect = "follows" if change.derived else change.effect_text
-    cells = "".join(f"<td>{escape(text)}</td>" for text in (change.before, change.after))
+def _line(name: str, drawing: str, before: str, after: str, *effect: str) -> str:
+    """Return a line of the table of changes; name and drawing are HTML."""
+    first, second, *last = (f"<td>{escape(text)}</td>" for text in (before, after, *effect))
+    scale = f'<td class="scale">{drawing}</td>'
+    return f'<th scope="row">{name}</th>{first}{second}{scale}{"".join(last)}'
+
+
+def _change(change: Change) -> str:
     low, high = change.allowed
-    drawing = ['<path class="axis" d="M8 8H144"/>']
-    if change.ordered and high > low:
-        drawing.append(f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>')
-    drawing += [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
-    drawing.append(_arrow(change.start, change.end, wraps=change.wraps))
-    kind = ' class="follows"' if change.derived else ""
-    last = f"<td>{escape(effect)}</td>" if told else ""
-    return (
-        f'<tr{kind}><th scope="row">{named(change.name)}</th>{cells}'
-        f'<td class="scale">{_svg(drawing)}</td>{last}</tr>'
-    )
+    may = f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>' * (change.ordered and high > low)
+    levels = [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
+    return _scale([_AXIS, may, *levels], change.start, change.end, wraps=change.wraps)
 
 
 def _prediction(found: Prediction) -> str:
-    bands = [
-        f'<rect class="band" x="{_x(low)}" y="1" width="{max(136 * (high - low), 2):.1f}" '
-        'height="14"/>'
-        for low, high in found.accepted
-    ]
-    parts = [*bands, '<path class="axis" d="M8 8H144"/>', _arrow(found.start, found.end)]
-    return _svg(parts, "hit" if found.reached else "missed")
+    band = '<rect class="band" x="{}" y="1" width="{:.1f}" height="14"/>'
+    bands = [band.format(_x(low), max(136 * (high - low), 2)) for low, high in found.accepted]
+    kind = ' class="hit"' if found.reached else ' class="missed"'
+    return _scale([*bands, _AXIS], found.start, found.end, kind)
 
 
-def _arrow(start: float, end: float, *, wraps: bool = False) -> str:
+def _scale(
+    parts: list[str], start: float, end: float, kind: str = "", *, wraps: bool = False
+) -> str:
+    """Return a scale with an arrow; the cells beside it say the same in words."""
     way = f"M{_x(start)} 8H{_x(end)}"
     if wraps:  # over the end of the circle and in at the other side
         ends = (2, 150) if start < end else (150, 2)
         way = f"M{_x(start)} 8H{ends[0]}M{ends[1]} 8H{_x(end)}"
     return (
+        f'<svg{kind} width="152" height="16" aria-hidden="true">{"".join(parts)}'
         f'<path class="go" d="{way}"/><circle class="from" cx="{_x(start)}" cy="8" r="3.6"/>'
-        f'<circle class="to" cx="{_x(end)}" cy="8" r="4.2"/>'
+        f'<circle class="to" cx="{_x(end)}" cy="8" r="4.2"/></svg>'
     )
 
 
-def _svg(parts: Iterable[str], kind: str = "") -> str:
-    """Return a scale; the cells beside it say the same in words."""
-    of = f' class="{kind}"' if kind else ""
-    return f'<svg{of} width="152" height="16" aria-hidden="true">{"".join(parts)}</svg>'
-
-
 def _x(place: float) -> str:
-    return f"{8 + 136 * min(max(place, 0.0), 1.0):.1f}"
+    return f"{8 + 136 * place:.1f}"
 
 
 def _rest(answer: Explanation) -> str:
@@ -211,9 +206,8 @@ def _responses(view: View, about: About) -> Iterable[str]:
         return
     infos = [response_info(view, name) for name in names]
     title = f"How the {about.output} responds"
-    alt = [f"The {about.output} over {info.name}" for info in infos]
-    pictures = [_figure(info, text) for info, text in zip(infos, alt, strict=True)]
-    yield f'<section class="whole"><h2>{escape(title)}</h2>{_pair(pictures)}</section>'
+    pictures = _pictures((info, f"The {about.output} over {info.name}") for info in infos)
+    yield f'<section class="whole"><h2>{escape(title)}</h2>{pictures}</section>'
     yield note(
         "Estimated from the rows that the model scored (dots), all other features as they are now "
         "or as in the answer. The true value is expected inside the band."
@@ -225,17 +219,16 @@ def _method(view: View) -> Iterable[str]:
     answer = view.answer
     parts = [_facts(answer), "<h3>What was allowed</h3>"]
     parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
-    pictures = [
-        _figure(convergence_info(answer), "Best potential after each row"),
-        _figure(potential_info(answer), "Potential over the output"),
+    infos: list[tuple[object, str]] = [
+        (convergence_info(answer), "Best potential after each row"),
+        (potential_info(answer), "Potential over the output"),
     ]
     if can_respond(view) and len(view.region.free) > 1:
         surface = surface_info(view)
-        names = " and ".join(surface.names)
-        pictures.append(_figure(surface, f"Map of the surrogate over {names}"))
+        infos.append((surface, f"Map of the surrogate over {' and '.join(surface.names)}"))
     if len(answer.counterfactuals) > 1:
-        pictures.append(_figure(alternatives_info(view), "The answers side by side"))
-    parts += [_pair(pictures)]
+        infos.append((alternatives_info(view), "The answers side by side"))
+    parts.append(_pictures(infos))
     parts.append(
         note(
             "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
@@ -266,16 +259,19 @@ def _facts(answer: Explanation) -> str:
     return markup.table(["", ""], list(facts.items()))
 
 
-def _figure(info: object, alt: str) -> str:
-    """Return a picture as an element of the page; `alt` says it to those who can't see it."""
-    drawing: Any = drawn(info, detached=True).figure
-    text = io.BytesIO()
-    write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
-    source = base64.b64encode(text.getvalue()).decode("ascii")
-    return (
-        f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
-        f'src="data:image/svg+xml;base64,{source}"></figure>'
-    )
+def _pictures(infos: Iterable[tuple[object, str]]) -> str:
+    """Return pictures beside each other, each with words for those who can't see it."""
+    figures = ""
+    for info, alt in infos:
+        drawing: Any = drawn(info, detached=True).figure
+        text = io.BytesIO()
+        write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
+        source = base64.b64encode(text.getvalue()).decode("ascii")
+        figures += (
+            f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
+            f'src="data:image/svg+xml;base64,{source}"></figure>'
+        )
+    return f'<div class="pair">{figures}</div>'
 
 
 def named(name: str) -> str:
@@ -288,14 +284,6 @@ def folded(title: str, content: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{content}</details>"
 
 
-def note(text: str) -> str:
-    """Return a remark in small type."""
-    return _p(text, "note")
-
-
-def _pair(parts: Iterable[str]) -> str:
-    return f'<div class="pair">{"".join(parts)}</div>'
-
-
-def _p(text: str, kind: str = "") -> str:
-    return f'<p class="{kind}">{escape(text)}</p>' if kind else markup.paragraph(text)
+def note(text: str, kind: str = "note") -> str:
+    """Return a paragraph, by default a remark in small type."""
+    return f'<p class="{kind}">{escape(text)}</p>'
