@@ -26,10 +26,9 @@ from bayescfx.result.assessment import what_if
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 from bayescfx.version import VERSION
-from bayescfx.web.curves import curve
 from bayescfx.web.exports import exported
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
-from bayescfx.web.plain import Plain, intervals, row_as_plain, site_as_plain
+from bayescfx.web.plain import Plain, curve_as_plain, intervals, row_as_plain, site_as_plain
 from bayescfx.web.questions import Desk, FullError, GoneError, Ticket
 from bayescfx.web.site import Site
 
@@ -94,7 +93,7 @@ def make_app(desk: Desk) -> FastAPI:
         if line.feature not in map(str, site.space.features):
             raise HTTPException(404, f"There is no feature {line.feature!r}.")
         view = None if line.question is None else desk[line.question].view
-        return curve(site, line.cells, line.feature, view, ask=line.ask)
+        return curve_as_plain(site, line.cells, line.feature, view, ask=line.ask)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:

@@ -32,24 +32,12 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Let requests through that come from the page itself, or know the token.
+    """Let requests through that come from the page itself, or know the token."""
 
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    hosts : frozenset of str
-        What the page may be called, as in ``"localhost:8017"``.
-    token : str, optional
-        Without it nobody is let in.
-    most : int
-        The largest request, in bytes.
-    """
-
-    app: ASGIApp
-    hosts: frozenset[str]
-    token: str | None = None
-    most: int = 1_000_000
+    app: ASGIApp  # what is guarded
+    hosts: frozenset[str]  # what the page may be called, as in "localhost:8017"
+    token: str | None = None  # without it nobody is let in
+    most: int = 1_000_000  # the largest request, in bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""

@@ -101,16 +101,8 @@ class Ticket:
 class Desk:
     """Answers questions about a site, some at a time, in the order in which they came.
 
-    Parameters
-    ----------
-    site : Site
-        What they are about.
-    workers : int
-        How many are answered at the same time.
-    queue : int
-        How many may wait.
-    kept : int
-        How many are kept; the oldest without a bookmark go first.
+    As many are answered at the same time as there are workers, so many may wait in the queue, and
+    so many are kept: the oldest without a bookmark go first.
     """
 
     def __init__(self, site: Site, *, workers: int = 2, queue: int = 32, kept: int = 100) -> None:
