@@ -13,6 +13,7 @@ from typing import Any
 
 from bayescfx.checks import check
 from bayescfx.plots.draw import drawn
+from bayescfx.plots.info import outcomes
 from bayescfx.plots.info.changes import (
     Change,
     ChangeInfo,
@@ -20,8 +21,6 @@ from bayescfx.plots.info.changes import (
     alternatives_info,
     change_info,
 )
-from bayescfx.plots.info.outcomes import convergence_info, potential_info
-from bayescfx.plots.info.responses import can_respond, response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
@@ -202,9 +201,9 @@ def _rest(answer: Explanation) -> str:
 def _responses(view: View, about: About) -> Iterable[str]:
     """Draw the prediction along the most effective changes."""
     names = [view.region.names[j] for j, _ in view.by_effect(0)[:3]]
-    if not names or not can_respond(view):
+    if not names or not outcomes.can_respond(view):
         return
-    infos = [response_info(view, name) for name in names]
+    infos = [outcomes.response_info(view, name) for name in names]
     title = f"How the {about.output} responds"
     pictures = _pictures((info, f"The {about.output} over {info.name}") for info in infos)
     yield f'<section class="whole"><h2>{escape(title)}</h2>{pictures}</section>'
@@ -220,11 +219,11 @@ def _method(view: View) -> Iterable[str]:
     parts = [_facts(answer), "<h3>What was allowed</h3>"]
     parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
     infos: list[tuple[object, str]] = [
-        (convergence_info(answer), "Best potential after each row"),
-        (potential_info(answer), "Potential over the output"),
+        (outcomes.convergence_info(answer), "Best potential after each row"),
+        (outcomes.potential_info(answer), "Potential over the output"),
     ]
-    if can_respond(view) and len(view.region.free) > 1:
-        surface = surface_info(view)
+    if outcomes.can_respond(view) and len(view.region.free) > 1:
+        surface = outcomes.surface_info(view)
         infos.append((surface, f"Map of the surrogate over {' and '.join(surface.names)}"))
     if len(answer.counterfactuals) > 1:
         infos.append((alternatives_info(view), "The answers side by side"))
@@ -247,7 +246,9 @@ def _facts(answer: Explanation) -> str:
     facts = {
         "rows that the model scored": str(answer.n_evaluations),
         "rows known of the model": str(len(answer.evaluations)),
-        "outputs seen": f"{wording.number(low)} to {wording.number(high)}",
+        "outputs seen": f"{wording.number(low)} to {wording.number(high)}"
+        if low <= high
+        else "none",
         "accepted": wording.wish(answer.accepted),
         "distance of the answer": wording.number(best.cost),
         "method": answer.method,

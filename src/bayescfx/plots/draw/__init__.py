@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bayescfx.plots.draw import changes, outcomes, responses
+from bayescfx.plots.draw import changes, outcomes
 from bayescfx.plots.info.changes import AlternativesInfo, ChangeInfo, MovementInfo
-from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
-from bayescfx.plots.info.responses import ResponseInfo, SurfaceInfo
-from bayescfx.plots.style import Axes, new_axes, styled
+from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo, ResponseInfo, SurfaceInfo
+from bayescfx.plots.style import COLUMN, Axes, matplotlib, styled
 
 # How the numbers of each kind of picture are drawn, and how high it is, in inches.
 DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]] = {
@@ -18,15 +17,21 @@ DRAWINGS: dict[type, tuple[Callable[[Any, Axes], None], Callable[[Any], float]]]
     AlternativesInfo: (changes.draw_alternatives, lambda info: 0.4 + 0.42 * len(info.names)),
     ConvergenceInfo: (outcomes.draw_convergence, lambda info: 2.2),
     PotentialInfo: (outcomes.draw_potential, lambda info: 2.2),
-    ResponseInfo: (responses.draw_response, lambda info: 2.3),
-    SurfaceInfo: (responses.draw_surface, lambda info: 2.6),
+    ResponseInfo: (outcomes.draw_response, lambda info: 2.3),
+    SurfaceInfo: (outcomes.draw_surface, lambda info: 2.6),
 }
 
 
 def drawn(info: object, ax: Axes | None = None, *, detached: bool = False) -> Axes:
-    """Return the axes given, or those of a new figure, with a picture of some numbers."""
+    """Return the axes given, or those of a new figure, with a picture of some numbers.
+
+    A figure is one column wide; notebooks don't show a `detached` one.
+    """
     draw, height = DRAWINGS[type(info)]
     with styled():
-        ax = new_axes(height(info), detached=detached) if ax is None else ax
+        if ax is None:
+            name, make = ("figure", "Figure") if detached else ("pyplot", "figure")
+            figure = getattr(matplotlib(f"matplotlib.{name}"), make)
+            ax = figure(figsize=(COLUMN, height(info)), layout="constrained").add_subplot()
         draw(info, ax)
     return ax
