@@ -20,7 +20,7 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
     moved = [pair for pair in labelled if pair[1].best.changes]
     still = [pair for pair in labelled if not pair[1].best.changes]
     met, stuck = ([pair for pair in still if pair[1].reached is hit] for hit in (True, False))
-    yield f"<h1>{escape(about.title)}</h1><!--facts-->"
+    yield about.head()
     yield _tiles(answers, len(met))
     if moved:
         yield "<h2>What moves</h2>"

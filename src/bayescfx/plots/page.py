@@ -9,18 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from bayescfx.checks import check
 from bayescfx.plots.draw import drawn
+from bayescfx.plots.info import changes as charts
 from bayescfx.plots.info import outcomes
-from bayescfx.plots.info.changes import (
-    Change,
-    ChangeInfo,
-    Prediction,
-    alternatives_info,
-    change_info,
-)
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
@@ -56,24 +51,22 @@ class About:
         facts["date"] = facts.get("date", dt.date.today().isoformat())
         return cls(named.get("title", cls.title), wording.Output.of(named), facts)
 
+    def head(self, mark: str = "") -> str:
+        """Return the title, with a mark behind it, and what there is to know, as HTML."""
+        told = {escape(str(name)): escape(text) for name, text in self.facts.items() if text}
+        facts = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in told.items())
+        return f'<h1>{escape(self.title)}{mark}</h1><dl class="facts">{facts}</dl>'
 
-def page(about: About, body: Iterable[str], *, script: bool = False) -> str:
-    """Return a page of HTML with a head, what `body` has, and a foot."""
-    code = f"<script>{_file('report.js')}</script>\n" if script else ""
-    facts = "".join(
-        f"<div><dt>{escape(str(name))}</dt><dd>{escape(text)}</dd></div>"
-        for name, text in about.facts.items()
-        if text
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(about.title)}</title>\n<style>\n{_file('report.css')}</style>\n</head>\n"
-        + "<body>\n"
-        + "\n".join(body).replace("<!--facts-->", f'<dl class="facts">{facts}</dl>', 1)
-        + "\n<footer><p>This explains the model, not the world: whether the changes would have "
-        "these consequences in reality is not known. Made by bayescfx "
-        f"{escape(VERSION)}.</p></footer>\n{code}</body>\n</html>\n"
+
+def page(about: About, parts: Iterable[str]) -> str:
+    """Return a page of HTML; a list of answers can be filtered and sorted."""
+    body, script = "\n".join(parts), f"<script>{_file('report.js')}</script>\n"
+    return Template(_file("report.html")).substitute(
+        title=escape(about.title),
+        style=_file("report.css"),
+        body=body,
+        version=escape(VERSION),
+        script=script if 'class="list"' in body else "",
     )
 
 
@@ -84,8 +77,8 @@ def _file(name: str) -> str:
 def one(answer: Explanation, about: About) -> Iterable[str]:
     """Yield the parts of a report on one answer."""
     view = View.of(answer)
-    infos = [change_info(view, k, most=10**6) for k in range(len(answer.counterfactuals))]
-    yield f"<h1>{escape(about.title)} {badge(answer)}</h1><!--facts-->"
+    infos = [charts.change_info(view, k, most=10**6) for k in range(len(answer.counterfactuals))]
+    yield about.head(f" {badge(answer)}")
     yield from _lead(answer, infos[0].prediction, about)
     if answer.best.changes or len(infos) > 1:
         yield "<h2>What changes</h2>"
@@ -103,7 +96,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
         )
     yield _rest(answer)
     yield from _responses(view, about)
-    yield from _method(view)
+    yield _method(view)
 
 
 def badge(answer: Explanation) -> str:
@@ -113,7 +106,7 @@ def badge(answer: Explanation) -> str:
     return f'<span class="badge {kind}">{words.get(kind, "already as wanted")}</span>'
 
 
-def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]:
+def _lead(answer: Explanation, found: charts.Prediction, about: About) -> Iterable[str]:
     now, then = (about.output.number(text) for text in found.texts)
     wish = about.output.number(wording.wish(answer.wanted))
     yield note(f"The {about.output} is {now}; wanted is {wish}.", "lead")
@@ -124,7 +117,7 @@ def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]
     yield markup.paragraph(answer.verdict)
 
 
-def changes(info: ChangeInfo, about: About) -> str:
+def changes(info: charts.ChangeInfo, about: About) -> str:
     """Return what one answer changes as a table with scales and effects."""
     told, found = any(change.effect is not None for change in info.changes), info.prediction
     lines = ""
@@ -150,14 +143,14 @@ def _line(name: str, drawing: str, before: str, after: str, *effect: str) -> str
     return f'<th scope="row">{name}</th>{first}{second}{scale}{"".join(last)}'
 
 
-def _change(change: Change) -> str:
+def _change(change: charts.Change) -> str:
     low, high = change.allowed
     may = f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>' * (change.ordered and high > low)
     levels = [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
     return _scale([_AXIS, may, *levels], change.start, change.end, wraps=change.wraps)
 
 
-def _prediction(found: Prediction) -> str:
+def _prediction(found: charts.Prediction) -> str:
     band = '<rect class="band" x="{}" y="1" width="{:.1f}" height="14"/>'
     bands = [band.format(_x(low), max(136 * (high - low), 2)) for low, high in found.accepted]
     kind = ' class="hit"' if found.reached else ' class="missed"'
@@ -213,11 +206,10 @@ def _responses(view: View, about: About) -> Iterable[str]:
     )
 
 
-def _method(view: View) -> Iterable[str]:
-    """Yield how the answer was found, with the mathematics, folded."""
+def _method(view: View) -> str:
+    """Return how the answer was found, with the mathematics, folded."""
     answer = view.answer
-    parts = [_facts(answer), "<h3>What was allowed</h3>"]
-    parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
+    space = f"<h3>What was allowed</h3><pre>{escape(str(answer.space))}</pre>"
     infos: list[tuple[object, str]] = [
         (outcomes.convergence_info(answer), "Best potential after each row"),
         (outcomes.potential_info(answer), "Potential over the output"),
@@ -226,18 +218,16 @@ def _method(view: View) -> Iterable[str]:
         surface = outcomes.surface_info(view)
         infos.append((surface, f"Map of the surrogate over {' and '.join(surface.names)}"))
     if len(answer.counterfactuals) > 1:
-        infos.append((alternatives_info(view), "The answers side by side"))
-    parts.append(_pictures(infos))
-    parts.append(
-        note(
-            "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
-            "that the model scored, a surrogate (a Gaussian process) stands in for it; bands are "
-            "two of its standard deviations to either side. Effects are Shapley values: averages "
-            "over the orders in which the changes can be made. In the map, lines enclose the "
-            "target, and the cross is where a longer search would look next."
-        )
+        infos.append((charts.alternatives_info(view), "The answers side by side"))
+    words = note(
+        "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
+        "that the model scored, a surrogate (a Gaussian process) stands in for it; bands are "
+        "two of its standard deviations to either side. Effects are Shapley values: averages "
+        "over the orders in which the changes can be made. In the map, lines enclose the "
+        "target, and the cross is where a longer search would look next."
     )
-    yield folded("How it was found, and the mathematics", "".join(parts))
+    parts = [_facts(answer), space, "<h3>The search</h3>", _pictures(infos), words]
+    return folded("How it was found, and the mathematics", "".join(parts))
 
 
 def _facts(answer: Explanation) -> str:

@@ -75,8 +75,7 @@ def as_html(answer: Explanation | Explanations, about: About | None = None) -> s
     about = About() if about is None else about
     if isinstance(answer, Explanation):
         return page(about, one(answer, about))
-    body = list(many(answer, about))
-    return page(about, body, script=any('class="list"' in part for part in body))
+    return page(about, many(answer, about))
 
 
 def _booklet(answer: Explanation | Explanations, about: About, path: Any) -> None:
