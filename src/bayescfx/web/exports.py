@@ -133,13 +133,15 @@ def toml(site: Site, asked: AskForm) -> str:
     wishes = together(site, asked)
     wishes.pop("derive", None)  # decides what code runs, too
     kinds = {toml_value(name): kind for name, kind in settings.features.items()}
-    lines = [
-        "# bayescfx explain --settings question.toml; what earlier questions learnt is not used"
-    ]
-    for head, table in ((None, given), ("features", kinds), ("space", wishes)):
-        lines += ["", f"[{head}]"] if head == "space" or (head and table) else []
-        lines += [f"{name} = {toml_value(value)}" for name, value in table.items()]
-    return "\n".join(lines)
+    text = (
+        "# bayescfx explain --settings question.toml; what earlier questions learnt is not used\n"
+    )
+    text += _assigned(given) + (f"\n[features]\n{_assigned(kinds)}" if kinds else "")
+    return f"{text}\n[space]\n{_assigned(wishes)}".rstrip("\n")
+
+
+def _assigned(table: dict[str, Any]) -> str:
+    return "".join(f"{name} = {toml_value(value)}\n" for name, value in table.items())
 
 
 def shell(site: Site, asked: AskForm) -> str:
@@ -187,11 +189,10 @@ def _common(site: Site, name: str, verb: str, house: Any, page: Any) -> list[Any
     def code(value: Any) -> float:
         return float(value) if verb == "move" else feature.code(value, name)
 
-    ends = []
-    for narrowest, pair in zip((max, min), zip(house, page, strict=True), strict=True):
-        given = [value for value in pair if value is not None]
-        ends.append(narrowest(given, key=code) if given else None)
-    return ends
+    lows, highs = (
+        [end for end in ends if end is not None] for ends in zip(house, page, strict=True)
+    )
+    return [max(lows, key=code, default=None), min(highs, key=code, default=None)]
 
 
 #: By the ending of a file: how it is made.

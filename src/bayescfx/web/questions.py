@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.cli.asking import facts
 from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, hearing
@@ -223,7 +224,9 @@ class Desk:
             if not best:
                 raise
             question.error, answer = describe(error), best[0]
-        return replace(answer, seed=asked.seed, about=site.facts(asked.label))
+        named = asked.label is not None and site.settings.id is not None
+        about = facts(site.settings, asked.label or "edited", named=named)
+        return replace(answer, seed=asked.seed, about=about)
 
 
 def _release() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cli.asking import Subject, facts
+from bayescfx.cli.asking import Subject
 from bayescfx.cli.console import describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import with_wishes
@@ -68,11 +68,6 @@ class Site:
         for name in wishes.get("steps", {}).keys() & self.settings.space.get("steps", {}).keys():
             raise SettingsError(f"the steps of {name!r} are given by whoever started the page.")
         return with_wishes(self.space, wishes, self.subject.data)
-
-    def facts(self, label: str | None) -> dict[str, str]:
-        """Return what a reader of a report should know of a question about a row."""
-        named = label is not None and self.settings.id is not None
-        return facts(self.settings, label or "edited", named=named)
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row that the page sent, or raise if it can't be one."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, same_codes
 from bayescfx.features import Real
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.view import Scale, View
@@ -91,7 +91,9 @@ class AlternativesInfo(NamedTuple):
 
 def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
     """Return what a change chart shows of one of the counterfactuals, at most so many changes."""
-    found = [*view.by_effect(which), *((int(j), None) for j in view.followed(which))]
+    other = ~same_codes(view.answers[which], view.region.query)
+    followed = np.setdiff1d(np.flatnonzero(other), view.moved(which))
+    found = [*view.by_effect(which), *((int(j), None) for j in followed)]
     answer, after = view.answer, view.answer.counterfactuals[which]
     effects = [effect for _, effect in found if effect is not None]
     # as many decimals as show the largest effect with three digits

@@ -169,11 +169,6 @@ class View:
         """Return the positions of the features in which an answer differs from the query."""
         return np.flatnonzero(self.region.changes(self.answers[[which]])[0])
 
-    def followed(self, which: int) -> Indices:
-        """Return the positions of derived features that followed."""
-        same = same_codes(self.answers[which], self.region.query)
-        return np.setdiff1d(np.flatnonzero(~same), self.moved(which))
-
     def by_effect(self, which: int) -> list[tuple[int, float | None]]:
         """Return changed features and effects, the largest first; without any, the longest move."""
         moved, effects = self.moved(which), self.effects(which)
