@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
@@ -34,10 +35,9 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
 
 
 def _tiles(answers: Explanations, met: int) -> str:
-    counts = {"best guess": "best_guess", "out of reach": "unreachable"}
-    found = {"asked": len(answers), "reached": sum(a.reached for a in answers) - met}
-    found |= {"already as wanted": met}
-    found |= {word: sum(a.status == status for a in answers) for word, status in counts.items()}
+    n = Counter(answer.status for answer in answers)
+    found = {"asked": len(answers), "reached": n["reached"] - met, "already as wanted": met}
+    found |= {"best guess": n["best_guess"], "out of reach": n["unreachable"]}
     shown = [(word, n) for word, n in found.items() if n or word in ("asked", "reached")]
     tiles = "".join(f"<div><b>{n}</b><span>{word}</span></div>" for word, n in shown)
     return f'<div class="tiles">{tiles}</div>'
@@ -49,22 +49,18 @@ def _moves(answers: Explanations, n: int) -> str:
     levels = bool((moves["transitions"] != "").any())
     for told in moves.to_dict("records"):
         share = f'<span class="bar"><i style="width:{100 * told["share"]:.0f}%"></i></span>'
-        cells = [
-            f"{share}<b>{100 * told['share']:.0f} %</b>",
-            _share(told["up"]),
-            _share(told["down"]),
-        ]
+        cells = [f"{share}<b>{_share(told['share'])}</b>", *map(_share, (told["up"], told["down"]))]
         cells.append("" if math.isnan(told["median"]) else wording.number(told["median"]))
         lines += f'<tr><th scope="row">{named(str(told["feature"]))}</th>'
         lines += "".join(f"<td>{cell}</td>" for cell in cells)
         lines += f'<td class="left">{escape(told["transitions"])}</td>' * levels + "</tr>"
-    heads = ["moves in", "up", "down", "median move"]
+    heads = ("moves in", "up", "down", "median move")
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
     head += '<th scope="col" class="left">from → to</th>' * levels
     return (
         f'<div class="wide"><table class="moves"><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{lines}</tbody></table>"
-        "</div>" + note(f"Of the {wording.count(n, 'answer')} that change anything.")
+        f"<tbody>{lines}</tbody></table></div>"
+        + note(f"Of the {wording.count(n, 'answer')} that change anything.")
     )
 
 

@@ -146,7 +146,7 @@ def draw_movements(info: MovementInfo, ax: style.Axes) -> None:
     moves = np.concatenate([[0.0], *(move.moves for move in info.movements)])
     low, high = float(moves.min()), float(moves.max())
     pad = 0.08 * ((high - low) or 1.0)
-    y, places, labels = 0.0, [], []
+    y, places = 0.0, {}
     for move, (name, told, depth) in zip(info.movements, movement_lines(info), strict=True):
         middle = y + depth / 2
         ax.axhline(y, color=PALE, linewidth=0.6, zorder=0)
@@ -162,10 +162,9 @@ def draw_movements(info: MovementInfo, ax: style.Axes) -> None:
             ax.scatter(move.moves, jitter, c=colours.tolist(), **dots)
             median = [float(np.median(move.moves))] * 2
             ax.plot(median, [middle - 0.7, middle + 0.7], color=INK, linewidth=1.6, zorder=3)
-        places.append(middle)
-        labels.append("\n".join(name))
+        places[middle] = "\n".join(name)
         y += depth
-    ax.set_yticks(places, labels)
+    ax.set_yticks([*places], [*places.values()])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.set_ylim(max(y, 1.0), 0)

@@ -74,7 +74,6 @@ class MovementInfo(NamedTuple):
     movements: tuple[Movement, ...]
     hidden: int
     answers: int  # that change anything
-    reached: int
 
 
 class AlternativesInfo(NamedTuple):
@@ -178,8 +177,7 @@ def movement_info(answers: Sequence[Explanation], most: int = 30) -> MovementInf
         words = Counter(move.words for move in each if math.isnan(move.step))
         found.append(Movement(name, len(each), steps, tuple(words.most_common())))
     changing = sum(bool(answer.best.changes) for answer in answers)
-    reached = sum(answer.reached for answer in answers)
-    return MovementInfo(tuple(found[:most]), max(0, len(found) - most), changing, reached)
+    return MovementInfo(tuple(found[:most]), max(0, len(found) - most), changing)
 
 
 def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:

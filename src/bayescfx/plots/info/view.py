@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -147,8 +148,8 @@ class View:
         """By what factor the surrogate's deviations are widened, at least 1."""
         return 1.0 if self.surrogate is None else overconfidence(self.surrogate)
 
-    def predict(self, X: Array, deviations: float = 0.0) -> Array:
-        """Return the surrogate's outputs ``(n,)``, raised by some of its deviations."""
+    def predict(self, X: Array, deviations: Any = 0.0) -> Array:
+        """Return the surrogate's outputs ``(n,)``, raised by some of its deviations ``(k, 1)``."""
         assert self.surrogate is not None
         with one_thread():
             mean, std = self.surrogate.predict(X)
@@ -160,7 +161,7 @@ class View:
 
         These are codes and outputs of the rows on the line that the model scored.
         """
-        mean, low, high = (self.predict(X, deviations) for deviations in (0.0, -2.0, 2.0))
+        mean, low, high = self.predict(X, np.array([[0.0], [-2.0], [2.0]]))
         others = ~self.region.recomputed & (np.arange(X.shape[1]) != j)
         on = same_codes(self.X, X[0])[:, others].all(axis=1)
         return mean, low, high, (self.X[on, j], self.y[on])
