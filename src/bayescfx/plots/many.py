@@ -35,9 +35,9 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
 
 
 def _tiles(answers: Explanations, met: int) -> str:
-    n = Counter(answer.status for answer in answers)
-    found = {"asked": len(answers), "reached": n["reached"] - met, "already as wanted": met}
-    found |= {"best guess": n["best_guess"], "out of reach": n["unreachable"]}
+    ended = Counter(answer.status for answer in answers)
+    found = {"asked": len(answers), "reached": ended["reached"] - met, "already as wanted": met}
+    found |= {"best guess": ended["best_guess"], "out of reach": ended["unreachable"]}
     shown = [(word, n) for word, n in found.items() if n or word in ("asked", "reached")]
     tiles = "".join(f"<div><b>{n}</b><span>{word}</span></div>" for word, n in shown)
     return f'<div class="tiles">{tiles}</div>'
@@ -81,7 +81,7 @@ def _list(pairs: list[tuple[str, Explanation]], answers: Explanations, about: Ab
     span = max(outputs) - min(outputs)
     decimals = max(0, 3 - math.floor(math.log10(span))) if span > 0 else 3  # four digits of it
     number = f".{decimals}f" if decimals <= 6 else ".8g"
-    body = "".join(_line(label, a, len(wishes) > 1, number, about) for label, a in pairs)
+    body = "".join(_line(label, a, len(wishes) > 1, number) for label, a in pairs)
     unit = about.output.unit
     wanted = "" if len(wishes) > 1 else f", wanted {about.output.number(wishes.pop())}"
     return (
@@ -91,12 +91,12 @@ def _list(pairs: list[tuple[str, Explanation]], answers: Explanations, about: Ab
     )
 
 
-def _line(label: str, answer: Explanation, wanted: bool, number: str, about: About) -> str:
+def _line(label: str, answer: Explanation, wanted: bool, number: str) -> str:
     info = change_info(View.bare(answer), most=10**6)
     outputs = answer.output, answer.best.output
     cells = "".join(f'<td data-key="{y!r}">{y:{number}}</td>' for y in outputs)
     cells += f"<td>{escape(wording.wish(answer.wanted))}</td>" * wanted
-    told = folded(wording.moves(answer.best.changes), changes(info, about))
+    told = folded(wording.moves(answer.best.changes), changes(info))
     return (
         f'<tr data-status="{answer.status.replace("_", " ")}"><th scope="row">{escape(label)}</th>'
         f'{cells}<td class="left" data-key="{answer.best.n_changes}">{told}</td>'

@@ -87,7 +87,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
             missed = "" if found.valid else " (misses the target)"
             yield f"<h3>Answer {k + 1}{missed}</h3>"
         if found.changes:
-            yield changes(info, about)
+            yield changes(info)
     if any(change.effect is not None for info in infos for change in info.changes):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "
@@ -117,7 +117,7 @@ def _lead(answer: Explanation, found: charts.Prediction, about: About) -> Iterab
     yield markup.paragraph(answer.verdict)
 
 
-def changes(info: charts.ChangeInfo, about: About) -> str:
+def changes(info: charts.ChangeInfo) -> str:
     """Return what one answer changes as a table with scales and effects."""
     told, found = any(change.effect is not None for change in info.changes), info.prediction
     lines = ""
@@ -128,7 +128,7 @@ def changes(info: charts.ChangeInfo, about: About) -> str:
         cells = change.before, change.after, *[effect] * told
         lines += f"<tr{kind}>{_line(named(change.name), _change(change), *cells)}</tr>"
     total, effects = [found.change] * told, '<th scope="col">effect</th>' * told
-    foot = _line(escape(about.output.label), _prediction(found), *found.texts, *total)
+    foot = _line(escape(found.name), _prediction(found), *found.texts, *total)
     return (
         '<div class="wide"><table class="changes"><thead><tr><th></th><th scope="col">now</th>'
         f'<th scope="col">then</th><th class="scale"></th>{effects}'
