@@ -170,21 +170,21 @@ def surface_info(
     centre, region = view.answers[which], view.region
     (x_scale, x_codes), (y_scale, y_codes) = (_axis(view, k, which, 101) for k in chosen)
     x, y = np.meshgrid(x_codes, y_codes)
-    X, shape = np.tile(centre, (x.size, 1)), x.shape
+    X = np.tile(centre, (x.size, 1))
     X[:, i], X[:, j] = x.ravel(), y.ravel()
     X = region.complete(X)
-    mean, allowed = view.predict(X), region.contains(region.snap(X))
-    acquisition = _acquisition(view, X, allowed)
+    mean = view.predict(X).reshape(x.shape)
+    allowed = region.contains(region.snap(X)).reshape(x.shape)
     return SurfaceInfo(
         names=(str(region.names[i]), str(region.names[j])),
         output=Output.of(view.answer.about).label,
         scales=(x_scale, y_scale),
         x_codes=x_codes,
         y_codes=y_codes,
-        mean=mean.reshape(shape),
-        allowed=allowed.reshape(shape),
-        target=contains(view.answer.accepted, mean).reshape(shape),
-        acquisition=None if acquisition is None else acquisition.reshape(shape),
+        mean=mean,
+        allowed=allowed,
+        target=contains(view.answer.accepted, mean),
+        acquisition=_acquisition(view, X, allowed),
         seen=view.X[:, [i, j]],
         query=(float(region.query[i]), float(region.query[j])),
         answer=(float(centre[i]), float(centre[j])),
@@ -254,6 +254,6 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
             return None
         carried = potential if link is None else Linked(potential, link)
         objective = Gain(surrogate, region, carried, best, 0.0)
-    value = np.where(allowed, objective.value(X), -np.inf)
+    value = np.where(allowed, objective.value(X).reshape(allowed.shape), -np.inf)
     top = float(value.max())
     return np.exp(value - top) if math.isfinite(top) else None
