@@ -156,7 +156,7 @@ def test_scales_name_their_codes() -> None:
 
 def test_movements_count_every_change_of_the_best_answers(many: cfx.Explanations) -> None:
     info = movement_info(many)
-    assert (info.answers, info.reached) == (4, sum(a.reached for a in many))
+    assert info.answers == 4
     expected = pd.Series([str(n) for a in many for n in a.best.changes]).value_counts()
     assert {m.name: m.times for m in info.movements} == expected.to_dict()
     assert [m.times for m in info.movements] == sorted(expected, reverse=True)

@@ -99,6 +99,14 @@ def test_a_report_without_a_surrogate_leaves_its_pictures_out(numbers: cfx.Expla
     checked(html)
 
 
+def test_a_report_works_where_no_allowed_row_was_scored() -> None:
+    X = np.random.default_rng(0).uniform(size=(30, 2))
+    space = cfx.Space.from_data(X).require("x0 <= 0.2")
+    answer = cfx.explain(lambda X: X.sum(axis=1), [0.9, 0.9], space, 0.1, budget=1, rng=0)
+    assert np.isnan(answer.reachable).all()
+    assert "outputs seen|none" in "|".join(checked(page(answer)).text)
+
+
 def test_a_report_says_what_it_is_about_in_plain_words(
     mixed: cfx.Explanation, tmp_path: Path
 ) -> None:

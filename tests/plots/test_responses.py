@@ -11,7 +11,7 @@ import bayescfx as cfx
 from bayescfx import plots
 from bayescfx.errors import SpaceError
 from bayescfx.plots.info.changes import change_info
-from bayescfx.plots.info.responses import TooLittleError, response_info, surface_info
+from bayescfx.plots.info.outcomes import TooLittleError, response_info, surface_info
 from bayescfx.plots.info.view import View
 from tests.plots.conftest import linear, with_row
 

@@ -270,6 +270,21 @@ def test_programs_ask_what_the_page_asked_under_the_rules_of_the_house(
         assert f"→ {best['cells']['bmi']:g}" in done.stdout
 
 
+def test_wishes_of_house_and_page_are_exported_as_one(files: Path, tmp_path: Path) -> None:
+    cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
+    (tmp_path / "house.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
+    desk = make_desk(files, "--settings", str(tmp_path / "house.toml"))
+    wish = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
+    with served(desk) as page:
+        found = ask(page, target=">= +5%", space=wish, budget=30)
+        url = f"/api/questions/{found['id']}/export"
+        told, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
+    desk.close()
+    assert told["space"]["near_data"] == {"quantile": 0.8}
+    assert told["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
+    assert ".near_data(data, quantile=0.8)" in program
+
+
 def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> None:
     wish = {"between": {"bmi": [20, 24.0]}, "fix": ["smoker"]}
     query = row(page, sort="bmi")["cells"]

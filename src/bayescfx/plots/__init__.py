@@ -17,9 +17,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from bayescfx.plots.draw import drawn
+from bayescfx.plots.info import outcomes
 from bayescfx.plots.info.changes import alternatives_info, change_info, movement_info
-from bayescfx.plots.info.outcomes import convergence_info, potential_info
-from bayescfx.plots.info.responses import response_info, surface_info
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import Axes, Figure, write
 from bayescfx.plots.writing import report
@@ -60,12 +59,12 @@ def alternatives(answer: Explanation, ax: Axes | None = None) -> Axes:
 
 def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
     """Draw the best potential after each row that the model scored."""
-    return drawn(convergence_info(answer), ax)
+    return drawn(outcomes.convergence_info(answer), ax)
 
 
 def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
     """Draw what each output is worth, with query, answers and the outputs seen."""
-    return drawn(potential_info(answer), ax)
+    return drawn(outcomes.potential_info(answer), ax)
 
 
 def response(
@@ -81,7 +80,7 @@ def response(
     feature : name, optional
         By default the most effective of the changed features.
     """
-    return drawn(response_info(View.of(answer), feature, which), ax)
+    return drawn(outcomes.response_info(View.of(answer), feature, which), ax)
 
 
 def surface(
@@ -102,7 +101,7 @@ def surface(
     features : two names, optional
         By default the two most effective features.
     """
-    return drawn(surface_info(View.of(answer), features, which), ax)
+    return drawn(outcomes.surface_info(View.of(answer), features, which), ax)
 
 
 def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:

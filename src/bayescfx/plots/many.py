@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
@@ -20,7 +21,7 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
     moved = [pair for pair in labelled if pair[1].best.changes]
     still = [pair for pair in labelled if not pair[1].best.changes]
     met, stuck = ([pair for pair in still if pair[1].reached is hit] for hit in (True, False))
-    yield f"<h1>{escape(about.title)}</h1><!--facts-->"
+    yield about.head()
     yield _tiles(answers, len(met))
     if moved:
         yield "<h2>What moves</h2>"
@@ -34,10 +35,9 @@ def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]
 
 
 def _tiles(answers: Explanations, met: int) -> str:
-    counts = {"best guess": "best_guess", "out of reach": "unreachable"}
-    found = {"asked": len(answers), "reached": sum(a.reached for a in answers) - met}
-    found |= {"already as wanted": met}
-    found |= {word: sum(a.status == status for a in answers) for word, status in counts.items()}
+    ended = Counter(answer.status for answer in answers)
+    found = {"asked": len(answers), "reached": ended["reached"] - met, "already as wanted": met}
+    found |= {"best guess": ended["best_guess"], "out of reach": ended["unreachable"]}
     shown = [(word, n) for word, n in found.items() if n or word in ("asked", "reached")]
     tiles = "".join(f"<div><b>{n}</b><span>{word}</span></div>" for word, n in shown)
     return f'<div class="tiles">{tiles}</div>'
@@ -49,22 +49,18 @@ def _moves(answers: Explanations, n: int) -> str:
     levels = bool((moves["transitions"] != "").any())
     for told in moves.to_dict("records"):
         share = f'<span class="bar"><i style="width:{100 * told["share"]:.0f}%"></i></span>'
-        cells = [
-            f"{share}<b>{100 * told['share']:.0f} %</b>",
-            _share(told["up"]),
-            _share(told["down"]),
-        ]
+        cells = [f"{share}<b>{_share(told['share'])}</b>", *map(_share, (told["up"], told["down"]))]
         cells.append("" if math.isnan(told["median"]) else wording.number(told["median"]))
         lines += f'<tr><th scope="row">{named(str(told["feature"]))}</th>'
         lines += "".join(f"<td>{cell}</td>" for cell in cells)
         lines += f'<td class="left">{escape(told["transitions"])}</td>' * levels + "</tr>"
-    heads = ["moves in", "up", "down", "median move"]
+    heads = ("moves in", "up", "down", "median move")
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
     head += '<th scope="col" class="left">from → to</th>' * levels
     return (
         f'<div class="wide"><table class="moves"><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{lines}</tbody></table>"
-        "</div>" + note(f"Of the {wording.count(n, 'answer')} that change anything.")
+        f"<tbody>{lines}</tbody></table></div>"
+        + note(f"Of the {wording.count(n, 'answer')} that change anything.")
     )
 
 
@@ -85,7 +81,7 @@ def _list(pairs: list[tuple[str, Explanation]], answers: Explanations, about: Ab
     span = max(outputs) - min(outputs)
     decimals = max(0, 3 - math.floor(math.log10(span))) if span > 0 else 3  # four digits of it
     number = f".{decimals}f" if decimals <= 6 else ".8g"
-    body = "".join(_line(label, a, len(wishes) > 1, number, about) for label, a in pairs)
+    body = "".join(_line(label, a, len(wishes) > 1, number) for label, a in pairs)
     unit = about.output.unit
     wanted = "" if len(wishes) > 1 else f", wanted {about.output.number(wishes.pop())}"
     return (
@@ -95,12 +91,12 @@ def _list(pairs: list[tuple[str, Explanation]], answers: Explanations, about: Ab
     )
 
 
-def _line(label: str, answer: Explanation, wanted: bool, number: str, about: About) -> str:
+def _line(label: str, answer: Explanation, wanted: bool, number: str) -> str:
     info = change_info(View.bare(answer), most=10**6)
     outputs = answer.output, answer.best.output
     cells = "".join(f'<td data-key="{y!r}">{y:{number}}</td>' for y in outputs)
     cells += f"<td>{escape(wording.wish(answer.wanted))}</td>" * wanted
-    told = folded(wording.moves(answer.best.changes), changes(info, about))
+    told = folded(wording.moves(answer.best.changes), changes(info))
     return (
         f'<tr data-status="{answer.status.replace("_", " ")}"><th scope="row">{escape(label)}</th>'
         f'{cells}<td class="left" data-key="{answer.best.n_changes}">{told}</td>'

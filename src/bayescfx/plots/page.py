@@ -9,19 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from bayescfx.checks import check
 from bayescfx.plots.draw import drawn
-from bayescfx.plots.info.changes import (
-    Change,
-    ChangeInfo,
-    Prediction,
-    alternatives_info,
-    change_info,
-)
-from bayescfx.plots.info.outcomes import convergence_info, potential_info
-from bayescfx.plots.info.responses import can_respond, response_info, surface_info
+from bayescfx.plots.info import changes as charts
+from bayescfx.plots.info import outcomes
 from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
@@ -29,6 +23,8 @@ from bayescfx.result.explanation import Explanation
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 from bayescfx.version import VERSION
+
+_AXIS = '<path class="axis" d="M8 8H144"/>'
 
 
 @dataclass(frozen=True)
@@ -55,24 +51,22 @@ class About:
         facts["date"] = facts.get("date", dt.date.today().isoformat())
         return cls(named.get("title", cls.title), wording.Output.of(named), facts)
 
+    def head(self, mark: str = "") -> str:
+        """Return the title, with a mark behind it, and what there is to know, as HTML."""
+        told = {escape(str(name)): escape(text) for name, text in self.facts.items() if text}
+        facts = "".join(f"<div><dt>{name}</dt><dd>{text}</dd></div>" for name, text in told.items())
+        return f'<h1>{escape(self.title)}{mark}</h1><dl class="facts">{facts}</dl>'
 
-def page(about: About, body: Iterable[str], *, script: bool = False) -> str:
-    """Return a page of HTML with a head, what `body` has, and a foot."""
-    code = f"<script>{_file('report.js')}</script>\n" if script else ""
-    facts = "".join(
-        f"<div><dt>{escape(str(name))}</dt><dd>{escape(text)}</dd></div>"
-        for name, text in about.facts.items()
-        if text
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(about.title)}</title>\n<style>\n{_file('report.css')}</style>\n</head>\n"
-        + "<body>\n"
-        + "\n".join(body).replace("<!--facts-->", f'<dl class="facts">{facts}</dl>', 1)
-        + "\n<footer><p>This explains the model, not the world: whether the changes would have "
-        "these consequences in reality is not known. Made by bayescfx "
-        f"{escape(VERSION)}.</p></footer>\n{code}</body>\n</html>\n"
+
+def page(about: About, parts: Iterable[str]) -> str:
+    """Return a page of HTML; a list of answers can be filtered and sorted."""
+    body, script = "\n".join(parts), f"<script>{_file('report.js')}</script>\n"
+    return Template(_file("report.html")).substitute(
+        title=escape(about.title),
+        style=_file("report.css"),
+        body=body,
+        version=escape(VERSION),
+        script=script if 'class="list"' in body else "",
     )
 
 
@@ -83,8 +77,8 @@ def _file(name: str) -> str:
 def one(answer: Explanation, about: About) -> Iterable[str]:
     """Yield the parts of a report on one answer."""
     view = View.of(answer)
-    infos = [change_info(view, k, most=10**6) for k in range(len(answer.counterfactuals))]
-    yield f"<h1>{escape(about.title)} {badge(answer)}</h1><!--facts-->"
+    infos = [charts.change_info(view, k, most=10**6) for k in range(len(answer.counterfactuals))]
+    yield about.head(f" {badge(answer)}")
     yield from _lead(answer, infos[0].prediction, about)
     if answer.best.changes or len(infos) > 1:
         yield "<h2>What changes</h2>"
@@ -93,7 +87,7 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
             missed = "" if found.valid else " (misses the target)"
             yield f"<h3>Answer {k + 1}{missed}</h3>"
         if found.changes:
-            yield changes(info, about)
+            yield changes(info)
     if any(change.effect is not None for info in infos for change in info.changes):
         yield note(
             "The effect is what a change contributes, estimated from the rows that the model "
@@ -102,91 +96,84 @@ def one(answer: Explanation, about: About) -> Iterable[str]:
         )
     yield _rest(answer)
     yield from _responses(view, about)
-    yield from _method(view)
+    yield _method(view)
 
 
 def badge(answer: Explanation) -> str:
     """Return how an answer ended as a mark."""
-    word = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
+    words = {"reached": "reached", "best_guess": "best guess", "unreachable": "out of reach"}
     kind = "already" if answer.reached and not answer.best.changes else answer.status
-    text = "already as wanted" if kind == "already" else word[answer.status]
-    return f'<span class="badge {kind}">{text}</span>'
+    return f'<span class="badge {kind}">{words.get(kind, "already as wanted")}</span>'
 
 
-def _lead(answer: Explanation, found: Prediction, about: About) -> Iterable[str]:
+def _lead(answer: Explanation, found: charts.Prediction, about: About) -> Iterable[str]:
     now, then = (about.output.number(text) for text in found.texts)
     wish = about.output.number(wording.wish(answer.wanted))
-    yield _p(f"The {about.output} is {now}; wanted is {wish}.", "lead")
+    yield note(f"The {about.output} is {now}; wanted is {wish}.", "lead")
     if answer.best.changes:
         n = wording.count(answer.best.n_changes, "change")
         few = f": {wording.moves(answer.best.changes)}" if answer.best.n_changes <= 3 else ""
-        yield _p(f"With {n} it is {then}{few}.", "lead")
-    yield _p(answer.verdict)
+        yield note(f"With {n} it is {then}{few}.", "lead")
+    yield markup.paragraph(answer.verdict)
 
 
-def changes(info: ChangeInfo, about: About) -> str:
+def changes(info: charts.ChangeInfo) -> str:
     """Return what one answer changes as a table with scales and effects."""
-    told = any(change.effect is not None for change in info.changes)
-    effect = '<th scope="col">effect</th>' if told else ""
-    lines = "".join(_change(change, told) for change in info.changes)
-    found = info.prediction
-    total = f"<td>{escape(found.change)}</td>" if told else ""
-    name = escape(about.output.label)
-    cells = "".join(f"<td>{escape(text)}</td>" for text in found.texts)
+    told, found = any(change.effect is not None for change in info.changes), info.prediction
+    lines = ""
+    for change in info.changes:
+        effect, kind = change.effect_text, ""
+        if change.derived:
+            effect, kind = "follows", ' class="follows"'
+        cells = change.before, change.after, *[effect] * told
+        lines += f"<tr{kind}>{_line(named(change.name), _change(change), *cells)}</tr>"
+    total, effects = [found.change] * told, '<th scope="col">effect</th>' * told
+    foot = _line(escape(found.name), _prediction(found), *found.texts, *total)
     return (
         '<div class="wide"><table class="changes"><thead><tr><th></th><th scope="col">now</th>'
-        f'<th scope="col">then</th><th class="scale"></th>{effect}</tr></thead>'
-        f'<tbody>{lines}</tbody><tfoot><tr><th scope="row">{name}</th>{cells}'
-        f'<td class="scale">{_prediction(found)}</td>{total}</tr></tfoot></table></div>'
+        f'<th scope="col">then</th><th class="scale"></th>{effects}'
+        f"</tr></thead><tbody>{lines}</tbody><tfoot><tr>{foot}</tr></tfoot></table></div>"
     )
 
 
-def _change(change: Change, told: bool) -> str:
-    effect = "follows" if change.derived else change.effect_text
-    cells = "".join(f"<td>{escape(text)}</td>" for text in (change.before, change.after))
+def _line(name: str, drawing: str, before: str, after: str, *effect: str) -> str:
+    """Return a line of the table of changes; name and drawing are HTML."""
+    first, second, *last = (f"<td>{escape(text)}</td>" for text in (before, after, *effect))
+    scale = f'<td class="scale">{drawing}</td>'
+    return f'<th scope="row">{name}</th>{first}{second}{scale}{"".join(last)}'
+
+
+def _change(change: charts.Change) -> str:
     low, high = change.allowed
-    drawing = ['<path class="axis" d="M8 8H144"/>']
-    if change.ordered and high > low:
-        drawing.append(f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>')
-    drawing += [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
-    drawing.append(_arrow(change.start, change.end, wraps=change.wraps))
-    kind = ' class="follows"' if change.derived else ""
-    last = f"<td>{escape(effect)}</td>" if told else ""
-    return (
-        f'<tr{kind}><th scope="row">{named(change.name)}</th>{cells}'
-        f'<td class="scale">{_svg(drawing)}</td>{last}</tr>'
-    )
+    may = f'<path class="may" d="M{_x(low)} 8H{_x(high)}"/>' * (change.ordered and high > low)
+    levels = [f'<circle class="level" cx="{_x(at)}" cy="8" r="3"/>' for at in change.levels]
+    return _scale([_AXIS, may, *levels], change.start, change.end, wraps=change.wraps)
 
 
-def _prediction(found: Prediction) -> str:
-    bands = [
-        f'<rect class="band" x="{_x(low)}" y="1" width="{max(136 * (high - low), 2):.1f}" '
-        'height="14"/>'
-        for low, high in found.accepted
-    ]
-    parts = [*bands, '<path class="axis" d="M8 8H144"/>', _arrow(found.start, found.end)]
-    return _svg(parts, "hit" if found.reached else "missed")
+def _prediction(found: charts.Prediction) -> str:
+    band = '<rect class="band" x="{}" y="1" width="{:.1f}" height="14"/>'
+    bands = [band.format(_x(low), max(136 * (high - low), 2)) for low, high in found.accepted]
+    kind = ' class="hit"' if found.reached else ' class="missed"'
+    return _scale([*bands, _AXIS], found.start, found.end, kind)
 
 
-def _arrow(start: float, end: float, *, wraps: bool = False) -> str:
+def _scale(
+    parts: list[str], start: float, end: float, kind: str = "", *, wraps: bool = False
+) -> str:
+    """Return a scale with an arrow; the cells beside it say the same in words."""
     way = f"M{_x(start)} 8H{_x(end)}"
     if wraps:  # over the end of the circle and in at the other side
         ends = (2, 150) if start < end else (150, 2)
         way = f"M{_x(start)} 8H{ends[0]}M{ends[1]} 8H{_x(end)}"
     return (
+        f'<svg{kind} width="152" height="16" aria-hidden="true">{"".join(parts)}'
         f'<path class="go" d="{way}"/><circle class="from" cx="{_x(start)}" cy="8" r="3.6"/>'
-        f'<circle class="to" cx="{_x(end)}" cy="8" r="4.2"/>'
+        f'<circle class="to" cx="{_x(end)}" cy="8" r="4.2"/></svg>'
     )
 
 
-def _svg(parts: Iterable[str], kind: str = "") -> str:
-    """Return a scale; the cells beside it say the same in words."""
-    of = f' class="{kind}"' if kind else ""
-    return f'<svg{of} width="152" height="16" aria-hidden="true">{"".join(parts)}</svg>'
-
-
 def _x(place: float) -> str:
-    return f"{8 + 136 * min(max(place, 0.0), 1.0):.1f}"
+    return f"{8 + 136 * place:.1f}"
 
 
 def _rest(answer: Explanation) -> str:
@@ -207,45 +194,40 @@ def _rest(answer: Explanation) -> str:
 def _responses(view: View, about: About) -> Iterable[str]:
     """Draw the prediction along the most effective changes."""
     names = [view.region.names[j] for j, _ in view.by_effect(0)[:3]]
-    if not names or not can_respond(view):
+    if not names or not outcomes.can_respond(view):
         return
-    infos = [response_info(view, name) for name in names]
+    infos = [outcomes.response_info(view, name) for name in names]
     title = f"How the {about.output} responds"
-    alt = [f"The {about.output} over {info.name}" for info in infos]
-    pictures = [_figure(info, text) for info, text in zip(infos, alt, strict=True)]
-    yield f'<section class="whole"><h2>{escape(title)}</h2>{_pair(pictures)}</section>'
+    pictures = _pictures((info, f"The {about.output} over {info.name}") for info in infos)
+    yield f'<section class="whole"><h2>{escape(title)}</h2>{pictures}</section>'
     yield note(
         "Estimated from the rows that the model scored (dots), all other features as they are now "
         "or as in the answer. The true value is expected inside the band."
     )
 
 
-def _method(view: View) -> Iterable[str]:
-    """Yield how the answer was found, with the mathematics, folded."""
+def _method(view: View) -> str:
+    """Return how the answer was found, with the mathematics, folded."""
     answer = view.answer
-    parts = [_facts(answer), "<h3>What was allowed</h3>"]
-    parts.append(f"<pre>{escape(str(answer.space))}</pre><h3>The search</h3>")
-    pictures = [
-        _figure(convergence_info(answer), "Best potential after each row"),
-        _figure(potential_info(answer), "Potential over the output"),
+    space = f"<h3>What was allowed</h3><pre>{escape(str(answer.space))}</pre>"
+    infos: list[tuple[object, str]] = [
+        (outcomes.convergence_info(answer), "Best potential after each row"),
+        (outcomes.potential_info(answer), "Potential over the output"),
     ]
-    if can_respond(view) and len(view.region.free) > 1:
-        surface = surface_info(view)
-        names = " and ".join(surface.names)
-        pictures.append(_figure(surface, f"Map of the surrogate over {names}"))
+    if outcomes.can_respond(view) and len(view.region.free) > 1:
+        surface = outcomes.surface_info(view)
+        infos.append((surface, f"Map of the surrogate over {' and '.join(surface.names)}"))
     if len(answer.counterfactuals) > 1:
-        pictures.append(_figure(alternatives_info(view), "The answers side by side"))
-    parts += [_pair(pictures)]
-    parts.append(
-        note(
-            "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
-            "that the model scored, a surrogate (a Gaussian process) stands in for it; bands are "
-            "two of its standard deviations to either side. Effects are Shapley values: averages "
-            "over the orders in which the changes can be made. In the map, lines enclose the "
-            "target, and the cross is where a longer search would look next."
-        )
+        infos.append((charts.alternatives_info(view), "The answers side by side"))
+    words = note(
+        "The potential says what an output is worth: 1 as wanted, 0 at worst. Between the rows "
+        "that the model scored, a surrogate (a Gaussian process) stands in for it; bands are "
+        "two of its standard deviations to either side. Effects are Shapley values: averages "
+        "over the orders in which the changes can be made. In the map, lines enclose the "
+        "target, and the cross is where a longer search would look next."
     )
-    yield folded("How it was found, and the mathematics", "".join(parts))
+    parts = [_facts(answer), space, "<h3>The search</h3>", _pictures(infos), words]
+    return folded("How it was found, and the mathematics", "".join(parts))
 
 
 def _facts(answer: Explanation) -> str:
@@ -254,7 +236,9 @@ def _facts(answer: Explanation) -> str:
     facts = {
         "rows that the model scored": str(answer.n_evaluations),
         "rows known of the model": str(len(answer.evaluations)),
-        "outputs seen": f"{wording.number(low)} to {wording.number(high)}",
+        "outputs seen": f"{wording.number(low)} to {wording.number(high)}"
+        if low <= high
+        else "none",
         "accepted": wording.wish(answer.accepted),
         "distance of the answer": wording.number(best.cost),
         "method": answer.method,
@@ -266,16 +250,19 @@ def _facts(answer: Explanation) -> str:
     return markup.table(["", ""], list(facts.items()))
 
 
-def _figure(info: object, alt: str) -> str:
-    """Return a picture as an element of the page; `alt` says it to those who can't see it."""
-    drawing: Any = drawn(info, detached=True).figure
-    text = io.BytesIO()
-    write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
-    source = base64.b64encode(text.getvalue()).decode("ascii")
-    return (
-        f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
-        f'src="data:image/svg+xml;base64,{source}"></figure>'
-    )
+def _pictures(infos: Iterable[tuple[object, str]]) -> str:
+    """Return pictures beside each other, each with words for those who can't see it."""
+    figures = ""
+    for info, alt in infos:
+        drawing: Any = drawn(info, detached=True).figure
+        text = io.BytesIO()
+        write(drawing, text, format="svg", dpi=200, metadata={"Date": None})
+        source = base64.b64encode(text.getvalue()).decode("ascii")
+        figures += (
+            f'<figure><img width="{round(COLUMN * 140)}" alt="{escape(alt)}" '
+            f'src="data:image/svg+xml;base64,{source}"></figure>'
+        )
+    return f'<div class="pair">{figures}</div>'
 
 
 def named(name: str) -> str:
@@ -288,14 +275,6 @@ def folded(title: str, content: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{content}</details>"
 
 
-def note(text: str) -> str:
-    """Return a remark in small type."""
-    return _p(text, "note")
-
-
-def _pair(parts: Iterable[str]) -> str:
-    return f'<div class="pair">{"".join(parts)}</div>'
-
-
-def _p(text: str, kind: str = "") -> str:
-    return f'<p class="{kind}">{escape(text)}</p>' if kind else markup.paragraph(text)
+def note(text: str, kind: str = "note") -> str:
+    """Return a paragraph, by default a remark in small type."""
+    return f'<p class="{kind}">{escape(text)}</p>'

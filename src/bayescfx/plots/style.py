@@ -61,14 +61,6 @@ def write(figure: Figure, target: Any, **options: Any) -> None:
         figure.savefig(target, **options)
 
 
-def new_axes(height: float, *, detached: bool = False) -> Axes:
-    """Return the axes of a new figure, one column wide; notebooks don't show a `detached` one."""
-    name, make = ("figure", "Figure") if detached else ("pyplot", "figure")
-    figure = getattr(matplotlib(f"matplotlib.{name}"), make)
-    axes: Axes = figure(figsize=(COLUMN, height), layout="constrained").add_subplot()
-    return axes
-
-
 def clip(text: str, most: int) -> str:
     """Return a text of at most `most` letters: of a longer one the beginning and the end."""
     if len(text) <= most:

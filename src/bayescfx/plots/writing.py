@@ -75,13 +75,11 @@ def as_html(answer: Explanation | Explanations, about: About | None = None) -> s
     about = About() if about is None else about
     if isinstance(answer, Explanation):
         return page(about, one(answer, about))
-    body = list(many(answer, about))
-    return page(about, body, script=any('class="list"' in part for part in body))
+    return page(about, many(answer, about))
 
 
 def _booklet(answer: Explanation | Explanations, about: About, path: Any) -> None:
     """Write pictures on sheets of A4, in two columns."""
-    matplotlib()
     figure = matplotlib("matplotlib.figure").Figure
     backend = matplotlib("matplotlib.backends.backend_pdf").PdfPages
     wide, high, edge = 8.27, 11.69, 0.6  # inches
@@ -98,22 +96,20 @@ def _booklet(answer: Explanation | Explanations, about: About, path: Any) -> Non
             draw, tall = DRAWINGS[type(info)]
             caption = broken(words, 58)[:4]
             height = min(tall(info), high - 3 * edge)
-            need = height + 0.15 * len(caption) + 0.35
-            if y + need > high - edge:
+            if y + height + 0.15 * len(caption) + 0.35 > high - edge:
                 column, y = column + 1, top
             if column == 2:
                 pdf.savefig(sheet)
-                sheet, column, top = figure(figsize=(wide, high)), 0, edge
-                y = top
+                sheet, column, top, y = figure(figsize=(wide, high)), 0, edge, edge
             x = edge + column * (wide - COLUMN - 2 * edge)
             below = "\n".join(caption)
             sheet.text(x / wide, 1 - y / high, below, va="top", fontsize=7.5, linespacing=1.2)
             y += 0.15 * len(caption) + 0.05
             left = {ChangeInfo: 0.0, MovementInfo: 1.35}.get(type(info), 0.55)
             foot = 0.0 if isinstance(info, ChangeInfo) else 0.4
-            size = [COLUMN - left, height - foot - 0.15 * bool(foot)]
-            place = [x + left, high - y - height + foot]
-            box = [place[0] / wide, place[1] / high, size[0] / wide, size[1] / high]
+            place, size = x + left, (COLUMN - left, height - foot - 0.15 * bool(foot))
+            bottom = high - y - height + foot
+            box = (place / wide, bottom / high, size[0] / wide, size[1] / high)
             draw(info, sheet.add_axes(box))
             y += height + 0.3
         pdf.savefig(sheet)

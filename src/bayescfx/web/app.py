@@ -16,23 +16,25 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
+from bayescfx.cli.arguments import SYNTAX
 from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, one_line
+from bayescfx.io.protocols import cell
+from bayescfx.result import wording
 from bayescfx.result.assessment import what_if
 from bayescfx.tables import cells_of
 from bayescfx.values import same_cell
 from bayescfx.version import VERSION
-from bayescfx.web import exports, plain
-from bayescfx.web.curves import curve
-from bayescfx.web.description import described
+from bayescfx.web.exports import exported
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line
-from bayescfx.web.questions import Desk, FullError, Ticket
+from bayescfx.web.plain import Plain, curve_as_plain, intervals, row_as_plain, site_as_plain
+from bayescfx.web.questions import Desk, FullError, GoneError, Ticket
+from bayescfx.web.site import Site
 
 OUTPUT = "(output)"  # what rows are sorted by if not by a column
 PAUSE = 0.1  # seconds between two looks at a search
 
-Plain = dict[str, Any]
 Limit = Annotated[float | None, Query(allow_inf_nan=False)]
 Position = Annotated[int, Query(ge=0, le=10**9)]
 
@@ -40,6 +42,7 @@ Position = Annotated[int, Query(ge=0, le=10**9)]
 def make_app(desk: Desk) -> FastAPI:
     """Return the page of a desk that answers questions."""
     site = desk.site
+    errors: Any = (HTTPException, RequestValidationError, BayesCFXError, Exception)
     app = FastAPI(
         title="bayescfx",
         version=VERSION,
@@ -47,16 +50,16 @@ def make_app(desk: Desk) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        exception_handlers=dict.fromkeys(errors, _said),
         responses={
             code: {"description": words, "content": {"application/json": {}}}
             for code, words in ((404, "Not there."), (422, "It makes no sense."))
         },
     )
-    content = plain.site_as_plain(site)
-    _errors(app)
+    content = site_as_plain(site)
     _rows(app, desk)
     _questions(app, desk)
-    vars(app)["openapi"] = lambda: described(app, site)
+    vars(app)["openapi"] = lambda: _described(app, site)
 
     @app.get("/api/site")
     def about() -> Plain:
@@ -72,8 +75,7 @@ def make_app(desk: Desk) -> FastAPI:
         changes = {n: v for n, v in row.items() if not same_cell(v, query.get(n))}
         target = None if guess.target is None else parse_target(guess.target)
         found = what_if(site.model, query, changes, space, target, tolerance=guess.tolerance)
-        told = {"output": found.output, "broken": list(found.broken)}
-        return told | {"miss": found.miss, "reached": found.reached}
+        return {name: getattr(found, name) for name in ("output", "broken", "miss", "reached")}
 
     @app.post("/api/goal")
     def goal(wish: Goal) -> Plain:
@@ -81,15 +83,17 @@ def make_app(desk: Desk) -> FastAPI:
         target = parse_target(wish.target)
         wanted = target.acceptance(wish.output, 0.0)
         accepted = target.acceptance(wish.output, wish.tolerance)
-        return plain.goal_as_plain(wanted, accepted, wish.output)
+        met = any(low <= wish.output <= high for low, high in wanted)
+        told = {"words": wording.wish(wanted), "met": met}
+        return told | {"wanted": intervals(wanted), "accepted": intervals(accepted)}
 
     @app.post("/api/curve")
     def response(line: Line) -> Plain:
         """Return how the model answers along one feature."""
         if line.feature not in map(str, site.space.features):
             raise HTTPException(404, f"There is no feature {line.feature!r}.")
-        view = None if line.question is None else _found(desk, line.question).view
-        return curve(site, line.cells, line.feature, view, ask=line.ask)
+        view = None if line.question is None else desk[line.question].view
+        return curve_as_plain(site, line.cells, line.feature, view, ask=line.ask)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
@@ -140,7 +144,8 @@ def _rows(app: FastAPI, desk: Desk) -> None:
             found = keys.iloc[found].sort_values(ascending=up, kind="stable").index.to_numpy()
         elif descending:
             found = found[::-1]
-        return plain.rows_as_plain(site, found[offset : offset + limit], len(found))
+        some = [row_as_plain(site, int(i)) for i in found[offset : offset + limit]]
+        return {"total": len(found), "rows": some}
 
     @app.get("/api/random")
     def random(low: Limit = None, high: Limit = None) -> Plain:
@@ -148,7 +153,7 @@ def _rows(app: FastAPI, desk: Desk) -> None:
         found = within(low, high)
         if not len(found):
             raise HTTPException(404, "No row has such a prediction.")
-        return plain.row_as_plain(site, int(rng.choice(found)))
+        return row_as_plain(site, int(rng.choice(found)))
 
 
 def _questions(app: FastAPI, desk: Desk) -> None:
@@ -157,109 +162,117 @@ def _questions(app: FastAPI, desk: Desk) -> None:
     @app.post("/api/questions", status_code=202)
     def ask(asked: AskForm) -> Plain:
         """Ask a question; it is answered in its turn."""
-        return plain.question_as_plain(desk, desk.ask(asked))
+        return desk.as_plain(desk.ask(asked))
 
     @app.get("/api/questions")
     def listed() -> Plain:
         """Return all questions, the newest first."""
-        return {"questions": [plain.question_as_plain(desk, q, whole=False) for q in desk]}
+        return {"questions": [desk.as_plain(question, whole=False) for question in desk]}
 
     @app.get("/api/questions/{number}")
     def one(number: int) -> Plain:
         """Return a question and its answer."""
-        return plain.question_as_plain(desk, _found(desk, number))
+        return desk.as_plain(desk[number])
 
     @app.post("/api/questions/{number}/stop")
     def stop(number: int) -> Plain:
         """End a search with the best so far."""
-        question = _found(desk, number)
-        desk.stop(question)
-        return plain.question_as_plain(desk, question)
+        desk.stop(desk[number])
+        return desk.as_plain(desk[number])
 
     @app.delete("/api/questions/{number}", status_code=204, response_class=Response)
     def forget(number: int) -> Response:
         """Stop a question and forget it."""
-        _found(desk, number)
         desk.forget(number)
         return Response(status_code=204)
 
     @app.put("/api/questions/{number}/bookmarks")
     def bookmark(number: int, wish: Bookmarks) -> Plain:
         """Keep some answers in mind."""
-        question = _found(desk, number)
-        question.bookmarks = tuple(sorted(set(wish.answers)))
-        return plain.question_as_plain(desk, question)
+        desk[number].bookmarks = tuple(sorted(set(wish.answers)))
+        return desk.as_plain(desk[number])
 
     @app.get("/api/questions/{number}/export/{form}", response_class=Response)
     def export(
         number: int, form: Literal["json", "csv", "html", "md", "py", "toml", "sh"]
     ) -> Response:
         """Return an answer as a file."""
-        question = _found(desk, number)
+        question = desk[number]
         if question.answer is None:
             raise HTTPException(409, "There is no answer yet.")
-        body = exports.exported(form, desk.site, question.asked, question.answer)
+        body = exported(form, desk.site, question.asked, question.answer)
         name = {"Content-Disposition": f'attachment; filename="answer-{number}.{form}"'}
         return Response(body, media_type="application/octet-stream", headers=name)
 
     @app.get("/api/questions/{number}/events", response_class=StreamingResponse)
     async def events(number: int) -> StreamingResponse:
         """Stream what happens to a question, until it ends."""
-        stream = _events(desk, _found(desk, number))
-        return StreamingResponse(stream, media_type="text/event-stream")
+        return StreamingResponse(_events(desk, desk[number]), media_type="text/event-stream")
 
 
 async def _events(desk: Desk, question: Ticket) -> AsyncIterator[str]:
     """Yield a question as it is, each step, and how it ended; now and then a sign of life."""
-    yield _event("snapshot", plain.question_as_plain(desk, question))
+    yield _event("snapshot", desk.as_plain(question))
     sent, quiet, ended = len(question.steps), 0.0, False
     while not ended:
         await asyncio.sleep(PAUSE)
         ended = question.ended  # what was said before it ended is told, too
         for step in question.steps[sent:]:
             sent, quiet = sent + 1, 0.0
-            more = {"spent": question.spent, "seconds": round(question.seconds, 2)}
-            now = {"step": plain.step_as_plain(step), "reachable": question.reachable, **more}
-            yield _event("step", now)
+            yield _event("step", {"step": step, **question.now()})
         quiet += PAUSE
         if quiet >= 10:
             quiet = 0.0
             yield ": alive\n\n"
-    yield _event("end", await asyncio.to_thread(plain.question_as_plain, desk, question))
+    yield _event("end", await asyncio.to_thread(desk.as_plain, question))
 
 
 def _event(kind: str, content: Plain) -> str:
     return f"event: {kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n"
 
 
-def _found(desk: Desk, number: int) -> Ticket:
-    """Return a question, or say that there is none."""
-    try:
-        return desk[number]
-    except KeyError:
-        raise HTTPException(404, f"There is no question {number}.") from None
-
-
-def _errors(app: FastAPI) -> None:
-    """Let every error be one sentence, without paths and tracebacks."""
-
-    def said(status: int, text: str) -> JSONResponse:
-        return JSONResponse({"error": text}, status)
-
-    @app.exception_handler(HTTPException)
-    def http(_: Request, error: HTTPException) -> JSONResponse:
-        return said(error.status_code, str(error.detail))
-
-    @app.exception_handler(RequestValidationError)
-    def form(_: Request, error: RequestValidationError) -> JSONResponse:
+async def _said(_: Request, error: Exception) -> JSONResponse:
+    """Return an error as one sentence, without paths and tracebacks."""
+    status, text = 500, f"Something unexpected happened ({type(error).__name__})."
+    if isinstance(error, HTTPException):
+        status, text = error.status_code, str(error.detail)
+    elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][1:])
-        return said(422, one_line(f"{where or 'The request'}: {first['msg']}."))
+        where = ".".join(map(str, first["loc"][1:])) or "The request"
+        status, text = 422, one_line(f"{where}: {first['msg']}.")
+    elif isinstance(error, BayesCFXError):
+        status = {FullError: 429, GoneError: 404}.get(type(error), 422)
+        text = describe(error)
+    return JSONResponse({"error": text}, status)
 
-    @app.exception_handler(BayesCFXError)
-    def ours(_: Request, error: BayesCFXError) -> JSONResponse:
-        return said(429 if isinstance(error, FullError) else 422, describe(error))
 
-    @app.exception_handler(Exception)
-    def others(_: Request, error: Exception) -> JSONResponse:
-        return said(500, f"Something unexpected happened ({type(error).__name__}).")
+def _described(app: FastAPI, site: Site) -> dict[str, Any]:
+    """Return the OpenAPI description, in which rows have the columns of the data."""
+    content = FastAPI.openapi(app)
+    row = {
+        "type": "object",
+        "properties": {name: _cell(site, name) for name in site.shown.columns},
+        "required": list(site.shown.columns),
+        "examples": [site.cells(0)],
+    }
+    feature = {"type": "string", "enum": [str(name) for name in site.space.features]}
+    told = {"cells": row, "query": {"anyOf": [row, {"type": "null"}]}, "feature": feature}
+    for form in content["components"]["schemas"].values():
+        known = form.get("properties", {})
+        known |= {name: said for name, said in told.items() if name in known}
+        for verb in {"fix", "allow", "only_up", "only_down"} & known.keys():
+            known[verb]["items"] = feature
+        if "target" in known:
+            known["target"] |= {"description": f"As in {SYNTAX}.", "examples": [">= +20%"]}
+    return content
+
+
+def _cell(site: Site, name: str) -> dict[str, Any]:
+    """Return what a column holds; those of a group are numbers."""
+    feature = site.space.features.get(name)
+    if feature is None or feature.numeric:
+        whole = feature is not None and feature.kind == "integer"
+        return {"type": ["integer" if whole else "number", "null"]}
+    if feature.levelled:
+        return {"enum": [*map(cell, feature.levels), None]}
+    return {"type": ["string", "null"]}

@@ -48,9 +48,7 @@ class Wishes(Form):
 
     def said(self) -> dict[str, Any]:
         """Return what is wished for, without what is not."""
-        plain = self.model_dump()
-        plain["cost"] = {name: part for name, part in plain["cost"].items() if part}
-        return {verb: wish for verb, wish in plain.items() if wish}
+        return self.model_dump(exclude_defaults=True)
 
 
 class Guess(Form):

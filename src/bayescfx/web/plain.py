@@ -1,4 +1,4 @@
-"""Site, rows, questions and answers in JSON's own types, as the page gets them."""
+"""Site, rows, answers and curves in JSON's own types, as the page gets them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.features import Feature
 from bayescfx.io.protocols import cell
+from bayescfx.plots.info.changes import Change, change_info
+from bayescfx.plots.info.view import Scale, View, along
 from bayescfx.potentials import Intervals
 from bayescfx.result import wording
+from bayescfx.result.assessment import around
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation
 from bayescfx.search.methods import METHODS
 from bayescfx.space.rules.limits import limits_of
+from bayescfx.tables import cells_of
 from bayescfx.version import VERSION
-from bayescfx.web.ends import ends, finite, pair
 from bayescfx.web.forms import MOST, AskForm
-from bayescfx.web.questions import Desk, Ticket
+from bayescfx.web.relaxing import relaxed
 from bayescfx.web.site import Site
 
 Plain = dict[str, Any]
+
+POINTS = 41  # values along a feature that has more
+
+
+def pair(ends: tuple[float, float] | None) -> list[float | None] | None:
+    """Return two numbers; nothing where there are none."""
+    return None if ends is None or np.isnan(ends[0]) else list(map(cell, ends))
+
+
+def intervals(given: Intervals) -> list[list[float | None]]:
+    """Return the ends of intervals; nothing where there is none."""
+    return [list(map(cell, ends)) for ends in given]
 
 
 def site_as_plain(site: Site) -> Plain:
@@ -50,7 +67,7 @@ def site_as_plain(site: Site) -> Plain:
         "features": [
             {
                 "name": str(name),
-                **feature_as_plain(feature, space.background[:, j]),
+                **_feature(feature, space.background[:, j]),
                 "unit": float(space.scale[j]),
                 "fixed": name in fixed,
                 "derived": name in derived,
@@ -61,78 +78,116 @@ def site_as_plain(site: Site) -> Plain:
     }
 
 
-def feature_as_plain(feature: Feature, codes: Array) -> Plain:
+def _feature(feature: Feature, codes: Array) -> Plain:
     """Return a feature, and how the codes ``(n,)`` of the data are distributed."""
-    known = codes[~np.isnan(codes)]
-    told: Plain = {
+    known, numeric = codes[~np.isnan(codes)], feature.numeric
+    ends: list[Any] = [None, None]
+    step, levels, histogram = None, None, {}
+    if feature.levelled:
+        levels = [cell(level) for level in feature.levels]
+        counts = np.bincount(known.astype(int), minlength=len(levels))
+    else:
+        low, high = feature.code_range
+        ends = [cell(end) if numeric else feature.say(end)[0] for end in (low, high)]
+        step = feature.code_step or None if numeric else None
+        counts, edges = np.histogram(known, bins=24, range=(low, high) if high > low else None)
+        histogram = {"edges": edges.tolist() if numeric else feature.say(*edges)}
+    return {
         "kind": feature.kind,
         "words": feature.words,
-        "levels": [cell(level) for level in feature.levels] if feature.levelled else None,
+        "levels": levels,
         "ordered": feature.ordered,
         "cyclic": feature.period > 0,
-        "low": None,
-        "high": None,
-        "step": None,
+        "low": ends[0],
+        "high": ends[1],
+        "step": step,
+        "histogram": {**histogram, "counts": counts.tolist()},
     }
-    if feature.levelled:
-        counts = np.bincount(known.astype(int), minlength=len(feature.levels))
-        return told | {"histogram": {"counts": counts.tolist()}}
-    low, high = feature.code_range
-    told |= {"low": _end(feature, low), "high": _end(feature, high)}
-    told |= {"step": feature.code_step or None if feature.numeric else None}
-    counts, edges = np.histogram(known, bins=24, range=(low, high) if high > low else None)
-    ends = edges.tolist() if feature.numeric else feature.say(*edges)
-    return told | {"histogram": {"edges": ends, "counts": counts.tolist()}}
-
-
-def _end(feature: Feature, code: float) -> Any:
-    """Return an end of a feature: a number, or a text."""
-    return finite(code) if feature.numeric else feature.say(code)[0]
-
-
-def rows_as_plain(site: Site, chosen: Array, total: int) -> Plain:
-    """Return some of the rows that are shown."""
-    return {"total": total, "rows": [row_as_plain(site, int(i)) for i in chosen]}
 
 
 def row_as_plain(site: Site, i: int) -> Plain:
     """Return one of the rows that are shown, with the model's output."""
-    return {"label": site.labels[i], "cells": site.cells(i), "output": finite(site.outputs[i])}
+    return {"label": site.labels[i], "cells": site.cells(i), "output": cell(site.outputs[i])}
 
 
-def goal_as_plain(wanted: Intervals, accepted: Intervals, output: float) -> Plain:
-    """Return what is wanted, and what is accepted."""
-    met = any(low <= output <= high for low, high in wanted)
-    told = {"words": wording.wish(wanted), "met": met}
-    return told | {"wanted": ends(wanted), "accepted": ends(accepted)}
-
-
-def question_as_plain(desk: Desk, question: Ticket, *, whole: bool = True) -> Plain:
-    """Return a question and what became of it; without steps and answer in a list."""
-    asked, answer = question.asked, question.answer
-    wish = asked.target if answer is None else wording.wish(answer.wanted)
-    label = asked.label or "edited row"
-    told: Plain = {
-        "id": question.id,
-        "state": question.state,
-        "place": desk.place(question),
-        "asked": asked.model_dump() | {"space": asked.space.said()},
-        "label": label,
-        "words": f"{label}: {wish}",
-        "status": None if answer is None else answer.status,
-        "spent": question.spent,
-        "seconds": round(question.seconds, 2),
-        "error": question.error,
-        "notes": question.notes.copy(),
-        "bookmarks": list(question.bookmarks),
-        "reachable": pair(question.reachable),
+def answer_as_plain(answer: Explanation, view: View, asked: AskForm) -> Plain:
+    """Return an answer with what a change chart shows of each counterfactual."""
+    same = ("status", "verdict", "output", "n_evaluations", "method", "seed", "stopped")
+    each = ("output", "valid", "potential", "usual", "n_changes")
+    return {
+        **{name: getattr(answer, name) for name in same},
+        "sentence": wording.sentence(answer),
+        "wanted": intervals(answer.wanted),
+        "accepted": intervals(answer.accepted),
+        "reachable": pair(answer.reachable),
+        "probability": answer.probability_reachable,
+        "jump": pair(answer.jump),
+        "binding": [relaxed(words, answer.space, asked.space) for words in answer.binding],
+        "query": _cells(answer, answer.query),
+        "counterfactuals": [
+            {
+                **{name: getattr(found, name) for name in each},
+                "cells": _cells(answer, found.row),
+                "output_text": wording.number(found.output),
+                "cost": cell(found.cost),
+                "sentence": wording.moves(found.changes),
+                "changes": [_change(c, found) for c in change_info(view, k, 10**6).changes],
+            }
+            for k, found in enumerate(answer.counterfactuals)
+        ],
     }
-    if not whole:
-        return told
-    steps = [step_as_plain(step) for step in question.steps.copy()]
-    return told | {"steps": steps, "answer": question.told}
 
 
-def step_as_plain(step: list[Any]) -> list[Any]:
-    """Return a step without what JSON does not know."""
-    return [finite(value) if isinstance(value, float) else value for value in step]
+def _change(change: Change, found: Counterfactual) -> Plain:
+    pairs = {str(name): cells for name, cells in found.changes.items()}
+    before, after = map(cell, pairs.get(change.name, (change.before, change.after)))
+    texts = {"before_text": change.before, "after_text": change.after}
+    return {**change._asdict(), **texts, "before": before, "after": after}
+
+
+def _cells(answer: Explanation, row: Any) -> Plain:
+    """Return a row by column."""
+    line = cells_of(answer.layout.table([list(row)]))[0]
+    return {str(n): cell(value) for n, value in zip(answer.layout.names, line, strict=True)}
+
+
+def curve_as_plain(
+    site: Site, cells: dict[str, Any], feature: str, view: View | None, *, ask: bool
+) -> Plain:
+    """Return the outputs along a feature, the rest as in a row; the model's only if asked."""
+    region = around(site.space, site.row(cells))
+    j = region.schema.position(feature)
+    scale, query = Scale.of(region, j), region.query[j]
+    codes = _codes(scale, query)
+    rows = region.rows(along(region, j, codes, region.query))
+    found: Plain = {"mean": None, "low": None, "high": None, "seen": []}
+    if view is not None and view.surrogate is not None:
+        mean, low, high, seen = view.line(view.region.encode(rows), j)
+        found |= {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+        found["seen"] = np.column_stack(seen).tolist()
+    texts, places = [scale.label(code) for code in codes.tolist()], [*region.schema.places]
+    values = texts  # of a group
+    if feature in places:
+        values = [cell(line[places.index(feature)]) for line in cells_of(rows)]
+    return found | {
+        "feature": feature,
+        "at": None if np.isnan(query) else int(np.argmin(np.abs(codes - query))),
+        "values": values,
+        "texts": texts,
+        "x": codes.tolist(),
+        "numeric": scale.feature.numeric,
+        "model": list(map(cell, site.model.scores(rows))) if ask else None,
+        "rows": len(rows) if ask else 0,
+    }
+
+
+def _codes(scale: Scale, query: float) -> Array:
+    """Return codes along the whole range of a feature, the row's own among them."""
+    feature = scale.feature
+    step = 1.0 if feature.levelled or feature.period else feature.code_step
+    codes = np.linspace(scale.low, scale.high, POINTS)
+    if step and (scale.high - scale.low) / step < 4 * POINTS:
+        codes = np.arange(scale.low, scale.high + step / 2, step)
+    elif step:
+        codes = scale.low + np.round((codes - scale.low) / step) * step
+    return np.unique(codes if np.isnan(query) else np.append(codes, query))

@@ -10,32 +10,36 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.cli.asking import facts
 from bayescfx.cli.console import describe
 from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain
+from bayescfx.io.protocols import cell
 from bayescfx.plots.info.view import View
+from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows, join
-from bayescfx.web.answers import answer_as_plain, seen
+from bayescfx.tables import Rows
 from bayescfx.web.forms import AskForm
+from bayescfx.web.plain import Plain, answer_as_plain, pair
 from bayescfx.web.site import Site
-
-State: TypeAlias = Literal["waiting", "running", "done", "failed"]
 
 
 class FullError(BayesCFXError):
     """Too many questions wait already."""
+
+
+class GoneError(BayesCFXError):
+    """There is no such question."""
 
 
 @dataclass(eq=False)
@@ -45,7 +49,7 @@ class Ticket:
     id: int
     asked: AskForm
     region: Region  # what may change
-    state: State = "waiting"
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
     reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
     bookmarks: tuple[int, ...] = ()
@@ -53,16 +57,11 @@ class Ticket:
     notes: list[str] = field(default_factory=list)  # what there is to say about the row
     answer: Explanation | None = None
     view: View | None = None  # the answer through a surrogate
-    told: dict[str, Any] | None = None  # the answer as the page gets it
-    heard: list[tuple[Rows, Array]] = field(default_factory=list)  # what the model said
+    told: Plain | None = None  # the answer as the page gets it
+    heard: Evaluations = field(default_factory=Evaluations)  # what the model said
     stopped: bool = False
     begun: float | None = None
     seconds: float = 0.0
-
-    @property
-    def spent(self) -> int:
-        """How many rows were sent to the model so far."""
-        return sum(len(y) for _, y in list(self.heard))
 
     @property
     def ended(self) -> bool:
@@ -77,7 +76,7 @@ class Ticket:
 
     def hear(self, rows: Rows, outputs: Array) -> None:
         """Hear what the model says."""
-        self.heard.append((rows, outputs))
+        self.heard.keep(rows, outputs)
         try:
             allowed = self.region.contains(self.region.encode(rows)) & np.isfinite(outputs)
         except BayesCFXError:  # rows of others, which are scored again
@@ -90,44 +89,59 @@ class Ticket:
         if self.begun is not None:
             self.seconds = time.monotonic() - self.begun
         told = step.n_evaluations, step.potential, step.output, step.reached, step.cost
-        self.steps.append(list(told))
+        self.steps.append(list(map(cell, told)))
         if self.stopped:
             raise StopIteration
+
+    def now(self) -> Plain:
+        """Return what changes while it is answered, in JSON's own types."""
+        seconds = round(self.seconds, 2)
+        return {"spent": len(self.heard), "seconds": seconds, "reachable": pair(self.reachable)}
 
 
 class Desk:
     """Answers questions about a site, some at a time, in the order in which they came.
 
-    Parameters
-    ----------
-    site : Site
-        What they are about.
-    workers : int
-        How many are answered at the same time.
-    queue : int
-        How many may wait.
-    kept : int
-        How many are kept; the oldest without a bookmark go first.
+    As many are answered at the same time as there are workers, so many may wait in the queue, and
+    so many are kept: the oldest without a bookmark go first.
     """
 
     def __init__(self, site: Site, *, workers: int = 2, queue: int = 32, kept: int = 100) -> None:
         self.site, self._queue, self._kept = site, queue, kept
         self._workers = ThreadPoolExecutor(workers, "search")
-        self._questions: dict[int, Ticket] = {}
+        self._questions: dict[int, Ticket] = {}  # the oldest first
         self._lock = threading.Lock()
         self._last = 0
 
     def __iter__(self) -> Iterator[Ticket]:
         """Yield the questions, the newest first."""
-        return iter(sorted(self._questions.copy().values(), key=lambda q: -q.id))
+        return reversed(self._questions.copy().values())
 
     def __getitem__(self, number: int) -> Ticket:
-        return self._questions[number]
+        try:
+            return self._questions[number]
+        except KeyError:
+            raise GoneError(f"There is no question {number}.") from None
 
-    def place(self, question: Ticket) -> int:
-        """Return how many wait before this one."""
-        waiting = (q for q in self if q.state == "waiting" and q.id < question.id)
-        return sum(1 for _ in waiting) if question.state == "waiting" else 0
+    def as_plain(self, question: Ticket, *, whole: bool = True) -> Plain:
+        """Return a question and what became of it; without steps and answer in a list."""
+        asked, answer = question.asked, question.answer
+        wish = asked.target if answer is None else wording.wish(answer.wanted)
+        label, waits = asked.label or "edited row", question.state == "waiting"
+        told: Plain = {
+            "id": question.id,
+            "state": question.state,
+            "place": sum(q.state == "waiting" and q.id < question.id for q in self) * waits,
+            "asked": asked.model_dump() | {"space": asked.space.said()},
+            "label": label,
+            "words": f"{label}: {wish}",
+            "status": None if answer is None else answer.status,
+            **question.now(),
+            "error": question.error,
+            "notes": question.notes.copy(),
+            "bookmarks": list(question.bookmarks),
+        }
+        return told | ({"steps": question.steps.copy(), "answer": question.told} if whole else {})
 
     def ask(self, asked: AskForm) -> Ticket:
         """Return the question, which will be answered; it must make sense now.
@@ -143,10 +157,9 @@ class Desk:
             if sum(q.state == "waiting" for q in self) >= self._queue:
                 raise FullError(f"{self._queue} questions wait already. Stop one, or try later.")
             self._last += 1
-            question = Ticket(self._last, asked, region)
-            self._questions[question.id] = question
-            old = (q.id for q in sorted(self, key=lambda q: q.id) if q.ended and not q.bookmarks)
-            for number in list(islice(old, max(0, len(self._questions) - self._kept))):
+            question = self._questions[self._last] = Ticket(self._last, asked, region)
+            old = [q.id for q in reversed([*self]) if q.ended and not q.bookmarks]
+            for number in old[: max(0, len(self._questions) - self._kept)]:
                 del self._questions[number]
         self._workers.submit(self._work, question)
         return question
@@ -159,11 +172,9 @@ class Desk:
 
     def forget(self, number: int) -> None:
         """Stop a question and remove it."""
-        question = self._questions.pop(number, None)
-        if question is not None:
-            self.stop(question)
-            del question
-            _release()
+        self.stop(self[number])
+        self._questions.pop(number, None)
+        _release()
 
     def close(self) -> None:
         """End all searches with their best so far."""
@@ -178,10 +189,10 @@ class Desk:
         try:
             with self.site.known() as known, hearing(question.notes.append):
                 answer = self._answer(question, known)
-                view = seen(answer)
-            mine = Evaluations(*_joined(question.heard)) if question.heard else Evaluations()
-            question.answer = answer = replace(answer, evaluations=mine)
-            question.view = view = replace(view, answer=answer)
+                view = View.of(answer)
+            kept = view.relevant(1000)
+            question.answer = answer = replace(answer, evaluations=question.heard)
+            question.view = view = View(answer, view.region, view.X[kept], view.y[kept])
             question.told = answer_as_plain(answer, view, question.asked)
             question.reachable = answer.reachable
             question.state = "done"
@@ -202,11 +213,7 @@ class Desk:
                 site.row(asked.cells),
                 site.allowed(asked.space.said()),
                 parse_target(asked.target),
-                method=asked.method,
-                budget=asked.budget,
-                n=asked.n,
-                tolerance=asked.tolerance,
-                timeout=asked.timeout,
+                **asked.model_dump(include={"method", "budget", "n", "tolerance", "timeout"}),
                 evaluations=known,
                 rng=asked.seed,
                 on_step=question.step,
@@ -217,7 +224,9 @@ class Desk:
             if not best:
                 raise
             question.error, answer = describe(error), best[0]
-        return replace(answer, seed=asked.seed, about=site.facts(asked.label))
+        named = asked.label is not None and site.settings.id is not None
+        about = facts(site.settings, asked.label or "edited", named=named)
+        return replace(answer, seed=asked.seed, about=about)
 
 
 def _release() -> None:
@@ -225,7 +234,3 @@ def _release() -> None:
     gc.collect()
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
-    return join([rows for rows, _ in parts]), np.concatenate([y for _, y in parts])

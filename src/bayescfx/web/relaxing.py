@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from bayescfx.result import wording
 from bayescfx.space.rules.near import NearData
@@ -11,10 +11,10 @@ from bayescfx.space.rules.require import TextRule
 from bayescfx.space.space import Space
 from bayescfx.web.forms import Wishes
 
-BEYOND = 0.2  # how far the range of the data is left, as a share of it
+#: How a limit of the page is called, what lifting it does, and the wishes that are left.
+Way = tuple[str, str, dict[str, Any]]
 
-#: How a limit is called, what lifting it does, and the wishes that are left.
-Way: TypeAlias = tuple[str, str, dict[str, Any]]
+BEYOND = 0.2  # how far the range of the data is left, as a share of it
 
 
 def relaxed(words: str, space: Space, said: Wishes) -> dict[str, Any]:
@@ -26,7 +26,6 @@ def relaxed(words: str, space: Space, said: Wishes) -> dict[str, Any]:
 
 
 def _ways(space: Space, wishes: dict[str, Any]) -> Iterator[Way]:
-    """Yield the limits that the page has set."""
     most = wishes.get("max_changes")
     if most is not None:
         words, more = (wording.count(k, "change") for k in (most, most + 1))
@@ -45,11 +44,12 @@ def _ways(space: Space, wishes: dict[str, Any]) -> Iterator[Way]:
 
 
 def _of_feature(name: str, space: Space, wishes: dict[str, Any]) -> Iterator[Way]:
-    fixed, feature = f"{name!r} being fixed", space.features[name]
+    feature = space.features[name]
+    fixed = f"{name!r} being fixed", f"let {name} move"
     if name in wishes.get("fix", ()):
-        yield fixed, f"let {name} move", _less(wishes, name, "fix")
+        yield *fixed, _less(wishes, name, "fix")
     elif name not in wishes.get("allow", [name]):
-        yield fixed, f"let {name} move", {**wishes, "allow": [*wishes["allow"], name]}
+        yield *fixed, {**wishes, "allow": [*wishes["allow"], name]}
     verbs = ("only_up", "only_down", "between", "move")
     if any(name in wishes.get(verb, ()) for verb in verbs):
         left = _less(wishes, name, *verbs)
@@ -58,24 +58,18 @@ def _of_feature(name: str, space: Space, wishes: dict[str, Any]) -> Iterator[Way
         low, high = feature.code_range
         room, step = BEYOND * (high - low), feature.code_step
         room = max(step, round(room / step) * step) if step else room
-        for word, end, ends in (
-            ("from", low - room, [low - room, high]),
-            ("up to", high + room, [low, high + room]),
-        ):
+        for word, ends in (("from", [low - room, high]), ("up to", [low, high + room])):
+            does = f"let {name} go {word} {wording.number(ends[word == 'up to'])}"
             wider = {**wishes.get("between", {}), name: ends}
-            does = f"let {name} go {word} {wording.number(end)}"
             limit = f"the data's own range of {name!r} ({word}"
             yield limit, does, {**wishes, "between": wider}
 
 
 def _less(wishes: dict[str, Any], what: Any, *verbs: str) -> dict[str, Any]:
     """Return wishes that say nothing of one thing under some verbs."""
-    left = {
-        verb: wish
-        if verb not in verbs
-        else [one for one in wish if one != what]
-        if isinstance(wish, list)
-        else {name: one for name, one in wish.items() if name != what}
-        for verb, wish in wishes.items()
-    }
+    left = dict(wishes)
+    for verb in verbs:
+        wish = wishes.get(verb, [])
+        kept = [one for one in wish if one != what]
+        left[verb] = {name: wish[name] for name in kept} if isinstance(wish, dict) else kept
     return {verb: wish for verb, wish in left.items() if wish}

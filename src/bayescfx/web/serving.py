@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import webbrowser
 from argparse import Namespace
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from bayescfx.cli.asking import make_subject, scoring
@@ -33,8 +35,7 @@ def serve(options: Namespace, console: Console) -> int:
     if settings.evaluations is not None:  # can it be written?
         Evaluations.open(settings.evaluations).close()
     host = options.host or HERE[0]
-    listening = _listening(host, 8017 if options.port is None else options.port)
-    with listening:
+    with _listening(host, 8017 if options.port is None else options.port) as listening:
         port = listening.getsockname()[1]
         token = options.token or (None if host in HERE else secrets.token_urlsafe(16))
         subject = make_subject(settings, console)
@@ -43,21 +44,16 @@ def serve(options: Namespace, console: Console) -> int:
         console.say("note", f"the model scores {min(rows, len(subject.data))} rows of the data.")
         desk = Desk(Site.of(subject, settings, model, rows))
         guard = Guard(make_app(desk), names_of(host, port, options.name or ()), token)
-        shown = f"[{host}]" if ":" in host else socket.gethostname() if host == "0.0.0.0" else host
-        address = f"http://{shown}:{port}/" + (
-            "" if token is None else f"?token={quote(token, safe='')}"
-        )
+        shown = socket.gethostname() if host == "0.0.0.0" else _bracketed(host)
+        asked = "" if token is None else f"?token={quote(token, safe='')}"
+        address = f"http://{shown}:{port}/{asked}"
         console.answer(address, {"address": address})
         console.say("note", "Ctrl-C ends it.")
         if options.open:
             webbrowser.open(address)
         config = uvicorn.Config(guard, log_level="error", timeout_graceful_shutdown=1, ws="none")
-        try:
+        with contextlib.closing(desk), contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
-        except KeyboardInterrupt:
-            pass
-        finally:
-            desk.close()
     return 0
 
 
@@ -77,16 +73,19 @@ def _listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def names_of(host: str, port: int, more: list[str] | tuple[()]) -> frozenset[str]:
-    """Return what the page may be called in requests."""
+def names_of(host: str, port: int, more: Iterable[str]) -> frozenset[str]:
+    """Return what the page may be called in requests; `more` also without the port."""
     names = {*HERE, host, *more}
     if host in ("0.0.0.0", "::"):
         names |= {socket.gethostname(), socket.getfqdn()}
-        try:
+        with contextlib.suppress(OSError):
             found = socket.getaddrinfo(socket.gethostname(), port)
             names |= {str(address[4][0]) for address in found}
-        except OSError:
-            pass
-    shown = [f"[{name}]" if ":" in name else name for name in names]
+    shown = set(map(_bracketed, names))
     bare = shown if port == 80 else more  # as a proxy before the page is called
     return frozenset([*(f"{name}:{port}" for name in shown), *bare])
+
+
+def _bracketed(host: str) -> str:
+    """Return a host as addresses have it."""
+    return f"[{host}]" if ":" in host else host

@@ -13,18 +13,19 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cli.asking import Subject, facts
+from bayescfx.cli.asking import Subject
 from bayescfx.cli.console import describe
 from bayescfx.cli.settings import Settings
 from bayescfx.cli.spaces import with_wishes
 from bayescfx.cli.tables import cells_of
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.memory import joined
 from bayescfx.io.endpoint import Endpoint
 from bayescfx.io.protocols import cell
 from bayescfx.model.model import Model
 from bayescfx.space.space import Space
-from bayescfx.tables import Rows, join
+from bayescfx.tables import Rows, pick
 
 MOST = 50_000  # rows that are remembered without a file, the last ones
 
@@ -39,7 +40,7 @@ class Site:
     shown: pd.DataFrame  # rows of the data, in their order
     labels: tuple[str, ...]  # of these rows
     outputs: Array  # the model's, of these rows
-    _known: list[tuple[Rows, Array]] = field(default_factory=list)
+    _known: list[tuple[Rows, Array]] = field(default_factory=list)  # at most one
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -51,9 +52,11 @@ class Site:
         asked = _asked(model, alone=not isinstance(subject.loaded.model, Endpoint))
         shown = shown.reset_index(drop=True)
         outputs = asked.scores(shown)  # a row without an output is shown without one
-        # What was dear to learn serves every question; a cheap model answers as if asked alone.
-        known: list[tuple[Rows, Array]] = [] if model.local else [(shown, outputs)]
-        return cls(subject, settings, asked, shown, tuple(map(str, names)), outputs, known)
+        site = cls(subject, settings, asked, shown, tuple(map(str, names)), outputs)
+        if not model.local:
+            # What was dear to learn serves every question; a cheap model answers as if asked alone.
+            site.learn(Evaluations(shown, outputs))
+        return site
 
     @property
     def space(self) -> Space:
@@ -66,11 +69,6 @@ class Site:
             raise SettingsError(f"the steps of {name!r} are given by whoever started the page.")
         return with_wishes(self.space, wishes, self.subject.data)
 
-    def facts(self, label: str | None) -> dict[str, str]:
-        """Return what a reader of a report should know of a question about a row."""
-        named = label is not None and self.settings.id is not None
-        return facts(self.settings, label or "edited", named=named)
-
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row that the page sent, or raise if it can't be one."""
         with hearing(lambda _: None):
@@ -82,10 +80,9 @@ class Site:
 
     def watched(self, hear: Callable[[Rows, Array], None]) -> Model:
         """Return the model; `hear` is told what it says."""
-        scores = self.model.scores
 
         def predict(rows: Any) -> Array:
-            found = scores(rows)
+            found = self.model.scores(rows)
             hear(rows, found)
             return found
 
@@ -99,15 +96,17 @@ class Site:
                 yield found
             return
         with self._lock:
-            self._known[:] = [_joined(self._known)] if self._known else []
             parts = list(self._known)
         yield Evaluations(*parts[0]) if parts else Evaluations()
 
-    def learn(self, parts: list[tuple[Rows, Array]]) -> None:
+    def learn(self, heard: Evaluations) -> None:
         """Let later questions know what the model said; a file knows it already."""
-        if self.settings.evaluations is None:
-            with self._lock:
-                self._known.extend(parts)
+        if self.settings.evaluations is not None or heard.rows is None:
+            return
+        with self._lock:
+            rows, outputs = joined([*self._known, (heard.rows, heard.outputs)])
+            kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))[-MOST:]
+            self._known[:] = [(pick(rows, kept), outputs[kept])]
 
 
 def _asked(model: Model, *, alone: bool) -> Model:
@@ -125,10 +124,3 @@ def _asked(model: Model, *, alone: bool) -> Model:
             raise ModelError(f"the model failed: {told}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())
-
-
-def _joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
-    """Return rows and outputs as one, each row once, the last ones."""
-    rows, outputs = join([rows for rows, _ in parts]), np.concatenate([y for _, y in parts])
-    kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))[-MOST:]
-    return pd.DataFrame(rows).iloc[kept].reset_index(drop=True), outputs[kept]

@@ -7,36 +7,16 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.plots.info.changes import (
-    AlternativesInfo,
-    Change,
-    ChangeInfo,
-    MovementInfo,
-    Prediction,
-)
-from bayescfx.plots.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PALE,
-    PAPER,
-    PURPLE,
-    TARGET,
-    Axes,
-    broken,
-    clip,
-    fitted,
-    legend,
-)
+from bayescfx.plots import style
+from bayescfx.plots.info.changes import AlternativesInfo, Change, ChangeInfo, MovementInfo
+from bayescfx.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, PAPER, PURPLE, TARGET
 from bayescfx.result import wording
 
 _LEFT, _RIGHT = -0.86, 1.36  # names end where the scales begin, effects stand on the right
 _NAME, _VALUE = 0.26, 0.24  # the height of a line, as a share of what a feature takes
 
 
-def draw_changes(info: ChangeInfo, ax: Axes) -> None:
+def draw_changes(info: ChangeInfo, ax: style.Axes) -> None:
     """Draw a change chart."""
     ax.set_axis_off()
     depths = _depths(info)
@@ -52,7 +32,7 @@ def draw_changes(info: ChangeInfo, ax: Axes) -> None:
         ax.text(_LEFT, n - 0.1, text, va="center", color=GREY, fontsize=7)
         ax.text(_RIGHT, n - 0.1, info.hidden_text, ha="right", va="center", color=INK)
     ax.plot([_LEFT, _RIGHT], [last - depths[-1] / 2] * 2, color=PALE, linewidth=0.8)
-    _output(info.prediction, last, ax)
+    _output(info, last, ax)
 
 
 def changes_height(info: ChangeInfo) -> float:
@@ -70,11 +50,11 @@ def _depths(info: ChangeInfo) -> Array:
 def _lines(name: str, before: str, after: str) -> tuple[list[str], list[str]]:
     """Return a name, and what becomes of its value, in lines that fit beside the scale."""
     whole = f"{before} → {after}"
-    values = [whole] if len(whole) <= 21 else [f"{clip(before, 19)} →", clip(after, 21)]
-    return fitted(name, 16, 3), values
+    two = [f"{style.clip(before, 19)} →", style.clip(after, 21)]
+    return style.fitted(name, 16, 3), [whole] if len(whole) <= 21 else two
 
 
-def _head(info: ChangeInfo, ax: Axes) -> None:
+def _head(info: ChangeInfo, ax: style.Axes) -> None:
     small: dict[str, Any] = {"va": "center", "color": GREY, "fontsize": 7}
     if not info.changes:
         ax.text(_LEFT, -0.68, "nothing changes", **small)
@@ -86,26 +66,38 @@ def _head(info: ChangeInfo, ax: Axes) -> None:
         ax.text(_RIGHT, -0.68, "effect", ha="right", **small)
 
 
-def _feature(change: Change, y: float, ax: Axes) -> None:
-    _names(change.name, change.before, change.after, y, ax)
-    ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
+def _feature(change: Change, y: float, ax: style.Axes) -> None:
+    _names(change.name, change.before, change.after, change.effect_text, y, ax)
     low, high = change.allowed
     if change.ordered and high > low:
         ax.plot([low, high], [y, y], color=PALE, linewidth=5, solid_capstyle="butt", zorder=1)
-    for place in change.levels:
-        ax.plot(place, y, "o", color=PALE, markersize=4.5, zorder=1)
-    colour = GREY if change.derived else BLUE
-    _arrow(change.start, change.end, y, colour, ax, wraps=change.wraps)
+    ax.plot(change.levels, [y] * len(change.levels), "o", color=PALE, markersize=4.5, zorder=1)
     if change.ordered:
         for place, text, side in zip((0, 1), change.ends, ("left", "right"), strict=True):
-            ax.text(place, y + 0.2, clip(text, 12), ha=side, va="top", color=GREY, fontsize=6)
-    if change.effect is not None:
-        ax.text(_RIGHT, y, change.effect_text, ha="right", va="center", color=INK)
-    elif change.derived:
+            ax.text(place, y + 0.2, style.clip(text, 12), ha=side, va="top", color=GREY, fontsize=6)
+    if change.derived:
         ax.text(_RIGHT, y, "follows", ha="right", va="center", color=GREY, fontsize=7)
+    _arrow(change.start, change.end, y, GREY if change.derived else BLUE, ax, wraps=change.wraps)
 
 
-def _names(name: str, before: str, after: str, y: float, ax: Axes) -> None:
+def _output(info: ChangeInfo, y: float, ax: style.Axes) -> None:
+    found = info.prediction
+    _names(found.name, *found.texts, found.change, y, ax)
+    for low, high in found.accepted:
+        middle, half = 0.5 * (low + high), max(0.5 * (high - low), 0.006)
+        ax.fill_between([middle - half, middle + half], y - 0.26, y + 0.26, color=TARGET, lw=0)
+    if found.accepted:
+        low, high = min(found.accepted, key=lambda band: abs(sum(band) / 2 - found.end))
+        side = _side(0.5 * (low + high))
+        at = {"left": low, "right": high}.get(side, 0.5 * (low + high))
+        ax.text(at, y + 0.29, "target", ha=side, va="top", color=GREEN, fontsize=6.5)
+    _arrow(found.start, found.end, y, GREEN if found.reached else ORANGE, ax)
+
+
+def _names(name: str, before: str, after: str, effect: str, y: float, ax: style.Axes) -> None:
+    """Write what stands beside a scale, which is a thin line."""
+    ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
+    ax.text(_RIGHT, y, effect, ha="right", va="center", color=INK)
     names, values = _lines(name, before, after)
     y += 0.5 * (_NAME * len(names) - _VALUE * len(values)) - 0.11
     ax.text(_LEFT, y, "\n".join(names), va="bottom", fontweight="bold", linespacing=1.0)
@@ -114,66 +106,48 @@ def _names(name: str, before: str, after: str, y: float, ax: Axes) -> None:
 
 
 def _arrow(
-    start: float, end: float, y: float, colour: str, ax: Axes, *, wraps: bool = False
+    start: float, end: float, y: float, colour: str, ax: style.Axes, *, wraps: bool = False
 ) -> None:
     parts = [[start, end]]
     if wraps:  # over the end of the circle and in at the other side
         parts = [[start, -0.05], [1.05, end]] if start < end else [[start, 1.05], [-0.05, end]]
     for part in parts:
         ax.plot(part, [y, y], color=colour, linewidth=1.8, solid_capstyle="butt", zorder=3)
-    ax.plot(start, y, "o", color=PAPER, markeredgecolor=colour, markersize=5.5, zorder=4)
-    ax.plot(end, y, "o", color=colour, markeredgecolor=colour, markersize=5.5, zorder=5)
+    for place, face, order in ((start, PAPER, 4), (end, colour, 5)):
+        ax.plot(place, y, "o", color=face, markeredgecolor=colour, markersize=5.5, zorder=order)
 
 
-def _output(info: Prediction, y: float, ax: Axes) -> None:
-    _names(info.name, *info.texts, y, ax)
-    ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
-    for low, high in info.accepted:
-        middle, half = 0.5 * (low + high), max(0.5 * (high - low), 0.006)
-        ax.fill_between([middle - half, middle + half], y - 0.26, y + 0.26, color=TARGET, lw=0)
-    _arrow(info.start, info.end, y, GREEN if info.reached else ORANGE, ax)
-    if info.accepted:
-        low, high = min(info.accepted, key=lambda band: abs(sum(band) / 2 - info.end))
-        place = 0.5 * (low + high)
-        side = "left" if place < 0.15 else "right" if place > 0.85 else "center"
-        at = {"left": low, "right": high}.get(side, place)
-        ax.text(at, y + 0.29, "target", ha=side, va="top", color=GREEN, fontsize=6.5)
-    ax.text(_RIGHT, y, info.change, ha="right", va="center", color=INK)
+def _side(place: float) -> str:
+    """Return how a text is aligned that stays within a scale."""
+    return "left" if place < 0.15 else "right" if place > 0.85 else "center"
 
 
-def movement_lines(info: MovementInfo) -> list[tuple[list[str], list[str]]]:
-    """Return of each feature its name and share, and its changes of levels, line by line."""
+def movement_lines(info: MovementInfo) -> list[tuple[list[str], list[str], float]]:
+    """Return of each feature its name and share, its changes of levels, and how many lines high."""
     found = []
     for move in info.movements:
-        name = broken(move.name, 22)
+        name = style.broken(move.name, 22)
         name[-1] += f"  {100 * move.times / max(1, info.answers):.0f} %"
-        told = [line for text, n in move.transitions[:6] for line in broken(f"{n}×  {text}", 36)]
+        shown = [f"{n}×  {text}" for text, n in move.transitions[:6]]
+        told = [line for text in shown for line in style.broken(text, 36)]
         told += [f"… and {len(move.transitions) - 6} more"] * (len(move.transitions) > 6)
-        found.append((name, told))
+        found.append((name, told, max(len(name), 0.66 * len(told), 1.0) + 0.8))
     return found
 
 
 def movements_height(info: MovementInfo) -> float:
     """Return how high the picture is, in inches."""
-    lines = movement_lines(info)
-    return 0.85 + 0.19 * sum(_depth(*both) for both in lines or [([], [])])
+    return 0.85 + 0.19 * (sum(depth for _, _, depth in movement_lines(info)) or 1.8)
 
 
-def _depth(name: list[str], told: list[str]) -> float:
-    """Return the height of a feature's part, in lines."""
-    return max(len(name), 0.66 * len(told), 1.0) + 0.8
-
-
-def draw_movements(info: MovementInfo, ax: Axes) -> None:
+def draw_movements(info: MovementInfo, ax: style.Axes) -> None:
     """Draw a part per feature: a dot for each answer that moves it, a bar at their median."""
     rng = np.random.default_rng(0)
     moves = np.concatenate([[0.0], *(move.moves for move in info.movements)])
     low, high = float(moves.min()), float(moves.max())
     pad = 0.08 * ((high - low) or 1.0)
-    low, high = low - pad, high + pad
-    y, places, labels = 0.0, [], []
-    for move, (name, told) in zip(info.movements, movement_lines(info), strict=True):
-        depth = _depth(name, told)
+    y, places = 0.0, {}
+    for move, (name, told, depth) in zip(info.movements, movement_lines(info), strict=True):
         middle = y + depth / 2
         ax.axhline(y, color=PALE, linewidth=0.6, zorder=0)
         if told:  # levels have no place on the scale
@@ -188,21 +162,20 @@ def draw_movements(info: MovementInfo, ax: Axes) -> None:
             ax.scatter(move.moves, jitter, c=colours.tolist(), **dots)
             median = [float(np.median(move.moves))] * 2
             ax.plot(median, [middle - 0.7, middle + 0.7], color=INK, linewidth=1.6, zorder=3)
-        places.append(middle)
-        labels.append("\n".join(name))
+        places[middle] = "\n".join(name)
         y += depth
-    ax.set_yticks(places, labels)
+    ax.set_yticks([*places], [*places.values()])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.set_ylim(max(y, 1.0), 0)
-    ax.set_xlim(low, high)
+    ax.set_xlim(low - pad, high + pad)
     ax.set_xlabel("move, in units of change")
     text = f"moved in so many of {wording.count(info.answers, 'answer')}"
     more = f"\n{info.hidden} more features move, too" if info.hidden else ""
     ax.set_title(text + more, fontsize=7, color=GREY, loc="right")
 
 
-def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
+def draw_alternatives(info: AlternativesInfo, ax: style.Axes) -> None:
     """Draw a scale per feature, and each answer as a line across all of them."""
     ax.set_axis_off()
     n = len(info.names)
@@ -212,16 +185,13 @@ def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
         ax.fill_between([low, max(high, low + 0.012)], n - 1.26, n - 0.74, color=TARGET, lw=0)
     box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6}
     small: dict[str, Any] = {"va": "top", "color": GREY, "fontsize": 6, "bbox": box, "zorder": 2.5}
-    for i, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
-        y = float(i)
-        label = "\n".join(fitted(name, 16, 3))
+    for y, (name, ends, marks) in enumerate(zip(info.names, info.ends, info.marks, strict=True)):
+        label = "\n".join(style.fitted(name, 16, 3))
         ax.text(_LEFT, y, label, va="center", fontweight="bold", linespacing=1.0)
         ax.plot([0, 1], [y, y], color=PALE, linewidth=1.0, zorder=1)
-        for place, text, side in zip((0.0, 1.0), ends, ("left", "right"), strict=True):
-            ax.text(place, y + 0.16, clip(text, 12), ha=side, **small)
-        for place, text in marks.items():
-            side = "left" if place < 0.15 else "right" if place > 0.85 else "center"
-            ax.text(place, y + 0.16, clip(text, 20), ha=side, **small)
+        ticks = [(0.0, style.clip(ends[0], 12)), (1.0, style.clip(ends[1], 12))]
+        for place, text in [*ticks, *((at, style.clip(t, 20)) for at, t in marks.items())]:
+            ax.text(place, y + 0.16, text, ha=_side(place), **small)
     down = range(n)
     grey: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (3, 2)), "zorder": 2}
     ax.plot(info.query, down, marker="o", mfc=PAPER, mec=GREY, ms=4.5, label="query", **grey)
@@ -230,4 +200,4 @@ def draw_alternatives(info: AlternativesInfo, ax: Axes) -> None:
         line: dict[str, Any] = {"color": colours[k % len(colours)], "linewidth": 1.4, "zorder": 3}
         name = f"{k + 1}" if valid else f"{k + 1} (missed)"
         ax.plot(places, down, marker="o", ms=4.5, label=name, alpha=0.85, **line)
-    legend(ax)
+    style.legend(ax)

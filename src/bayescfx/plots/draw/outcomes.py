@@ -1,4 +1,4 @@
-"""Convergence, and the potential over the output."""
+"""What outputs are worth, as the search went, and as the surrogate sees them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo
-from bayescfx.plots.style import (
-    ANSWER,
-    BLUE,
-    DOT,
-    GREEN,
-    GREY,
-    INK,
-    PAPER,
-    QUERY,
-    Axes,
-    band,
-    clip,
-    legend,
-)
+from bayescfx.plots import style
+from bayescfx.plots.info import outcomes
+from bayescfx.plots.style import BLUE, DOT, GREEN, GREY, INK, ORANGE, PALE, PAPER, PURPLE
 from bayescfx.result import wording
 
 
-def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
+def draw_convergence(info: outcomes.ConvergenceInfo, ax: style.Axes) -> None:
     """Draw the best potential after each row."""
     if info.scores is not None:
         dots: Any = {"color": DOT, "markersize": 3, "rasterized": len(info.rows) > 200}
@@ -43,26 +31,113 @@ def draw_convergence(info: ConvergenceInfo, ax: Axes) -> None:
     ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("rows sent to the model")
     ax.set_ylabel("potential (1 = as wanted)")
-    legend(ax)
+    style.legend(ax)
 
 
-def draw_potential(info: PotentialInfo, ax: Axes) -> None:
+def draw_potential(info: outcomes.PotentialInfo, ax: style.Axes) -> None:
     """Draw the potential over the output, with query, answer and what was seen."""
     ax.set_xlim(info.outputs[0], info.outputs[-1])
-    band(info.accepted, ax, vertical=True)
+    style.band(info.accepted, ax, vertical=True)
     if info.share is not None:
         ax.plot(info.outputs, info.share, color=INK, linewidth=1.2, zorder=2)
     low, high = info.reachable  # below the potential
-    ax.plot([low, high], [-0.14, -0.14], color=GREY, linewidth=4, solid_capstyle="butt")
-    ax.text(0.5 * (low + high), -0.19, "outputs seen", ha="center", va="top", fontsize=6.5)
+    if low <= high:
+        ax.plot([low, high], [-0.14, -0.14], color=GREY, linewidth=4, solid_capstyle="butt")
+        ax.text(0.5 * (low + high), -0.19, "outputs seen", ha="center", va="top", fontsize=6.5)
     share = np.zeros(len(info.outputs)) if info.share is None else info.share
     query, *answers = (share[abs(info.outputs - y).argmin()] for y in (info.query, *info.answers))
-    ax.plot(info.query, query, **QUERY, label="query", zorder=4)
+    ax.plot(info.query, query, **style.QUERY, label="query", zorder=4)
     for k, (output, height) in enumerate(zip(info.answers, answers, strict=True)):
         label = "answer" if k == 0 else None
-        ax.plot(output, height, **ANSWER, label=label, zorder=5 - 0.01 * k)
+        ax.plot(output, height, **style.ANSWER, label=label, zorder=5 - 0.01 * k)
     ax.set_ylim(-0.34, 1.12)
     ax.set_yticks([0, 0.5, 1])
-    ax.set_xlabel(clip(info.name, 40))
+    ax.set_xlabel(style.clip(info.name, 40))
     ax.set_ylabel("potential")
-    legend(ax)
+    style.legend(ax)
+
+
+def draw_response(info: outcomes.ResponseInfo, ax: style.Axes) -> None:
+    """Draw the surrogate along one feature, around query and answer."""
+    curves = [(info.query, BLUE, "estimate")]
+    if info.answer is not None:
+        curves = [(info.query, BLUE, "from the query"), (info.answer, ORANGE, "from the answer")]
+    for k, (curve, colour, label) in enumerate(curves):
+        shift = 0.0 if info.scale.ordered else 0.16 * (k - 0.5 * (len(curves) - 1))
+        if info.scale.ordered:
+            ax.fill_between(info.codes, curve.low, curve.high, color=colour, alpha=0.18, lw=0)
+            ax.plot(info.codes, curve.mean, color=colour, label=label, zorder=3)
+        else:
+            reach = [curve.mean - curve.low, curve.high - curve.mean]
+            bars: Any = {"color": colour, "fmt": "_", "markersize": 6, "elinewidth": 1.2}
+            ax.errorbar(info.codes + shift, curve.mean, reach, label=label, zorder=3, **bars)
+        many = len(curve.seen[0]) > 200
+        places = curve.seen[0] + shift, curve.seen[1]
+        ax.plot(*places, ".", color=colour, markersize=4, zorder=4, rasterized=many)
+    ax.plot(info.query.code, info.query.output, **style.QUERY, zorder=5)
+    ax.plot(*info.place, **style.ANSWER, zorder=6)
+    _limits(info, ax)
+    style.band(info.accepted, ax, vertical=False)
+    style.name_axis(info.scale, info.name, ax, x=True)
+    ax.set_ylabel(style.clip(info.output, 30))
+    style.legend(ax)
+
+
+def _limits(info: outcomes.ResponseInfo, ax: style.Axes) -> None:
+    """Make room for the curves and for the nearest of the accepted outputs."""
+    shown = [curve for curve in (info.query, info.answer) if curve is not None]
+    inside = [float(v) for c in shown for v in (c.low.min(), c.high.max(), c.output)]
+    ends = outcomes.finite_ends(info.accepted)
+    near = sorted(ends, key=lambda end: abs(end - info.query.output))[:2]
+    low, high = min(*inside, info.place[1], *near), max(*inside, info.place[1], *near)
+    pad = 0.06 * ((high - low) or 1.0)
+    ax.set_ylim(low - pad, high + pad)
+    edge = 0.02 * (info.scale.high - info.scale.low) if info.scale.ordered else 0.5
+    ax.set_xlim(info.scale.low - edge, info.scale.high + edge)
+
+
+def draw_surface(info: outcomes.SurfaceInfo, ax: style.Axes) -> None:
+    """Draw the surrogate over two features, the target set and the acquisition."""
+    mean = np.ma.masked_array(info.mean, mask=~info.allowed)
+    ax.set_facecolor(PALE)
+    mesh = ax.pcolormesh(
+        info.x_codes, info.y_codes, mean, cmap="cividis", shading="nearest", rasterized=True
+    )
+    if all(scale.feature.numeric for scale in info.scales) and min(info.mean.shape) > 5:
+        _contours(info, ax)
+    else:
+        y, x = np.nonzero(info.target & info.allowed)
+        if len(x):
+            ax.plot(info.x_codes[x], info.y_codes[y], "s", color=GREEN, ms=2.5, label="target")
+    if info.acquisition is not None:
+        row, column = divmod(int(np.argmax(info.acquisition)), len(info.x_codes))
+        place = info.x_codes[column], info.y_codes[row]
+        ax.plot(*place, "X", color=PURPLE, mec=PAPER, mew=0.7, markersize=7, label="next", zorder=5)
+    xlim, ylim = ax.get_xlim(), ax.get_ylim()
+    corners = np.sort([xlim, ylim])
+    inside = ((info.seen >= corners[:, 0]) & (info.seen <= corners[:, 1])).all(axis=1)
+    dots: Any = {"markeredgecolor": INK, "mew": 0.4, "markersize": 5}
+    dots["rasterized"] = int(inside.sum()) > 200
+    ax.plot(*info.seen[inside].T, ".", color=PAPER, **dots)
+    ax.plot(*info.query, **style.QUERY, label="query", zorder=5, clip_on=False)
+    ax.plot(*info.answer, **style.ANSWER, label="answer", zorder=6, clip_on=False)
+    ax.set_xlim(xlim)
+    ax.set_ylim(ylim)
+    style.name_axis(info.scales[0], info.names[0], ax, x=True)
+    style.name_axis(info.scales[1], info.names[1], ax, x=False)
+    bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
+    bar.set_label(f"{style.clip(info.output, 30)} (surrogate)", fontsize=7)
+    bar.outline.set_visible(False)
+    style.legend(ax)
+
+
+def _contours(info: outcomes.SurfaceInfo, ax: style.Axes) -> None:
+    x, y = info.x_codes, info.y_codes
+    levels = sorted(set(outcomes.finite_ends(info.accepted)))
+    inside = [level for level in levels if info.mean.min() < level < info.mean.max()]
+    if inside:
+        ax.contour(x, y, info.mean, levels=inside, colors=GREEN, linewidths=1.6)
+        ax.plot([], [], color=GREEN, linewidth=1.6, label="target")
+    if info.acquisition is not None and np.ptp(info.acquisition) > 0:
+        shares = (0.1, 0.5, 0.9)  # of the maximum
+        ax.contour(x, y, info.acquisition, levels=shares, colors=PURPLE, linewidths=0.9)

@@ -6,18 +6,18 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, same_codes
+from bayescfx.features import Real
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals
 from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import moves
+from bayescfx.result.explanations import Move, moves
 
 
 class Change(NamedTuple):
@@ -42,13 +42,11 @@ class Prediction(NamedTuple):
     """The model's output before and after; places are 0 to 1 on a scale with room for all."""
 
     name: str
-    before: float
-    after: float
+    texts: tuple[str, str]  # before and after; with effects as printed, they add up
     start: float
     end: float
     accepted: Intervals
     reached: bool
-    texts: tuple[str, str]  # before and after; with effects as printed, they add up
     change: str
 
 
@@ -76,7 +74,6 @@ class MovementInfo(NamedTuple):
     movements: tuple[Movement, ...]
     hidden: int
     answers: int  # that change anything
-    reached: int
 
 
 class AlternativesInfo(NamedTuple):
@@ -93,20 +90,31 @@ class AlternativesInfo(NamedTuple):
 
 def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
     """Return what a change chart shows of one of the counterfactuals, at most so many changes."""
-    found = [*view.by_effect(which), *((int(j), None) for j in view.followed(which))]
-    before, after = view.answer.output, view.answer.counterfactuals[which].output
+    other = ~same_codes(view.answers[which], view.region.query)
+    followed = np.setdiff1d(np.flatnonzero(other), view.moved(which))
+    found = [*view.by_effect(which), *((int(j), None) for j in followed)]
+    answer, after = view.answer, view.answer.counterfactuals[which]
     effects = [effect for _, effect in found if effect is not None]
     # as many decimals as show the largest effect with three digits
-    largest = max(abs(value) for value in (after - before, *effects))
+    largest = max(abs(value) for value in (after.output - answer.output, *effects))
     decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
-    ends = [round(Decimal(y).scaleb(decimals)) for y in (before, after)]
-    units = rounded_to(ends[1] - ends[0], [effect * 10.0**decimals for effect in effects])
+    ends = [round(Decimal(y).scaleb(decimals)) for y in (answer.output, after.output)]
+    whole = ends[1] - ends[0]
+    units = rounded_to(whole, [effect * 10.0**decimals for effect in effects])
     texts = [_signed(n, decimals) for n in units] + [""] * (len(found) - len(units))
     pairs = list(zip(found, texts, strict=True))[:most]
+    first, second = (f"{Decimal(end).scaleb(-decimals):f}" for end in ends)
+    scale = _outputs(answer, after.output)
+    prediction = Prediction(
+        name=wording.Output.of(answer.about).label,
+        texts=(first, second) if decimals <= 6 else wording.both(answer.output, after.output),
+        start=scale.place(answer.output),
+        end=scale.place(after.output),
+        accepted=tuple((scale.place(low), scale.place(high)) for low, high in answer.accepted),
+        reached=after.valid,
+        change=_signed(whole, decimals),
+    )
     changes = tuple(_change(view, which, *one, text) for one, text in pairs)
-    fixed = (f"{Decimal(ends[0]).scaleb(-decimals):f}", f"{Decimal(ends[1]).scaleb(-decimals):f}")
-    fixed = fixed if decimals <= 6 else wording.both(before, after)
-    prediction = _prediction(view, which, fixed, _signed(ends[1] - ends[0], decimals))
     rest = _signed(sum(units[most:]), decimals) if units[most:] else ""
     return ChangeInfo(changes, max(0, len(found) - most), rest, prediction)
 
@@ -118,19 +126,15 @@ def rounded_to(whole: int, parts: Sequence[float]) -> list[int]:
     [4, 3, 3]
     """
     down = [math.floor(part) for part in parts]
-    missing = whole - sum(down) if down else 0
+    each, more = divmod(whole - sum(down), max(1, len(down)))
     order = sorted(range(len(down)), key=lambda i: down[i] - parts[i])  # largest remainder first
-    for k in range(abs(missing)):
-        i = order[k % len(order)] if missing > 0 else order[-1 - k % len(order)]
-        down[i] += 1 if missing > 0 else -1
-    return down
+    return [n + each + (i in order[:more]) for i, n in enumerate(down)]
 
 
 def _change(view: View, which: int, j: int, effect: float | None, text: str) -> Change:
     region = view.region
     before, after = float(region.query[j]), float(view.answers[which, j])
-    scale = Scale.of(region, j, after)
-    period = region.period[j]
+    scale, period = Scale.of(region, j, after), region.period[j]
     first, second = scale.move(before, after)
     return Change(
         name=str(region.names[j]),
@@ -139,7 +143,7 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
         start=scale.place(before),
         end=scale.place(after),
         allowed=(scale.place(region.low[j]), scale.place(region.high[j])),
-        ends=(scale.label(scale.low), scale.label(scale.high)),
+        ends=scale.ends,
         ordered=scale.ordered,
         levels=tuple(scale.place(code) for code in scale.levels),
         wraps=bool(period and abs(after - before) > period / 2),
@@ -149,20 +153,10 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
     )
 
 
-def _place(low: float, high: float, output: float) -> float:
-    """Return where an output stands between two others, 0 to 1."""
-    return min(max((output - low) / (high - low), 0.0), 1.0)
-
-
-def _prediction(view: View, which: int, texts: tuple[str, str], change: str) -> Prediction:
-    answer, counterfactual = view.answer, view.answer.counterfactuals[which]
-    before, after = answer.output, counterfactual.output
-    place = partial(_place, *output_range(answer, 0.06, after))
-    accepted = tuple((place(first), place(last)) for first, last in answer.accepted)
-    reached = counterfactual.valid
-    places = place(before), place(after)
-    name = wording.Output.of(answer.about).label
-    return Prediction(name, before, after, *places, accepted, reached, texts, change)
+def _outputs(answer: Explanation, *outputs: float) -> Scale:
+    """Return a scale with room for some outputs, and all others that matter."""
+    ends = output_range(answer, 0.06, *outputs)
+    return Scale(Real(*ends), *ends)
 
 
 def _signed(units: int, decimals: int) -> str:
@@ -174,54 +168,42 @@ def _signed(units: int, decimals: int) -> str:
 
 def movement_info(answers: Sequence[Explanation], most: int = 30) -> MovementInfo:
     """Return how often and how far features move in the best answers, at most so many features."""
-    steps: dict[str, list[float]] = defaultdict(list)
-    words: dict[str, Counter[str]] = defaultdict(Counter)
-    counts: Counter[str] = Counter()
-    changing = 0
-    for answer in answers:
-        changing += bool(answer.best.changes)
-        for move in moves(answer):
-            name = str(move.feature)
-            counts[name] += 1
-            if math.isnan(move.step):
-                words[name][move.words] += 1
-            else:
-                steps[name].append(move.scaled)
-    found = tuple(
-        Movement(name, n, np.array(steps[name]), tuple(words[name].most_common()))
-        for name, n in counts.most_common(most)
-    )
-    reached = sum(answer.reached for answer in answers)
-    return MovementInfo(found, max(0, len(counts) - most), changing, reached)
+    by_name: dict[str, list[Move]] = defaultdict(list)
+    for move in (move for answer in answers for move in moves(answer)):
+        by_name[str(move.feature)].append(move)
+    found = []
+    for name, each in sorted(by_name.items(), key=lambda line: -len(line[1])):
+        steps = np.array([move.scaled for move in each if not math.isnan(move.step)])
+        words = Counter(move.words for move in each if math.isnan(move.step))
+        found.append(Movement(name, len(each), steps, tuple(words.most_common())))
+    changing = sum(bool(answer.best.changes) for answer in answers)
+    return MovementInfo(tuple(found[:most]), max(0, len(found) - most), changing)
 
 
 def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
     """Return all counterfactuals side by side, on at most so many features that they change."""
-    region, n = view.region, len(view.answers)
-    moved = dict.fromkeys(j for k in range(n) for j, _ in view.by_effect(k))
-    chosen = list(moved)[:most]
+    answer, region, found = view.answer, view.region, view.answer.counterfactuals
+    moved = dict.fromkeys(j for k in range(len(found)) for j, _ in view.by_effect(k))
+    chosen, outputs = list(moved)[:most], [each.output for each in found]
     scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in chosen]
-    low, high = output_range(view.answer, 0.06, *(c.output for c in view.answer.counterfactuals))
-
-    def places(row: Array, output: float) -> tuple[float, ...]:
-        at = [scale.place(float(row[j])) for j, scale in zip(chosen, scales, strict=True)]
-        return *at, _place(low, high, output)
-
-    ends, marks = [], []
-    for j, scale in zip(chosen, scales, strict=True):
-        codes = [float(region.query[j]), *view.answers[:, j].tolist()]
-        both = (scale.label(scale.low), scale.label(scale.high))
-        ends.append(both if scale.ordered else ("", ""))
-        marks.append({} if scale.ordered else {scale.place(c): scale.label(c) for c in codes})
-    outputs = [c.output for c in view.answer.counterfactuals]
-    label = wording.Output.of(view.answer.about).label
-    accepted = tuple((_place(low, high, a), _place(low, high, b)) for a, b in view.answer.accepted)
+    scales.append(last := _outputs(answer, *outputs))
+    rows = np.vstack([region.query, view.answers])[:, chosen]
+    table = np.column_stack([rows, [answer.output, *outputs]])  # and on the last scale the output
+    query, *others = (
+        tuple(scale.place(code) for scale, code in zip(scales, row, strict=True))
+        for row in table.tolist()
+    )
+    marks = [
+        {} if scale.ordered else {scale.place(code): scale.label(code) for code in column}
+        for scale, column in zip(scales, table.T.tolist(), strict=True)
+    ]
+    label = wording.Output.of(answer.about).label
     return AlternativesInfo(
         names=(*(str(region.names[j]) for j in chosen), label),
-        ends=(*ends, (wording.number(low), wording.number(high))),
-        marks=(*marks, {}),
-        query=places(region.query, view.answer.output),
-        answers=tuple(places(row, y) for row, y in zip(view.answers, outputs, strict=True)),
-        valid=tuple(c.valid for c in view.answer.counterfactuals),
-        accepted=accepted,
+        ends=tuple(scale.ends if scale.ordered else ("", "") for scale in scales),
+        marks=tuple(marks),
+        query=query,
+        answers=tuple(others),
+        valid=tuple(each.valid for each in found),
+        accepted=tuple((last.place(low), last.place(high)) for low, high in answer.accepted),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from bayescfx.deadline import NEVER
 from bayescfx.errors import hearing
 from bayescfx.evaluations.known import fitting_codes
 from bayescfx.features import Feature
-from bayescfx.potentials import Logit, contains
+from bayescfx.potentials import Logit
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -51,11 +52,16 @@ class Scale:
         n = len(self.feature.levels) if self.feature.levelled else 0
         return np.arange(n if n <= 12 else 0, dtype=np.float64)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends as a person writes them."""
+        return self.label(self.low), self.label(self.high)
+
     def place(self, code: float) -> float:
         """Return where a code stands, 0 to 1; the middle if there is only one."""
         if not self.high > self.low or math.isnan(code):
             return 0.5
-        return (code - self.low) / (self.high - self.low)
+        return float(min(max((code - self.low) / (self.high - self.low), 0.0), 1.0))
 
     def label(self, code: float) -> str:
         """Return a code as a person writes it."""
@@ -85,14 +91,20 @@ class View:
 
     answer: Explanation
     region: Region  # what was allowed; without the rules that a file could not hold
-    X: Array  # codes (n, d) of the rows that were evaluated, faults left out
+    X: Array  # codes (n, d) of the rows that were evaluated, fit and miss what the query misses
     y: Array  # their outputs (n,)
 
     @classmethod
     def of(cls, answer: Explanation) -> View:
         """Return the view of an answer; its evaluations may be of any age and from elsewhere."""
-        bare = cls.bare(answer)
-        return cls(answer, bare.region, *_evaluated(answer, bare.region))
+        bare, known = cls.bare(answer), answer.evaluations
+        region = bare.region
+        if known.rows is None or known.columns != tuple(region.schema.places):
+            return bare
+        X, fits = fitting_codes(region.schema, known.rows)
+        y = known.outputs[fits]
+        scored = ~np.isnan(y) & region.same_missing(X)
+        return cls(answer, region, X[scored], y[scored])
 
     @classmethod
     def bare(cls, answer: Explanation) -> View:
@@ -104,6 +116,10 @@ class View:
     def answers(self) -> Array:
         """Codes ``(k, d)`` of the counterfactuals."""
         return self.region.encode(self.answer.rows)
+
+    def relevant(self, most: int) -> Indices:
+        """Return the positions of the rows that matter for the answer, so many at most."""
+        return relevant(self.region, self.X, most, self.answers[:4])
 
     @cached_property
     def link(self) -> Logit | None:
@@ -117,7 +133,7 @@ class View:
         if len(self.y) < 3 or np.ptp(self.y) == 0.0:
             return None
         settings = SurrogateSettings()
-        chosen = relevant(self.region, self.X, settings.points, self.answers[:4])
+        chosen = self.relevant(settings.points)
         # And what is shown: rows that differ from query or answer in one feature.
         counted = ~self.region.recomputed
         for base in (self.region.query, self.answers[0]):
@@ -132,26 +148,27 @@ class View:
         """By what factor the surrogate's deviations are widened, at least 1."""
         return 1.0 if self.surrogate is None else overconfidence(self.surrogate)
 
-    def predict(self, X: Array, deviations: float = 0.0) -> Array:
-        """Return the surrogate's outputs ``(n,)``, raised by some of its deviations."""
+    def predict(self, X: Array, deviations: Any = 0.0) -> Array:
+        """Return the surrogate's outputs ``(n,)``, raised by some of its deviations ``(k, 1)``."""
         assert self.surrogate is not None
         with one_thread():
             mean, std = self.surrogate.predict(X)
         u = mean + deviations * self.doubt * std
         return np.asarray(u if self.link is None else self.link.inverse(u))
 
-    def accepted(self, y: Array) -> Mask:
-        """Return which outputs count as reached."""
-        return contains(self.answer.accepted, y)
+    def line(self, X: Array, j: int) -> tuple[Array, Array, Array, tuple[Array, Array]]:
+        """Return the surrogate along feature `j`: mean, both ends of its band, and what was seen.
+
+        These are codes and outputs of the rows on the line that the model scored.
+        """
+        mean, low, high = self.predict(X, np.array([[0.0], [-2.0], [2.0]]))
+        others = ~self.region.recomputed & (np.arange(X.shape[1]) != j)
+        on = same_codes(self.X, X[0])[:, others].all(axis=1)
+        return mean, low, high, (self.X[on, j], self.y[on])
 
     def moved(self, which: int) -> Indices:
         """Return the positions of the features in which an answer differs from the query."""
         return np.flatnonzero(self.region.changes(self.answers[[which]])[0])
-
-    def followed(self, which: int) -> Indices:
-        """Return the positions of derived features that followed."""
-        same = same_codes(self.answers[which], self.region.query)
-        return np.setdiff1d(np.flatnonzero(~same), self.moved(which))
 
     def by_effect(self, which: int) -> list[tuple[int, float | None]]:
         """Return changed features and effects, the largest first; without any, the longest move."""
@@ -187,8 +204,7 @@ class View:
         rng = np.random.default_rng(0)
         orders = [rng.permutation(k) for _ in range(32)]
         for order in [*orders, *(order[::-1] for order in orders)]:
-            subsets = np.zeros((k + 1, k), dtype=bool)
-            subsets[:, order] = np.tril(np.ones((k + 1, k), dtype=bool), -1)
+            subsets = np.tril(np.ones((k + 1, k), dtype=bool), -1)[:, np.argsort(order)]
             found[order] += np.diff(self._worth(which, moved, subsets))
         return found / (2 * len(orders))
 
@@ -208,12 +224,8 @@ class View:
         return dict(zip(row_keys(self.X), self.y.tolist(), strict=True))
 
 
-def _evaluated(answer: Explanation, region: Region) -> tuple[Array, Array]:
-    """Return codes and outputs of the rows that fit the space and miss what the query misses."""
-    known, schema = answer.evaluations, region.schema
-    if known.rows is None or known.columns != tuple(schema.places):
-        return np.empty((0, len(region.query))), np.empty(0)
-    X, fits = fitting_codes(schema, known.rows)
-    y = known.outputs[fits]
-    scored = ~np.isnan(y) & region.same_missing(X)
-    return X[scored], y[scored]
+def along(region: Region, j: int, codes: Array, base: Array) -> Array:
+    """Return a row ``(d,)`` with feature `j` at each of the codes, derived features following."""
+    X = np.tile(base, (len(codes), 1))
+    X[:, j] = codes
+    return region.complete(X)

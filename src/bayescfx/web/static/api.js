@@ -11,13 +11,8 @@ class ApiError extends Error {
 
 const LOST = "The server does not answer. It may have been stopped, or the connection is lost.";
 
-/** Ask the server; resolves to its JSON, or rejects with an `ApiError`. */
-async function call(method, path, body, signal) {
-  const options = { method, signal, headers: { Accept: "application/json" } };
-  if (body !== undefined) {
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
+/** Ask the server; resolves to what it says as text, or rejects with an `ApiError`. */
+async function send(path, options) {
   let response, text;
   try {
     response = await fetch(path, options);
@@ -26,15 +21,30 @@ async function call(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(LOST, { lost: true });
   }
-  let content = null;
+  const { ok, status } = response;
+  if (ok) return { text, status };
+  let said = null;
   try {
-    content = text ? JSON.parse(text) : null;
+    said = JSON.parse(text).error;
   } catch {
-    if (response.ok) throw new ApiError("The server's answer could not be read.", { status: response.status });
+    // Not in the server's words.
   }
-  if (response.ok) return content;
-  const said = typeof content?.error === "string" ? content.error : `The server refused (status ${response.status}).`;
-  throw new ApiError(said, { status: response.status });
+  throw new ApiError(typeof said === "string" ? said : `The server refused (status ${status}).`, { status });
+}
+
+/** Ask the server; resolves to its JSON, or rejects with an `ApiError`. */
+async function call(method, path, body, signal) {
+  const options = { method, signal, headers: { Accept: "application/json" } };
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  const { text, status } = await send(path, options);
+  try {
+    return text ? JSON.parse(text) : null;
+  } catch {
+    throw new ApiError("The server's answer could not be read.", { status });
+  }
 }
 
 const at = (path, query) => {
@@ -56,6 +66,7 @@ export const stop = (id) => call("POST", `/api/questions/${id}/stop`);
 export const remove = (id) => call("DELETE", `/api/questions/${id}`);
 export const bookmarks = (id, answers) => call("PUT", `/api/questions/${id}/bookmarks`, { answers });
 export const exportPath = (id, form) => `/api/questions/${id}/export/${form}`;
+export const exportText = async (id, form) => (await send(exportPath(id, form))).text;
 
 /** Return a function like `ask` that forgets older calls: only the newest is ever answered. */
 export function newest(ask) {

@@ -23,7 +23,7 @@ import { answersPanel } from "./answers.js";
 import { dismiss, fail, say } from "./banner.js";
 import { cardsPanel } from "./cards.js";
 import { recolour } from "./charts.js";
-import { fill, h, icon } from "./dom.js";
+import { fill, h, icon, set } from "./dom.js";
 import { clip, copyExact, count, name, num } from "./format.js";
 import { formPanel, livePrediction } from "./form.js";
 import { firstGoal, goalPanel, takeGoal } from "./goal.js";
@@ -133,9 +133,8 @@ function themeButton() {
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
   const node = h("button", { class: "square", "data-test": "theme", onclick: () => choose(isDark() ? "light" : "dark") });
   const draw = () => {
-    fill(node, icon(isDark() ? "sun" : "moon"));
-    node.setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");
-    node.title = isDark() ? "Light colours" : "Dark colours";
+    const [picture, title] = isDark() ? ["sun", "Light colours"] : ["moon", "Dark colours"];
+    set(fill(node, icon(picture)), { "aria-label": title, title });
     recolour();
   };
   function choose(theme) {

@@ -16,10 +16,8 @@ function colours() {
 }
 
 /** Return a chart's place with words for those who don't see it. */
-export function chartBox(label, test, height = 260) {
-  const node = h("div", { class: "chart", role: "img", "aria-label": label, "data-test": test, style: { height: `${height}px` } });
-  return node;
-}
+export const chartBox = (label, test, height) =>
+  h("div", { class: "chart", role: "img", "aria-label": label, "data-test": test, style: { height: `${height}px` } });
 
 const ready = new Promise((done) => {
   if (document.readyState === "complete") done();

@@ -59,15 +59,16 @@ export function comparePanel() {
     if (mine !== turn) return;
     node.hidden = items.length === 0;
     if (!items.length) return;
-    const features = state.site.features.filter((f) => every.checked || items.some(({ found }) => found.changes.some((c) => c.name === f.name)));
-    fill(table, tableOf(items, features));
-    plotOf(chart, items, features.filter((f) => items.some(({ found }) => found.changes.some((c) => c.name === f.name))));
+    const changed = state.site.features.filter((f) => items.some(({ found }) => changeOf(found, f)));
+    fill(table, tableOf(items, every.checked ? state.site.features : changed));
+    plotOf(chart, items, changed);
   }
 
   on("compare question", draw);
   return { node };
 }
 
+const changeOf = (found, feature) => found.changes.find((change) => change.name === feature.name);
 const several = (items) => new Set(items.map(({ id }) => id)).size > 1;
 const label = (items, { question, index }) => (several(items) ? `Question ${question.id}, answer ${index + 1}` : `Answer ${index + 1}`);
 
@@ -88,7 +89,7 @@ function tableOf(items, features) {
       items.map((item) => headOf(items, item)))),
     h("tbody", null,
       features.map((f) => h("tr", null, h("th", { scope: "row" }, name(f.name)), h("td", { class: "soft" }, whatNow(f)), items.map(({ found }) => {
-        const change = found.changes.find((c) => c.name === f.name);
+        const change = changeOf(found, f);
         if (!change) return h("td", { class: "soft" }, "–");
         const after = h("bdi", { class: "cell", dir: "auto", title: clip(change.after ?? "missing", 1000) }, clip(change.after_text, 80));
         return h("td", { class: "changed" }, h("span", { class: "hidden" }, "becomes "), after);
@@ -117,7 +118,7 @@ function plotOf(node, items, features) {
     const palette = [colour.accent, colour.miss, colour.good, colour.second, colour.soft];
     const query = items[0].question.answer.query;
     const now = { symbol: "line-ns-open", size: 22, color: colour.ink, line: { width: 2, color: colour.ink } };
-    const moved = (found, f) => (found.changes.some((c) => c.name === f.name) ? where(f, found.cells[f.name]) : null);
+    const moved = (found, f) => (changeOf(found, f) ? where(f, found.cells[f.name]) : null);
     const apart = (k) => ((k - (items.length - 1) / 2) * 0.5) / Math.max(items.length, 3); // signs beside each other
     return {
       data: [

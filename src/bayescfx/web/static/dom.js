@@ -31,22 +31,17 @@ export function h(tag, props, ...children) {
 }
 
 /** Return a small button with a cross, and words for those who don't see it. */
-export const crossButton = (label, act, test = null) =>
-  h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, icon("cross"));
+export const crossButton = (label, act, test = null) => squareButton(label, act, test, icon("cross"));
+
+/** Return a small button with a sign, and words for those who don't see it. */
+export const squareButton = (label, act, test, sign) =>
+  h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, sign);
 
 /** Return a term of a list of facts, with what it is. */
 export const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
 
-/** Return an SVG element; its properties are attributes, apart from listeners. */
-export function s(tag, props, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(props ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value);
-  }
-  return put(node, children);
-}
+/** Return an SVG element. */
+export const s = (tag, props, ...children) => put(assign(document.createElementNS(SVG, tag), props), children);
 
 /** Replace what is in a node. */
 export function fill(node, ...children) {
@@ -77,6 +72,15 @@ export function field(label, control, { quiet = false, wide = false } = {}) {
     h("label", { for: control.id, class: quiet ? "hidden" : null }, label),
     control,
   );
+}
+
+/** Return a box that hides the lines, of [{feature, node}], whose feature's name lacks what is typed. */
+export function nameFilter(test, lines) {
+  const box = h("input", { type: "search", placeholder: "name", maxlength: 100, "data-test": test, oninput: () => {
+    const wanted = box.value.trim().toLowerCase();
+    for (const { feature, node } of lines) node.hidden = !feature.name.toLowerCase().includes(wanted);
+  } });
+  return box;
 }
 
 /** Return a function that waits for calm before it calls `act`; `.now` doesn't wait. */

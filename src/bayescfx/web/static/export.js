@@ -1,5 +1,5 @@
 // Take an answer away: files, and the same question as Python or as a command.
-import { exportPath } from "./api.js";
+import { exportPath, exportText } from "./api.js";
 import { fail } from "./banner.js";
 import { announce, fill, h, icon } from "./dom.js";
 import { dialog } from "./dialog.js";
@@ -40,22 +40,12 @@ document.addEventListener("pointerdown", (event) => {
 async function showText(id, form, word) {
   let text;
   try {
-    const response = await fetch(exportPath(id, form));
-    text = await response.text();
-    if (!response.ok) throw new Error(said(text));
+    text = await exportText(id, form);
   } catch (error) {
-    return fail(error.name === "TypeError" ? new Error("The server does not answer.") : error, () => showText(id, form, word), "export");
+    return fail(error, () => showText(id, form, word), "export");
   }
   const copy = h("button", { class: "primary", "data-test": "copy", onclick: () => toClipboard(text, copy) }, "Copy");
   dialog(word, h("pre", { class: "code", tabindex: 0, "data-test": "export-text" }, text), h("div", { class: "row" }, copy));
-}
-
-function said(text) {
-  try {
-    return JSON.parse(text).error ?? "The server refused.";
-  } catch {
-    return "The server refused.";
-  }
 }
 
 /** Copy a text, and say so on the button. */

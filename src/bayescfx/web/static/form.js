@@ -1,7 +1,7 @@
 // The row as a form: every cell can be edited, and the prediction follows.
 import { newest, predict } from "./api.js";
 import { fail, heard } from "./banner.js";
-import { debounce, field, fill, h } from "./dom.js";
+import { debounce, field, fill, h, nameFilter } from "./dom.js";
 import { clip, name, num } from "./format.js";
 import { cellInput } from "./inputs.js";
 import { editCell, emit, on, state, takeRow } from "./state.js";
@@ -37,18 +37,13 @@ export function formPanel() {
   const { site } = state;
   const inputs = site.features.map((feature) => {
     const input = cellInput(feature, state.row.cells[feature.name], (cell) => editCell(feature.name, cell), "row-input");
-    const holder = field(name(feature.name), input.node);
-    holder.append(h("p", { class: "hint clip", title: clip(feature.words, 600) }, clip(feature.words, 80)));
-    return { feature, input, holder };
+    const node = field(name(feature.name), input.node);
+    node.append(h("p", { class: "hint clip", title: clip(feature.words, 600) }, clip(feature.words, 80)));
+    return { feature, input, node };
   });
-  const filter = h("input", { type: "search", placeholder: "name", "data-test": "form-filter", maxlength: 100, oninput: sift });
+  const filter = nameFilter("form-filter", inputs);
   const reset = h("button", { class: "quiet", "data-test": "row-reset", onclick: () => takeRow(state.row.base) });
   const output = h("p", { class: "lead", "data-test": "row-output", "aria-live": "polite" });
-
-  function sift() {
-    const wanted = filter.value.trim().toLowerCase();
-    for (const { feature, holder } of inputs) holder.hidden = !feature.name.toLowerCase().includes(wanted);
-  }
 
   function draw() {
     const { row } = state;
@@ -71,5 +66,5 @@ export function formPanel() {
   return h("section", { class: "panel", "aria-labelledby": "form-title" },
     h("div", { class: "row spread middle" }, h("h2", { id: "form-title" }, "Or edit it"), output),
     h("div", { class: "row" }, site.features.length > 12 ? field("Find a feature", filter) : null, reset),
-    h("div", { class: "form-grid" }, inputs.map(({ holder }) => holder)));
+    h("div", { class: "form-grid" }, inputs.map(({ node }) => node)));
 }

@@ -43,11 +43,12 @@ export function takeGoal(text, { guess = null } = {}) {
 }
 
 const asked = newest(askGoal);
+const unclear = (error) => { state.goal = { ...state.goal, wanted: null, accepted: null, words: "", met: null, error }; };
 
 async function understand() {
   const { text } = state.goal, { output } = state.row;
   if (!text.trim()) {
-    Object.assign(state.goal, { wanted: null, accepted: null, words: "", met: null, error: "Say what you want." });
+    unclear("Say what you want.");
     return emit("goal");
   }
   if (output === null) return;
@@ -58,7 +59,7 @@ async function understand() {
     heard();
   } catch (error) {
     if (error.lost) return fail(error, understand);
-    state.goal = { ...state.goal, wanted: null, accepted: null, words: "", met: null, error: error.message };
+    unclear(error.message);
   }
   emit("goal");
 }
@@ -123,7 +124,7 @@ export function goalPanel() {
   const ruler = new Ruler(stage, { moved });
   const takeTyped = debounce(() => text.value.trim() !== state.goal.text && takeGoal(text.value.trim()), 250);
 
-  function moved(k, value, final, steps) {
+  function moved(k, value, steps) {
     const values = handleValues(), step = rulerStep(ruler.view.domain), [low, high] = ruler.view.domain;
     const to = steps === 0 ? value : steps === Infinity ? high : steps === -Infinity ? low : values[k] + steps * step;
     values[k] = snap(to, step);

@@ -1,7 +1,7 @@
 // Pick a row: the data's table with search, order and pages, or a random row of an output range.
 import { newest, random, rows as askRows } from "./api.js";
 import { fail, heard } from "./banner.js";
-import { announce, debounce, field, fill, h, icon, onWidth } from "./dom.js";
+import { announce, debounce, field, fill, h, icon, onWidth, squareButton } from "./dom.js";
 import { count, name, num, shown } from "./format.js";
 import { on, state, takeRow } from "./state.js";
 
@@ -12,14 +12,13 @@ const OUTPUT = "(output)";
 export function rowsPanel() {
   const { site } = state;
   const view = { search: "", sort: "", descending: false, low: "", high: "", offset: 0, first: 0, fit: 6, found: null };
-  const ask = newest((query, signal) => askRows(query, signal));
+  const ask = newest(askRows);
   const head = h("thead"), body = h("tbody");
   const table = h("table", { class: "rows", "data-test": "row-table" }, h("caption", { class: "hidden" }, "Rows of the data"), head, body);
   const status = h("p", { class: "soft", role: "status" });
-  const button = (label, test, act, ...inside) =>
-    h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, ...inside);
-  const back = button("Earlier rows", "rows-back", () => turn(-PAGE), "‹"), on_ = button("Further rows", "rows-on", () => turn(PAGE), "›");
-  const left = button("Columns to the left", "columns-back", () => slide(-1), "‹"), right = button("Columns to the right", "columns-on", () => slide(1), "›");
+  const back = squareButton("Earlier rows", () => turn(-PAGE), "rows-back", "‹"), on_ = squareButton("Further rows", () => turn(PAGE), "rows-on", "›");
+  const left = squareButton("Columns to the left", () => slide(-1), "columns-back", "‹");
+  const right = squareButton("Columns to the right", () => slide(1), "columns-on", "›");
   const columns = h("p", { class: "soft" });
   const wide = h("div", { class: "wide-table" }, table);
 

@@ -18,7 +18,7 @@ export function domain(edges, outputs) {
 /** Return the step in which handles move on a ruler. */
 export const rulerStep = ([low, high]) => nice((high - low) / 300);
 
-/** A ruler in a node; `moved(index, value, final)` hears what is done to its handles. */
+/** A ruler in a node; `moved(index, value, steps)` hears what is done to its handles: by keys so many steps. */
 export class Ruler {
   constructor(root, { moved }) {
     this.moved = moved;
@@ -72,7 +72,7 @@ export class Ruler {
     const far = this.view.handles.map(({ value }) => Math.abs(this.x(value) - x));
     const k = far.indexOf(Math.min(...far));
     this.handles[k].node.focus({ preventScroll: true });
-    this.moved(k, this.y(x), true, 0);
+    this.moved(k, this.y(x), 0);
   }
 
   span([low, high], cls, top, bottom, extra = {}) {
@@ -170,8 +170,8 @@ export class Ruler {
   makeHandle(k) {
     const one = handle({
       test: "goal-handle", label: "goal", top: 18, bottom: BASE, grip: BASE - 32, svg: () => this.svg,
-      drag: (x, final) => this.moved(k, this.y(x), final, 0),
-      step: (steps, final) => this.moved(k, this.view.handles[k].value, final, steps),
+      drag: (x) => this.moved(k, this.y(x), 0),
+      step: (steps) => this.moved(k, this.view.handles[k].value, steps),
     });
     one.tag = s("text", { class: "goal-text", y: 12, "text-anchor": "middle" });
     one.node.append(one.tag);

@@ -7,7 +7,7 @@ const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 
 /**
  * Return a handle in an SVG picture.
  *
- * `drag(x, final)` hears where the pointer is, in the picture's pixels; `step(k, final)` how many steps a key
+ * `drag(x)` hears where the pointer is, in the picture's pixels; `step(k)` how many steps a key
  * asks for, -Infinity and Infinity for the ends. `place(x, {low, high, value, text})` moves it.
  */
 export function handle({ test, label, top, bottom, grip, drag, step, svg }) {
@@ -28,13 +28,13 @@ export function handle({ test, label, top, bottom, grip, drag, step, svg }) {
     event.preventDefault();
   });
   node.addEventListener("pointermove", (event) => {
-    if (dragging) drag(where(event), false);
+    if (dragging) drag(where(event));
   });
   const drop = () => {
     if (!dragging) return;
     dragging = false;
     node.classList.remove("held");
-    drag(last, true);
+    drag(last);
   };
   for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) node.addEventListener(end, drop);
   node.addEventListener("keydown", (event) => {
@@ -43,7 +43,7 @@ export function handle({ test, label, top, bottom, grip, drag, step, svg }) {
     if (!k) return;
     if (event.shiftKey && Math.abs(k) === 1) k *= 10;
     event.preventDefault();
-    step(k, true);
+    step(k);
   });
   return {
     node,

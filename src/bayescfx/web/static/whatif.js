@@ -3,7 +3,7 @@ import { newest, predict } from "./api.js";
 import { badge } from "./badge.js";
 import { fail, heard } from "./banner.js";
 import { curvePanel } from "./curve.js";
-import { announce, debounce, field, fill, h, icon } from "./dom.js";
+import { announce, debounce, field, fill, h, icon, nameFilter } from "./dom.js";
 import { isScale, same } from "./features.js";
 import { cell as text, clip, count, name, num } from "./format.js";
 import { levelList, slider } from "./inputs.js";
@@ -37,8 +37,8 @@ export function whatifPanel() {
   const curve = curvePanel();
   const start = h("select", { "data-test": "whatif-from", onchange: () => startWhatIf({ from: start.value === "row" ? "row" : Number(start.value) }) });
   const output = h("div", { class: "whatif-output", "data-test": "whatif-output", "aria-live": "polite" });
-  const filter = h("input", { type: "search", placeholder: "name", maxlength: 100, "data-test": "whatif-filter", oninput: sift });
   const lines = site.features.map(line);
+  const filter = nameFilter("whatif-filter", lines);
   const moved = h("p", { class: "hint" });
   focus = site.features.find((f) => !f.derived)?.name ?? site.features[0].name;
 
@@ -53,7 +53,7 @@ export function whatifPanel() {
     const now = state.row.cells[feature.name];
     const made = isScale(feature) ? slider(feature, now, change, { test: "whatif-input", label }) : level(feature, now, change, label);
     const mark = h("span", { class: "was" });
-    const node = h("div", { class: "whatif-line", "data-test": "whatif-line", "data-feature": feature.name }, 
+    const node = h("div", { class: "whatif-line", "data-test": "whatif-line", "data-feature": feature.name },
       h("div", { class: "whatif-name" },
         h("button", { class: "link name-button", title: "Show its curve", onclick: () => look(feature.name) }, name(feature.name)), mark),
       h("div", { class: "whatif-controls" }, made.nodes));
@@ -66,11 +66,6 @@ export function whatifPanel() {
     const list = levelList(feature, now, change, "whatif-input");
     list.node.setAttribute("aria-label", label);
     return { nodes: [list.node], update: list.update };
-  }
-
-  function sift() {
-    const wanted = filter.value.trim().toLowerCase();
-    for (const { feature, node } of lines) node.hidden = !feature.name.toLowerCase().includes(wanted);
   }
 
   function look(featureName) {
