@@ -117,6 +117,6 @@ def plain_answer(**changes: Any) -> Explanation:
         evaluations=Evaluations(rows, [214.0, 171.0]),
         n_evaluations=2,
         space=space,
-        layout=region.schema.layout(table),
+        layout=region.schema.layout,
     )
     return replace(answer, **changes)

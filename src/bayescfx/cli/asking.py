@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import hashlib
+import os
 import re
 import time
 import warnings
@@ -268,7 +269,7 @@ def facts(settings: Settings, row: str, *, named: bool) -> dict[str, str]:
     known = {
         "row": row,
         ID: settings.id if named else "",
-        "model": Path(model).name if Path(model).is_file() else model,
+        "model": Path(model).name if os.path.isfile(model) else model,
         "data": Path(settings.data).name,
         "date": dt.date.today().isoformat(),
     }
@@ -289,7 +290,7 @@ def scoring(subject: Subject, settings: Settings, console: Console) -> Model:
         told = f"the model is a classifier; predictions are its score of {labels[-1]!r}."
         console.say("note", f"{told} Choose another label with --label.")
     path, which = Path(settings.model), repr((settings.label, settings.output)).encode()
-    if path.is_file():
+    if os.path.isfile(path):
         digest = hashlib.sha256(path.read_bytes() + which).hexdigest()
         model = replace(model, content=digest[:12])
     return model
@@ -323,7 +324,7 @@ def command_key(settings: Settings, *more: object) -> str:
     unasked = ("timeout", "jobs", "forget", "title", "output_name", "unit", "about")
     known = {k: v for k, v in vars(settings).items() if k not in unasked}
     key = hashlib.sha256(repr((VERSION, sorted(known.items(), key=str), more)).encode())
-    for path in [path for path in (settings.queries, settings.data) if Path(path or "").is_file()]:
+    for path in [path for path in (settings.queries, settings.data) if os.path.isfile(path or "")]:
         with open(path, "rb") as file:
             key.update(hashlib.file_digest(file, "sha256").digest())
     return key.hexdigest()

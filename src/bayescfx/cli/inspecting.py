@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -95,7 +96,7 @@ def as_toml(subject: Subject, settings: Settings) -> str:
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
     for key, value in given.items():
-        if key in ("model", "data") and value is not None and Path(value).exists():
+        if key in ("model", "data") and value is not None and os.path.exists(value):
             given[key] = str(Path(value).resolve())
     lines += _lines({key: value for key, value in given.items() if value})
     for name, feature in space.features.items():

@@ -6,6 +6,7 @@ inferred from the data, and the table ``[space]`` with the verbs of `Space`.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping
@@ -98,7 +99,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     _check(content.get("space", {}), verbs, file, "space.")
     for name, value in content.items():
         beside = path.parent / value if isinstance(value, str) else path
-        there = name == "model" and beside.is_file()
+        there = name == "model" and os.path.isfile(beside)
         if there or (name in known and known[name].kind == "path"):
             content[name] = str(beside)
     return content

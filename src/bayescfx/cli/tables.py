@@ -7,6 +7,7 @@ import csv
 import importlib
 import io
 import json
+import os
 import re
 import sys
 import warnings
@@ -102,7 +103,7 @@ def read_chunks(
     kind = "".join(Path(path).suffixes[-2:]).lower()
     if not kind.endswith(".parquet") and ".csv" not in kind and ".tsv" not in kind:
         raise SettingsError(f"{file} must end in .csv, .tsv or .parquet. Convert it.")
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise SettingsError(f"there is no {what} file {path!r}. Correct the path.")
     empty = True
     with _readable(file):

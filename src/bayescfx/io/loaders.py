@@ -89,7 +89,7 @@ def load_model(
         asked = Endpoint(source, output, batch, headers, patience)
         return Loaded(asked, asked.columns())
     path, trust = Path(source), Trust() if trust is None else trust
-    ending, there = path.suffix.lower(), path.is_file()
+    ending, there = path.suffix.lower(), os.path.isfile(path)
     registered, code = source.startswith(REGISTERED), is_code(source)
     if not registered and not code and (ending not in LOADERS or not there):
         what = f"the model file {source!r} is of no known kind"

@@ -16,9 +16,12 @@ from bayescfx.errors import ModelError
 from bayescfx.tables import as_pandas
 
 
-def is_text(dtype: Any) -> bool:
-    """Tell whether a column of this dtype holds text or other objects that no number stands for."""
-    return bool(pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype))
+def is_text(column: Any) -> bool:
+    """Tell whether a column, or its dtype, is of text or other objects that no number stands for.
+
+    Categories of text count as text by the column, not by their dtype.
+    """
+    return bool(pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column))
 
 
 class Cut(str):
