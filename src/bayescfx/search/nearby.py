@@ -63,7 +63,10 @@ class Nearby:
     def _add(self, counts: Callable[[Array], Mask], places: Indices, X: Array, y: Array) -> None:
         """Add known rows, those that count."""
         counted = self.account.scored(places, X, y) & counts(X)
-        self._places = np.union1d(self._places, places[counted])
+        new = places[counted]
+        both = np.concatenate([self._places, new])
+        later = not len(self._places) or not len(new) or new[0] > self._places[-1]
+        self._places = both if later else np.unique(both)
 
 
 def relevant(

@@ -123,10 +123,16 @@ class Question:
 
         Also the best of each set of changed features, and ends of what was seen.
         """
-        order, cost = best_first(self, X, y), effort(self.region, X)
+        cost, hit = effort(self.region, X), self.accepted(y)
+        some = np.arange(len(y))
+        if len(y) > 16 * most:  # of many rows, those that may be among the best
+            worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y))
+            some = np.sort(np.argpartition(-worth, 16 * most)[: 16 * most])
+        order = some[best_first(self, X[some], y[some])]
         changed = np.packbits(clear_changes(self.region, X[order]), axis=1)
         first = np.sort(np.unique(changed, axis=0, return_index=True)[1])[: most // 4]
-        kept = [order[: most // 2], order[first], np.argsort(cost, kind="stable")[: most // 4]]
+        near = np.argpartition(cost, most // 4)[: most // 4]
+        kept = [order[: most // 2], order[first], near]
         for low, high in ((y.min(), y.max()), *self.acceptance):
             outer = np.where(y <= low, y, -np.inf).argmax(), np.where(y >= high, y, np.inf).argmin()
             kept.append(np.array(outer))
