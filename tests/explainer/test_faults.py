@@ -68,7 +68,8 @@ def test_a_fault_of_the_model_is_an_error_that_carries_what_is_known(
     # and it is of use: nothing is asked again, but for a few rows to see whose they are
     model = Recorder(plane)
     before = known.to_frame()[list("abc")]
-    cfx.explain(model, ZERO, cube(), 1.5, budget=len(known) + 6, rng=0, evaluations=known)
+    how: dict[str, Any] = {"method": "sweep", "budget": len(known) + 6, "evaluations": known}
+    cfx.explain(model, ZERO, cube(), 1.5, rng=0, **how)
     assert not pd.concat([before, *model.calls[1:]]).duplicated().any()
 
 
