@@ -31,7 +31,7 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
     assert any("'a'" in name for name in answer.binding)
     text = repr(answer)
     assert "Probably out of reach, judged from the rows that the model scored, not proven." in text
-    assert "The target is given a probability of 2 %" in text
+    assert "The target is given a probability of 1 %" in text
     assert "would bring it nearer, judged from the rows scored: limit on 'a' (at most 0.4)." in text
 
 

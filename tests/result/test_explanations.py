@@ -93,7 +93,7 @@ def score(rows: pd.DataFrame) -> Any:
 def test_importance_counts_moves_by_hand() -> None:
     X = people()
     space = cfx.Space.from_data(X, kinds={"day": cfx.Integer(0, 6, cyclic=True)})
-    answers = cfx.explain_many(score, X.head(20), space, cfx.at_least(45), budget=60, rng=0)
+    answers = cfx.explain_many(score, X.head(20), space, cfx.at_least(45), method="sweep", rng=0)
     table = answers.importance().set_index("feature")
     moved = [a for a in answers if a.best.changes]
     assert 0 < len(moved) < 20

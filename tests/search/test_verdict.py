@@ -231,7 +231,7 @@ def test_a_near_miss_is_not_given_up() -> None:
 
 
 def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
-    for budget, most in ((20, 2), (40, 5), (200, 8)):
+    for budget, most in ((20, 2), (40, 5), (80, 8)):
         question = asked(Space(UNIT), 9.0, rows=0, budget=budget)
         watch, probed = Watch(question), []
         for row in sample(question.region, budget - 10, np.random.default_rng(2)):

@@ -54,7 +54,7 @@ def explain(
         The wish: ``decrease(percent=20)``, ``at_least(150)``, a number, or an object with
         ``value`` and ``slope``.
     method : str or Search, default "auto"
-        ``"auto"``: a sweep without a surrogate where the budget affords 150 rows per feature that
+        ``"auto"``: a sweep without a surrogate where the budget affords 50 rows per feature that
         may move or 2,000 in all, else Bayes-CFX, which also takes over when the sweep has not
         reached the target.
         By name: ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``, ``"lbfgsb"``,

@@ -60,11 +60,11 @@ def explain_stream(
     Examples
     --------
     >>> import numpy as np
-    >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
-    >>> space, frames = Space.from_data(X), (X[i : i + 70] for i in (0, 70, 140))
-    >>> parts = explain_stream(lambda X: X["a"] + X["b"], frames, space, 1.0, budget=9, rng=0)
+    >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
+    >>> space, frames = Space.from_data(X), (X[i : i + 40] for i in (0, 40, 80))
+    >>> parts = explain_stream(lambda X: X["a"] + X["b"], frames, space, 1.0, budget=100, rng=0)
     >>> [len(part) for part in parts]
-    [64, 64, 64, 8]
+    [64, 36]
     """
     ours = ("space", "on_step", "progress", "many")
     known = [each.name for each in fields(CallSettings) if each.init and each.name not in ours]

@@ -11,7 +11,7 @@ from bayescfx.search.sweep import Sweep
 
 @dataclass(frozen=True)
 class Auto:
-    """Sweep where the budget affords 150 rows per feature that may move, else Bayes-CFX.
+    """Sweep where the budget affords 50 rows per feature that may move, else Bayes-CFX.
 
     Two thousand rows afford a sweep of up to a hundred features, too. Bayes-CFX takes a hundredth
     of the budget at a time. A sweep that has not reached the target leaves it the last quarter.
@@ -20,7 +20,7 @@ class Auto:
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
         budget, features = question.account.budget, len(question.region.moving)
-        if budget >= 150 * features or budget >= max(2000, 20 * features):
+        if budget >= 50 * features or budget >= max(2000, 20 * features):
             return _sweep_first(question)
         question.ran.append("bayes-cfx")
         return BayesCFX(batch=max(1, budget // 100)).rounds(question)
