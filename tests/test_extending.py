@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -114,6 +114,36 @@ def test_a_new_rule_is_named_where_nothing_can_satisfy_it() -> None:
     region = space.one_group(["a"], ["b"]).around([0.5, 0.5])
     with pytest.raises(cfx.InfeasibleError, match=r"Tightest rule: 'one_group\(a or b\)'"):
         sample(region, 5, np.random.default_rng(0))
+
+
+@dataclass(frozen=True)
+class Total(Rule):
+    """A column that is the sum of all others, at most so much."""
+
+    derives: Hashable
+    most: float = field(default=np.inf, repr=False)
+    label = "total"
+
+    def recompute(self, region: Region, X: Array, rows: Any) -> None:
+        """Add the others up."""
+        at = region.schema.positions[self.derives]
+        X[:, at] = np.delete(X, at, axis=1).sum(axis=1)
+        region.schema.write(rows, at, X[:, at], region.own)
+
+    def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows have the right sum, and not too much of it."""
+        total = X[:, region.schema.positions[self.derives]]
+        return np.asarray((region.complete(X) == X).all(axis=1) & (total <= self.most))
+
+
+def test_a_new_rule_may_derive_a_column_and_keep_to_itself_what_it_is_made_of() -> None:
+    plain = cfx.Space({name: cfx.Real(0, 10) for name in "abt"})
+    space = plain.adding(Total("t", 6.0))
+    for mine in (space, cfx.Space.from_dict(json.loads(json.dumps(space.to_dict())))):
+        region = mine.around({"a": 1.0, "b": 1.0, "t": 2.0})
+        X = region.snap(np.array([[2.0, 3.0, 2.0], [5.0, 3.0, 2.0]]))
+        assert X[:, 2].tolist() == [5.0, 8.0]
+        assert region.contains(X).tolist() == [True, False]
 
 
 # ── a kind of feature: features/logarithms.py ──

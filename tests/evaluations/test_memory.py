@@ -11,6 +11,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import Packed
 from tests.evaluations.rows import MIXED, same_tables
 
@@ -97,3 +98,19 @@ def test_rows_that_all_differ_take_no_more_than_they_did() -> None:
     rows = np.random.default_rng(0).normal(size=(5000, 4))
     packed = Packed.of(rows, rows[:, 0])
     assert len(pickle.dumps(packed)) < 1.05 * (rows.nbytes + rows[:, 0].nbytes)
+
+
+class Cleared(dict[Any, Any]):
+    """What another thread empties at once."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.clear()
+
+
+def test_what_is_known_is_not_lost_to_another_thread() -> None:
+    rows = pd.DataFrame({"a": [0.0, 0.5, 1.0]})
+    past = Past(rows, np.array([1.0, 2.0, 3.0]), _known=Cleared())
+    known = past.known(cfx.Space.from_data(rows).schema, faults=False)
+    assert known is not None
+    assert known.outputs.tolist() == [1.0, 2.0, 3.0]

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import bayescfx as cfx
 from bayescfx.io.endpoint import Endpoint, EndpointError, Patience
-from bayescfx.io.protocols import Mlflow, OpenInference, numbers
+from bayescfx.io.protocols import Mlflow, OpenInference, cell, numbers
 from tests.people import people
 from tests.servers import Scoring, serving, speaking
 
@@ -478,3 +478,10 @@ def test_a_real_v2_server_is_explained(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def test_a_cell_is_a_json_value() -> None:
+    given = [np.int64(3), np.bool_(True), np.float32(0.5), np.longdouble(1.5), np.nan, None, "a"]
+    assert [cell(value) for value in given] == [3, True, 0.5, 1.5, None, None, "a"]
+    assert cell(pd.Timestamp("2020-01-02")) == "2020-01-02T00:00:00"
+    assert cell(np.timedelta64(1, "ns")) == "1 nanoseconds"

@@ -212,7 +212,7 @@ def ask(
     store = stored(model, settings, console)
     places, names = list(queries), asked.names
     end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    run = settings.run
+    run = settings.run or None
     if run is None and settings.evaluations is not None:
         run = f"command {command_key(settings, queries)[:12]}"
     said: dict[str, Any] = {name: getattr(settings, name) for name in SAID}
@@ -249,7 +249,7 @@ def ask(
             if fault is not None or any(a.stopped == "interrupted" for a in found):
                 break
         cut = [a for a in asked.answers.values() if a.stopped in ("timeout", "interrupted")]
-        if store.file is not None and settings.run is None and not (asked.fault or cut):
+        if store.file is not None and not settings.run and not (asked.fault or cut):
             store.file.release(f"{run}/")  # ended by itself: the same command begins a new run
     return asked
 

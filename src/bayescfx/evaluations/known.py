@@ -116,10 +116,12 @@ class Past:
 
     def known(self, schema: Schema, *, faults: bool) -> Known | None:
         """Return it as codes, made once for all searches of a call; with `faults` or without."""
-        if self.rows is not None and schema not in self._known:
+        found = self._known.get(schema)  # threads share it: what is found here stays this one's
+        if found is None and self.rows is not None:
+            found = _recalled(schema, self.rows, self.outputs, faults)
             self._known.clear()
-            self._known[schema] = _recalled(schema, self.rows, self.outputs, faults)
-        return self._known.get(schema)
+            self._known[schema] = found
+        return found
 
 
 def _recalled(schema: Schema, rows: Rows, outputs: Array, faults: bool) -> Known:

@@ -31,8 +31,10 @@ def cell(value: Any) -> Any:
         return value
     if value is pd.NA or value is pd.NaT:
         return None
-    if isinstance(value, np.number | np.bool_):
-        return cell(value.item())
+    if isinstance(value, np.integer | np.bool_) and not isinstance(value, np.timedelta64):
+        return value.item()
+    if isinstance(value, np.floating):
+        return cell(float(value))
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

@@ -117,6 +117,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
     return {
         **{name: from_plain(content[name]) for name in _PLAIN},
         **{name: from_plain(content.get(name, default)) for name, default in _LATER.items()},
+        "n_wanted": int(content.get("n_wanted", 1)),
         "layout": layout,
         "query": _read_row(content["query"], layout),
         "target": Told(wish["text"]) if wish["kind"] == "told" else target_from_dict(wish),

@@ -20,7 +20,7 @@ from bayescfx.errors import QueryError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
-from bayescfx.space.rules.derived import Derived, recompute
+from bayescfx.space.rules.derived import recompute
 from bayescfx.space.rules.limits import Limits, limits_of
 from bayescfx.space.schema import Own, Schema
 from bayescfx.tables import Rows
@@ -93,7 +93,7 @@ class Region:
         joined = set[int]().union(*self.blocks)
         alone: list[int] = [j for j in self.free.tolist() if j not in joined]
         self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
-        self.derived = [rule for rule in self.rules if isinstance(rule, Derived)]
+        self.derived = [rule for rule in self.rules if rule.derives is not None]
         linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
         self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
         self.b: Array = np.array([b for _, b in linear], dtype=np.float64)

@@ -11,6 +11,7 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.features import Feature
 from bayescfx.space.axis import Axis
+from bayescfx.tables import Rows
 from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -74,10 +75,14 @@ class Rule:
         """Return whether it says more than its half-spaces."""
         return True
 
+    def recompute(self, region: Region, X: Array, rows: Rows) -> None:
+        """Recompute what it `derives`, in codes ``(n, d)`` and in the user's rows for them."""
+        raise NotImplementedError  # whoever derives a column says how
+
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""
-        shown = [f.name for f in fields(self) if f.repr]  # type: ignore[arg-type]  # a dataclass
-        values = {name: to_plain(getattr(self, name)) for name in shown}
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]  # a dataclass
+        values = {name: to_plain(getattr(self, name)) for name in names}
         return {"rule": type(self).__name__, **values}
 
     @classmethod

@@ -48,7 +48,6 @@ class Derived(Rule):
         return same_codes(region.complete(X)[:, at], X[:, at])
 
     def recompute(self, region: Region, X: Array, rows: Rows) -> None:
-        """Recompute the column of codes ``(n, d)`` and of the user's rows for them, in place."""
         j, codes = region.schema.positions[self.derives], self._codes(region, lent(rows))
         # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
         X[:, j] = np.where(same_codes(codes, self.base), region.query[j], codes)

@@ -22,6 +22,7 @@ from bayescfx.space.conditions import Condition, Member, parse_rule
 from bayescfx.space.expressions import Comparison
 from bayescfx.space.rule import Rule
 from bayescfx.tables import returned
+from bayescfx.values import Plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -90,6 +91,9 @@ class TextRule(Rule):
 
     def curved(self, region: Region) -> bool:
         return len(self.halfspaces(region)) < len(self._linear)
+
+    def to_plain(self) -> dict[str, Plain]:
+        return {"rule": "TextRule", "text": self.text, "label": self.label}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:
