@@ -101,8 +101,10 @@ class _Run:
     surrogate: Surrogate | None = None
     steps: int = 0  # of the first phase
     idle: int = 0  # rounds in turn that promised nothing worth a model call
-    # How far features are moved alone, as shares of the way to the best answer, each once.
-    reaches: list[float] = field(default_factory=lambda: [0.9, 0.5, 0.25, 0.125])
+    # How far features are moved alone, as shares of the way to the best answer, each once: when
+    # nothing is promised, and before the search ends.
+    reaches: list[float] = field(default_factory=lambda: [0.5, 0.25, 0.125])
+    last_reaches: list[float] = field(default_factory=lambda: [0.9])
     # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
     surprises: list[float] = field(default_factory=list)
     vain: list[tuple[Array, float]] = field(default_factory=list)
@@ -153,12 +155,12 @@ class _Run:
             rows = rows[effort(question.region, rows) < self.record().beat(rows)]
         return rows[~question.known.holds(rows)]
 
-    def closer(self) -> Array:
-        """Return single features moved by less than the best answer, at last by an eighth of it."""
+    def closer(self, reaches: list[float]) -> Array:
+        """Return single features moved by less than the best answer, by the next share of it."""
         region, rows = self.question.region, self.alone[:0]
         farthest = float(region.distance(self.record().answers[:1])[0])
-        while not len(rows) and self.reaches:
-            rows = self.untried(starting.alone(region, farthest * self.reaches.pop(0)))
+        while not len(rows) and reaches:
+            rows = self.untried(starting.alone(region, farthest * reaches.pop(0)))
         return rows
 
     def right(self, surrogate: Surrogate) -> bool:
@@ -282,12 +284,12 @@ class _Run:
             sure = idle and self.right(surrogate)
             if sure or found.exhausted:
                 rows = self.untried(self.alone)
-                if not len(rows) and 0.9 in self.reaches:  # an answer may be so far off alone
-                    rows = self.closer()
+                if not len(rows):
+                    rows = self.closer(self.last_reaches)
             elif account.spent > 0.6 * account.budget:
                 rows = self.untried(self.few)
             else:
-                rows = self.closer() if idle else self.alone[:0]
+                rows = self.closer(self.reaches) if idle else self.alone[:0]
             if len(rows := rows[: max(account.left - int(kept), 0)]):
                 yield rows
                 continue
