@@ -5,13 +5,17 @@ Help needs only `arguments`; what a command needs is imported when it runs.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return 0 reached, 3 best guess, 4 unreachable, 2 bad input, 1 unexpected."""
     before, sys.unraisablehook = sys.unraisablehook, _unraisable
+    if argv is None:
+        sys.excepthook = _uncaught
     try:  # imports take a while, too
         from bayescfx.cli.arguments import make_parser, parse
 
@@ -31,7 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("error: interrupted.\n")
         return 130
     finally:
+        if argv is None:  # the program ends: nobody who presses once more need be told
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.unraisablehook = before
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    """Say nothing of Ctrl-C pressed when all is said."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, at)
 
 
 def _unraisable(lost: sys.UnraisableHookArgs) -> None:

@@ -214,7 +214,8 @@ class Section:
         if section is None:
             db.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (self.name or "",))
             section = self.file.one("SELECT id FROM models WHERE name = ?", self.name or "")
-        return int(section)
+        with self.file.whole():
+            return int(section)
 
     # ── runs ──
 
