@@ -126,7 +126,8 @@ class Question:
         cost, hit = effort(self.region, X), self.accepted(y)
         some = np.arange(len(y))
         if len(y) > 16 * most:  # of many rows, those that may be among the best
-            worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y))
+            nearness = 1e-9 / (1.0 + misses(self.acceptance, y))  # tells scores of 0 apart
+            worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y) + nearness)
             some = np.sort(np.argpartition(-worth, 16 * most)[: 16 * most])
         order = some[best_first(self, X[some], y[some])]
         changed = np.packbits(clear_changes(self.region, X[order]), axis=1)
