@@ -22,6 +22,14 @@ def row_keys(X: Array) -> list[bytes]:
     return keys
 
 
+def firsts(X: Array | Mask) -> Indices:
+    """Return where the rows ``(n, d)`` are that are not the same as one before."""
+    found: dict[bytes, int] = {}
+    for i, key in enumerate(row_keys(np.asarray(X, dtype=np.float64))):
+        found.setdefault(key, i)
+    return np.fromiter(found.values(), dtype=np.intp, count=len(found))
+
+
 def not_among(X: Array, known: Array) -> Mask:
     """Return which rows ``(n, d)`` are none of the known ones ``(m, d)``."""
     seen = map(set(row_keys(known)).__contains__, row_keys(X))

@@ -9,6 +9,8 @@ zero where either move is none, it is at home with steps, and it says how sure i
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,30 +81,26 @@ def single_moves(
 
     If rows that cost less than `below` are wanted: moves that may be a part of one, with another.
     """
-    if np.isfinite(below):
-        values = _within(region, base, values, below)
+    sides = _sides(region, base, count, values, below)
     found: list[tuple[int, list[int], Array]] = []  # block, features, codes
     for b, features in enumerate(region.moving):
-        resting = bool((base[features] == region.query[features]).all())
-        if len(features) > 1 and resting:
-            rays = [(features, ray) for ray in _joint_rays(region, features, count, values)]
-        else:
-            rays = [
-                ([j], ray[:, None])
-                for j in features
-                for ray in _rays(region, base, j, count, values.get(j))
-            ]
-            if len(features) > 1:  # back as a whole
-                rays.append((features, region.query[None, features]))
-        found += [(b, at, ray) for at, ray in rays]
+        if len(features) > 1 and (base[features] == region.query[features]).all():
+            found += [(b, features, ray) for ray in _joint_rays([sides[j] for j in features])]
+            continue
+        for j in features:
+            rays = sides[j] if j in sides else _levels(region, base, j, count)
+            found += [(b, [j], ray[:, None]) for ray in rays if len(ray)]
+        if len(features) > 1:  # back as a whole
+            found.append((b, features, region.query[None, features]))
     sizes = np.array([len(ray) for _, _, ray in found], dtype=np.intp)
     X = np.repeat(base[None], sizes.sum(), axis=0)
     ends = np.cumsum(sizes)
-    for (_, at, ray), end in zip(found, ends, strict=True):
+    for (_, at, ray), end in zip(found, ends.tolist(), strict=True):
         X[end - len(ray) : end, at] = ray
     place = (np.arange(len(X)) - np.repeat(ends - sizes, sizes) + 1.0) / np.repeat(sizes, sizes)
     whose = np.repeat(np.array([b for b, _, _ in found], dtype=np.intp), sizes)
-    moves = Moves(base, X, whose, np.repeat(ends, sizes), place, np.full(len(X), np.nan))
+    ray = np.repeat(np.arange(len(sizes)), sizes)
+    moves = Moves(base, X, whose, ray, place, np.full(len(X), np.nan))
     if region.rules:
         X, allowed = repair(region, X)
         moved = allowed & ((base != X) & ~np.isnan(base)).any(axis=1)
@@ -111,18 +109,6 @@ def single_moves(
         cost = effort(region, np.vstack([base, moves.X]))
         moves = moves.take(cost[1:] < below + cost[0] - cost.min())
     return moves
-
-
-def _within(
-    region: Region, base: Array, values: dict[int, Array], below: float
-) -> dict[int, Array]:
-    """Return the values that a row near a base may have if it costs less than `below`."""
-    units = region.units(base[None])[0]
-    room = np.full(len(units), below if region.cost.norm else np.inf)
-    if region.cost.norm == 1:  # the longest change may be taken back for it
-        room = np.maximum(below - units.sum() + units.max() + units, 0.0)
-    weight, reach = region.weight, room * region.scale
-    return {j: v[np.abs(v - region.query[j]) * weight[j] <= reach[j]] for j, v in values.items()}
 
 
 def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, most: int) -> Moves:
@@ -152,13 +138,53 @@ def finer(region: Region, moves: Moves, values: dict[int, Array], below: float, 
     return found._replace(place=place, gain=np.full(len(at), np.nan))
 
 
-def _joint_rays(
-    region: Region, features: list[int], count: int, values: dict[int, Array]
-) -> list[Array]:
+def _sides(
+    region: Region, base: Array, count: int, values: dict[int, Array], below: float
+) -> dict[int, tuple[Array, Array]]:
+    """Return by feature with an order the codes above and below the base, nearest first.
+
+    On a line about `count` of its values, if the base is not the query also some around the base
+    and on the way back, of those that a row may have which costs less than `below`.
+    """
+    query, found = region.query, {}
+    for j in np.flatnonzero(region.cyclic & ~np.isnan(base)).tolist():
+        choices = region.choices[j]
+        assert choices is not None  # circles are always listed
+        turn = np.mod(choices - base[j], region.period[j])
+        codes = choices[np.argsort(turn, kind="stable")]
+        half = int(np.count_nonzero(turn <= region.period[j] / 2))
+        up, down = codes[1:half], codes[half:][::-1]
+        found[j] = up[_thinned(len(up), count)], down[_thinned(len(down), count)]
+    units = region.units(base[None])[0]
+    room = np.full(len(units), below if region.cost.norm else np.inf)
+    if region.cost.norm == 1:  # the longest change may be taken back for it
+        room = np.maximum(below - units.sum() + units.max() + units, 0.0)
+    dear = region.weight > 0.0
+    reach = np.divide(room * region.scale, region.weight, out=np.full(len(room), np.inf), where=dear)
+    starts, ends = np.stack([query - reach, query]).T, np.stack([query, query + reach]).T
+    near = np.multiply.outer([-0.3, -0.1, -0.03, 0.03, 0.1, 0.3], region.scale)
+    way = np.multiply.outer([0.1, 0.2, 0.35, 0.5, 0.7, 1.0], query - base)
+    beside = np.vstack([region.on_grid(base + np.vstack([near, way])), query]).T.tolist()
+    for j, codes in values.items():
+        low, under = codes.searchsorted(starts[j]).tolist()
+        over, high = codes.searchsorted(ends[j], side="right").tolist()
+        up, down = codes[over:high], codes[low:under][::-1]
+        many = high - low > count
+        if many:
+            up, down = (side[_thinned(len(side), count // 2)] for side in (up, down))
+        if base is not query:
+            own = codes[under:over].tolist()
+            stops = sorted({*up.tolist(), *down.tolist(), *own, *(beside[j] if many else [])})
+            left, right = bisect_left(stops, base[j]), bisect_right(stops, base[j])
+            up, down = np.array(stops[right:]), np.array(stops[:left][::-1])
+        found[j] = up, down
+    return found
+
+
+def _joint_rays(sides: list[tuple[Array, Array]]) -> list[Array]:
     """Return rays ``(k, features)`` of features that move together: all up, and all down."""
     found = []
-    each = [_sides(region, region.query, j, count, values.get(j)) for j in features]
-    for side in zip(*each, strict=True):
+    for side in zip(*sides, strict=True):
         shortest, longest = min(map(len, side)), max(map(len, side))
         if shortest:
             at = np.arange(1, longest + 1)
@@ -167,10 +193,8 @@ def _joint_rays(
     return found
 
 
-def _rays(region: Region, base: Array, j: int, count: int, values: Array | None) -> list[Array]:
-    """Return codes of feature `j` on either side of the base, or every other level by itself."""
-    if not region.categorical[j]:
-        return [codes for codes in _sides(region, base, j, count, values) if len(codes)]
+def _levels(region: Region, base: Array, j: int, count: int) -> list[Array]:
+    """Return the levels of feature `j`, the frequent ones if they are many, each by itself."""
     choices = region.choices[j]
     assert choices is not None  # levels are always listed
     if len(choices) > 2 * count:  # the query's, and those that are frequent in the data
@@ -180,40 +204,13 @@ def _rays(region: Region, base: Array, j: int, count: int, values: Array | None)
     return [np.array([code]) for code in choices if code != base[j]]
 
 
-def _sides(
-    region: Region, base: Array, j: int, count: int, values: Array | None
-) -> tuple[Array, Array]:
-    """Return codes of feature `j` above and below the base, nearest first."""
-    own, query, choices = base[j], region.query[j], region.choices[j]
-    if values is None:
-        assert choices is not None  # circles are always listed
-        turn = np.mod(choices - own, region.period[j])
-        order = np.argsort(turn, kind="stable")
-        half = int(np.searchsorted(turn[order], region.period[j] / 2, side="right"))
-        return _thinned(choices[order[1:half]], count), _thinned(choices[order[half:]][::-1], count)
-    if len(values) > count:
-        parts = [_thinned(side, count // 2) for side in _split(values, query)]
-        if base is not region.query:  # around the base, and on the way back to the query
-            near = region.scale[j] * np.array([-0.3, -0.1, -0.03, 0.03, 0.1, 0.3])
-            way = np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0]) * (query - own)
-            parts.append(region.axes[j].snap(np.concatenate([own + near, own + way])))
-            parts.append(query[None])
-        values = np.unique(np.concatenate(parts))
-    return _split(values, own)
-
-
-def _split(codes: Array, at: float) -> tuple[Array, Array]:
-    """Return the sorted codes ``(n,)`` above and below a place, nearest first."""
-    low, high = np.searchsorted(codes, at), np.searchsorted(codes, at, side="right")
-    return codes[high:], codes[:low][::-1]
-
-
-def _thinned(codes: Array, count: int) -> Array:
-    """Return at most `count` of the codes ``(n,)``: many close by, few farther out."""
-    if len(codes) <= count:
-        return codes
-    at = np.ceil(len(codes) * (np.arange(1, count + 1) / count) ** 2)
-    return np.asarray(codes[at[np.append(True, at[1:] > at[:-1])].astype(np.intp) - 1])
+@lru_cache(maxsize=1024)
+def _thinned(n: int, count: int) -> Indices:
+    """Return at most `count` places of a list of `n`: many close by, few farther out."""
+    if n <= count:
+        return np.arange(n)
+    at = np.ceil(n * (np.arange(1, count + 1) / count) ** 2).astype(np.intp)
+    return np.unique(at) - 1
 
 
 def crossings(region: Region, moves: Moves, value: float, accepted: Intervals, most: int) -> Array:
@@ -257,7 +254,8 @@ class Pairs:
             i, j, cost = i[cheap], j[cheap], cost[cheap]
         self.i, self.j, self.cost = i, j, cost  # (p,) of pairs that cost less than `below`
         self.open = np.ones(len(i), dtype=bool)  # (p,) not tried yet
-        self.lane = moves.ray[i] * (len(X) + 1) + moves.ray[j]  # (p,) which two rays
+        rays = moves.ray.max(initial=0) + 1
+        self.lane = moves.ray[i] * rays + moves.ray[j]  # (p,) which two rays
         self.blocks = moves.block[i] * len(region.moving) + moves.block[j]  # (p,) which two blocks
         self._prior = moves.place[i] * moves.place[j]  # (p,) variance of interactions, relative
         self._excess, self._variance = np.zeros(len(i)), self._prior.copy()
@@ -311,8 +309,10 @@ class Pairs:
         at = starts[:, None] + np.maximum(sizes[:, None] - most, 0) + np.arange(most)
         there = np.arange(most) < sizes[:, None]
         at = seen[np.where(there, at, 0)]
-        useful = np.flatnonzero(self.open & (self.cost < below) & np.isin(names, blocks))
-        which = np.searchsorted(blocks, names[useful])
+        slot = np.full(len(self.region.moving) ** 2, -1)
+        slot[blocks] = np.arange(len(blocks))
+        useful = np.flatnonzero(self.open & (self.cost < below) & (slot[names] >= 0))
+        which = slot[names[useful]]
 
         def kernel(first: Indices, second: Indices) -> Array:
             near = np.minimum(place[first][..., None], place[second][..., None, :])
@@ -327,7 +327,7 @@ class Pairs:
         across *= kernel(self.j[useful][:, None], b[which])[:, 0]
         across *= there[which]
         self._excess[useful] = (across * weights[which]).sum(axis=1)
-        drop = np.einsum("um,umn,un->u", across, inverse[which], across, optimize=True)
+        drop = (np.einsum("um,umn->un", across, inverse[which]) * across).sum(axis=1)
         self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
 
     def combinations(self, aim: float) -> tuple[Array, Array]:

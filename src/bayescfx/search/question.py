@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.evaluations.evaluator import Account
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
@@ -130,8 +130,8 @@ class Question:
             worth = np.where(hit, 1.0 + 1.0 / (1.0 + cost), self.score(y) + nearness)
             some = np.sort(np.argpartition(-worth, 16 * most)[: 16 * most])
         order = some[best_first(self, X[some], y[some])]
-        changed = np.packbits(clear_changes(self.region, X[order]), axis=1)
-        first = np.sort(np.unique(changed, axis=0, return_index=True)[1])[: most // 4]
+        changed = clear_changes(self.region, X[order])
+        first = firsts(changed)[: most // 4]
         near = np.argpartition(cost, most // 4)[: most // 4]
         kept = [order[: most // 2], order[first], near]
         for low, high in ((y.min(), y.max()), *self.acceptance):

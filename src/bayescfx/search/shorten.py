@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Indices, firsts
 from bayescfx.search.question import Question, effort
 from bayescfx.search.selection import distinct
 from bayescfx.space.region import Region
@@ -107,5 +107,5 @@ def exchanged(region: Region, X: Array) -> Array:
 def _new(question: Question, X: Array) -> Array:
     """Return the rows that change something and are not known, each once."""
     X = X[question.region.changes(X).any(axis=1)]
-    X = X[np.sort(np.unique(X + 0.0, axis=0, return_index=True)[1])]
+    X = X[firsts(X)]
     return np.asarray(X[~question.known.holds(X)])

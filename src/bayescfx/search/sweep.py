@@ -15,7 +15,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, not_among, row_keys
+from bayescfx.arrays import Array, Indices, Mask, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.moves import Moves, Pairs, chance, crossings, finer, single_moves, values_of
@@ -146,10 +146,6 @@ class _Run:
             yield from self.exchange()
             yield from self.shorten()
             before, better = self.compared(before)
-            if not better:
-                yield from self.trade()
-                yield from self.shorten()
-                before, better = self.compared(before)
         if question.n > 1 and self.reached:
             yield from shorten(question, question.account.left, batch=self.settings.batch)
 
@@ -194,7 +190,7 @@ class _Run:
         if self.reached:
             order = order[self.question.accepted(self.y[order])]
         changed = self.region.changes(self.X[order])
-        first = np.sort(np.unique(changed, axis=0, return_index=True)[1])
+        first = firsts(changed)
         order = order[first[changed[first].any(axis=1)]]
         keys = zip(order.tolist(), row_keys(self.X[order]), strict=True)
         return [at for at, key in keys if key not in self._around][:n]
@@ -223,7 +219,8 @@ class _Run:
                 known = known.along(between._replace(gain=question.to_surrogate(y) - value))
             tables.append(Pairs(region, known.steps(), self.origin, value, self.below))
         for left in reversed(range(rounds)):
-            most = min(self.settings.batch, self.spare) // len(bases)
+            # Around a row that is one already, what pairs do is known better.
+            most = min(self.settings.batch // (3 - 2 * (rounds > 1)), self.spare) // len(bases)
             if most <= 0:
                 return
             record = self.record()
@@ -242,7 +239,10 @@ class _Run:
                     pairs.learn(some, question.to_surrogate(found), self.below)
 
     def exchange(self) -> Generator[Array, Array, None]:
-        """Try the answers with one change taken back, and another one or more of another."""
+        """Try the answers with one change taken back, and another one or more of another.
+
+        And with the cost of two changes shared otherwise.
+        """
         record, region, below = self.record(), self.region, self.below
         assert record is not None  # called with answers only
         bases = taken_back(region, record.answers)
@@ -255,13 +255,12 @@ class _Run:
         X = np.vstack(rows)
         record = self.record()
         assert record is not None
-        X = np.vstack([self.shorter(record), X[effort(region, X) < self.below]])
-        yield from self.ask(X, self.unsettled)
+        X = np.vstack([self.shorter(record), self.traded(record), X])
+        yield from self.ask(X[effort(region, X) < self.below], self.unsettled)
 
-    def trade(self) -> Generator[Array, Array, None]:
-        """Try the answers with the cost of two changes shared otherwise, less in all."""
-        record, region = self.record(), self.region
-        assert record is not None  # called with answers only
+    def traded(self, record: Record) -> Array:
+        """Return the answers with the cost of two changes shared otherwise, less in all."""
+        region = self.region
         low, high = np.stack(np.triu_indices(12, 1)) / 12.0  # what lies between is saved
         rows = [self.X[:0]]
         for x, units in zip(record.answers, region.units(record.answers), strict=True):
@@ -272,16 +271,14 @@ class _Run:
                     way = (x[k] - region.query[k]) * (units[i] + units[j]) / units[k]
                     rows[-1][:, k] = region.query[k] + way * share
         X = region.snap(np.vstack(rows))
-        X = X[region.changes(X).any(axis=1) & (effort(region, X) < self.below)]
-        yield from self.ask(np.unique(X, axis=0), self.unsettled)
+        X = X[region.changes(X).any(axis=1)]
+        return np.asarray(X[firsts(X)])
 
     @property
     def unsettled(self) -> int:
-        """How many rows may be spent until what is left is needed to settle several answers."""
+        """How many rows may be spent until what is left is needed to settle the answers."""
         record, left = self.record(), self.question.account.left
-        if record is None or self.question.n == 1:
-            return left
-        return left - int(to_settle(self.region, record.answers).sum())
+        return left - (0 if record is None else int(to_settle(self.region, record.answers).sum()))
 
     def scored(self, moves: list[Moves], values: Array, y: Array) -> list[Moves]:
         """Return moves from bases of some `values` with their gains, where outputs are known."""
@@ -309,11 +306,11 @@ class _Run:
         if screen:
             # One of each two rays, well on the way to the costs that matter.
             typical = float(np.median(cost)) if bar is None else 0.7 * float(np.mean(bar))
-            lanes, which = np.unique(lane, return_inverse=True)
-            gap = np.full(len(lanes), np.inf)
-            np.minimum.at(gap, which, np.abs(cost - typical))
-            first = np.flatnonzero(np.abs(cost - typical) == gap[which])
-            first = first[np.unique(which[first], return_index=True)[1]]
+            away = np.abs(cost - typical)
+            gap = np.full(lane.max() + 1, np.inf)
+            np.minimum.at(gap, lane, away)
+            first = np.flatnonzero(away == gap[lane])
+            first = first[np.unique(lane[first], return_index=True)[1]]
             top = some[first[np.argsort(-worth[first], kind="stable")[:k]]]
         else:
             if len(worth) > 6 * k:
@@ -364,28 +361,48 @@ class _Run:
             cost = effort(self.region, self.region.complete(rows))
             worth = self.worth(mean, np.full(len(rows), pairs.deviation), cost, bar)
             found.append(rows[np.argsort(-worth, kind="stable")[:12]])
-        return np.unique(np.vstack(found), axis=0)
+        X = np.vstack(found)
+        return X[firsts(X)]
 
     def shorten(self) -> Generator[Array, Array, None]:
         """Take back or shorten each change of the answers, by eighths of what may do."""
-        before = np.inf
+        before, at_once = np.inf, self.X[:0]
         while (record := self.record()) is not None:
             cost = float(record.cost[record.leaders].sum())
             if cost > 0.998 * before or not len(X := self.shorter(record)):
                 return
-            before = cost
+            before, X = cost, np.vstack([at_once, X])
             # Of several answers each change is taken back at last.
-            yield from self.ask(X, self.unsettled)
+            several = self.question.n > 1
+            y = yield from self.ask(X, self.unsettled if several else self.question.account.left)
+            at_once = self.at_once(record, X[self.question.accepted(y)])
+
+    def at_once(self, record: Record, X: Array) -> Array:
+        """Return the answers with more and more of what hits ``(n, d)`` by itself, dear first."""
+        region, rows = self.region, [self.X[:0]]
+        for x, cost in zip(record.answers, record.cost[record.leaders], strict=True):
+            apart = (X != x) & ~region.recomputed & ~np.isnan(x)
+            blocks = apart @ region.members.T > 0.0  # (n, blocks)
+            order = np.argsort(effort(region, X), kind="stable")
+            order = order[(blocks[order].sum(axis=1) == 1) & (effort(region, X[order]) < cost)]
+            for k in order[firsts(blocks[order])]:
+                x = np.where(apart[k], X[k], x)
+                rows.append(x[None])
+        return region.complete(np.vstack(rows))
 
     def shorter(self, record: Record) -> Array:
-        """Return the answers with each of their changes taken back or shortened, each once."""
+        """Return the answers with each of their changes taken back or shortened, each once.
+
+        What saves most comes first, should rows not do for all.
+        """
         rows, region = [self.X[:0]], self.region
         for x in record.answers:
             if x.tobytes() not in self._shortened:
                 self._shortened.add(x.tobytes())
                 rows += [self._shorter(x, block) for block in region.moving]
         X = region.snap(np.vstack(rows))
-        return np.asarray(X[region.changes(X).any(axis=1)])
+        X = X[region.changes(X).any(axis=1)]
+        return np.asarray(X[np.argsort(effort(region, X), kind="stable")])
 
     def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
         """Return what a row changes of a block, and which shares of that hit or not, if known."""
