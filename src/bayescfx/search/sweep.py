@@ -15,7 +15,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from bayescfx.arrays import Array, Indices, Mask, firsts, not_among, row_keys
+from bayescfx.arrays import Array, Indices, firsts, not_among, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.moves import Moves, Pairs, chance, crossings, finer, single_moves, values_of
@@ -399,35 +399,29 @@ class _Run:
         for x in record.answers:
             if x.tobytes() not in self._shortened:
                 self._shortened.add(x.tobytes())
-                rows += [self._shorter(x, block) for block in region.moving]
+                rows += self._shorter(x)
         X = region.snap(np.vstack(rows))
         X = X[region.changes(X).any(axis=1)]
         return np.asarray(X[np.argsort(effort(region, X), kind="stable")])
 
-    def _line(self, x: Array, block: list[int]) -> tuple[list[int], Array, Mask]:
-        """Return what a row changes of a block, and which shares of that hit or not, if known."""
-        region, query = self.region, self.region.query
-        moved = [j for j in block if x[j] != query[j]]
-        if not moved or (region.categorical | region.cyclic)[moved].any():  # levels have no length
-            return moved, np.empty(0), np.empty(0, dtype=bool)
-        others = np.delete(np.arange(len(x)), [*block, *np.flatnonzero(region.recomputed)])
-        same = (self.X[:, others] == x[others]) | np.isnan(x[others])
-        line = np.flatnonzero(same.all(axis=1))
-        shares = (self.X[line][:, moved] - query[moved]) / (x - query)[moved]
-        along = np.ptp(shares, axis=1) < 1e-6  # all features of the block by the same share
-        return moved, shares[along, 0], self.question.accepted(self.y[line[along]])
-
-    def _shorter(self, x: Array, block: list[int]) -> Array:
-        """Return the row ``(d,)`` with the change of a block taken back or shortened."""
-        moved, share, hit = self._line(x, block)
-        if not moved:
-            return self.X[:0]
-        shares = np.zeros(1)
-        if len(share):
-            missed = share[~hit]
-            longest = missed[(missed >= 0.0) & (missed < 1.0)].max(initial=0.0)
-            shares = longest + (1.0 - longest) * np.arange(8) / 8.0
-        rows = np.repeat(x[None], len(shares), axis=0)
-        query = self.region.query[moved]
-        rows[:, moved] = query + shares[:, None] * (x[moved] - query)
-        return rows
+    def _shorter(self, x: Array) -> list[Array]:
+        """Return the row ``(d,)`` with the change of each block taken back or shortened."""
+        region, query, found = self.region, self.region.query, list[Array]()
+        apart = (self.X != x) & ~region.recomputed & ~np.isnan(x)  # (n, d)
+        elsewhere = apart.sum(axis=1)
+        for block in region.moving:
+            moved = [j for j in block if x[j] != query[j]]
+            if not moved:
+                continue
+            shares = np.zeros(1)
+            if not (region.categorical | region.cyclic)[moved].any():  # levels have no length
+                line = np.flatnonzero(elsewhere == apart[:, block].sum(axis=1))
+                known = (self.X[line][:, moved] - query[moved]) / (x - query)[moved]
+                along = np.ptp(known, axis=1) < 1e-6  # all features of the block by the same share
+                missed = known[along & ~self.question.accepted(self.y[line]), 0]
+                longest = missed[(missed >= 0.0) & (missed < 1.0)].max(initial=0.0)
+                shares = longest + (1.0 - longest) * np.arange(8) / 8.0
+            rows = np.repeat(x[None], len(shares), axis=0)
+            rows[:, moved] = query[moved] + shares[:, None] * (x[moved] - query[moved])
+            found.append(rows)
+        return found
