@@ -15,6 +15,7 @@ from benchmarks.parts import (
     audit,
     cheap,
     expensive,
+    far,
     many,
     mixed,
     nearest,
@@ -39,6 +40,7 @@ PARTS: dict[str, ModuleType] = {
     "expensive": expensive,
     "mixed": mixed,
     "audit": audit,
+    "far": far,
 }
 
 

@@ -146,6 +146,41 @@ def test_the_budget_is_exact(budget: int) -> None:
     assert not answer.reached
 
 
+@pytest.mark.parametrize("method", ["sweep", "auto"])
+def test_a_far_target_is_reached_though_the_way_from_the_query_leads_elsewhere(method: Any) -> None:
+    """Up the ridge on the query's side it is too low, and the other side begins downhill."""
+
+    def ridge(X: pd.DataFrame) -> Any:
+        total = X.sum(axis=1)
+        return np.maximum(total, -1.3 * total)
+
+    X = numbers(d=6)
+    space, query = cfx.Space.from_data(X), pd.Series(0.5, index=X.columns)
+    region = space.around(query)
+    here, there = region.high.sum(), -1.3 * region.low.sum()
+    target = cfx.at_least(0.5 * (here + there))
+    for seed in range(3):
+        answer = cfx.explain(ridge, query, space, target, method=method, budget=1500, rng=seed)
+        assert answer.reached
+        assert answer.method == "sweep"
+        assert ridge(answer.best.row.to_frame().T.astype(float)).iloc[0] >= 0.5 * (here + there)
+
+
+@pytest.mark.parametrize("bound", [2, 4])
+def test_a_far_target_is_reached_within_the_bound_on_changes(bound: int) -> None:
+    """A product: what two or four features at their ends come to is known exactly."""
+
+    def product(X: pd.DataFrame) -> Any:
+        return np.prod(1.0 + np.clip(X, 0.0, None), axis=1)
+
+    X = numbers(d=8)
+    space, query = cfx.Space.from_data(X).max_changes(bound), pd.Series(0.0, index=X.columns)
+    most = np.prod(np.sort(1.0 + X.max().to_numpy())[-bound:])
+    answer = cfx.explain(product, query, space, cfx.at_least(0.97 * most), budget=1500, rng=0)
+    assert answer.reached
+    assert len(answer.best.changes) == bound
+
+
 def test_where_nearness_costs_nothing_the_first_hits_end_it() -> None:
     X = numbers()
     model = Recorder(lambda X: X.sum(axis=1))

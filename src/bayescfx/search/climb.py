@@ -1,0 +1,59 @@
+"""Far targets: towards them as far as single features lead, from one row after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+
+from bayescfx.arrays import Array
+from bayescfx.search.moves import Moves, single_moves
+from bayescfx.search.question import best_first
+from bayescfx.search.starting import usual_rows
+from bayescfx.search.swept import Swept
+from bayescfx.space.repair import project
+
+
+def too_far(swept: Swept, moves: Moves, value: float) -> bool:
+    """Return whether the best moves of all blocks together would miss, if effects add up."""
+    ends = []
+    for sign in (-1.0, 1.0):
+        most = np.zeros(len(swept.region.moving))
+        np.maximum.at(most, moves.block, sign * moves.gain)
+        ends.append(value + sign * most.sum())
+    accepted = swept.question.surrogate_acceptance
+    return not any(ends[0] <= high and ends[1] >= low for low, high in accepted)
+
+
+def climb(swept: Swept) -> Generator[Array, Array, None]:
+    """Go towards the target as far as single features lead, from here, then from elsewhere."""
+    question, region = swept.question, swept.region
+    if swept.starts is None:
+        rows = usual_rows(region, min(128, swept.spare // 8), question.rng)
+        own = project(region, region.query[None])
+        rows = np.vstack([own, rows])
+        y = yield from swept.ask(rows, swept.spare)
+        rows, y = rows[np.isfinite(y)], y[np.isfinite(y)]
+        best = swept.X[best_first(question, swept.X, swept.y)[:1]]
+        swept.starts = [*own, *best, *rows[best_first(question, rows, y)[:16]]]
+    x, vain = swept.starts.pop(0), 0
+    # Steps may lie between the values that are tried.
+    patience, count = (2, 10) if swept.stepped else (1, 3)
+    while vain < patience and swept.spare > 2 * len(region.moving) and not swept.reached:
+        found = yield from _higher(swept, x, count)
+        vain, x = (vain + 1, x) if found is None else (0, found)
+
+
+def _higher(swept: Swept, x: Array, count: int) -> Generator[Array, Array, Array | None]:
+    """Return a row nearer to the target than ``(d,)``; features take `count` random values."""
+    some = dict(swept.values)
+    for j, codes in swept.values.items():
+        if len(codes) > count + 2:
+            inner = swept.question.rng.choice(codes[1:-1], count, replace=False)
+            some[j] = np.sort(np.append(inner, codes[[0, -1]]))
+    rows = np.vstack([x, single_moves(swept.region, x, count + 2, some).X])
+    miss = yield from swept.missed(rows)
+    order = np.argsort(miss, kind="stable")
+    rows = swept.piled(x, rows[order[miss[order] < miss[0]]])
+    less = yield from swept.missed(rows)
+    return rows[less.argmin()] if less.min(initial=np.inf) < 0.999 * miss[0] else None
