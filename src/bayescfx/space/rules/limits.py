@@ -107,17 +107,17 @@ class Limits(Rule):
             low, high = _inwards(low, narrow), -_inwards(-high, narrow)
         if low > high:
             return axis
-        if axis.step > 0:
+        if feature.code_step > 0:
             return self._on_grid(axis, low, high)
         choices = np.unique([query, low]) if low == high else None
         return replace(axis, low=low, high=high, choices=choices)
 
     def _on_grid(self, axis: Axis, low: float, high: float) -> Axis:
-        feature, anchor = axis.feature, axis.anchor
+        feature, anchor, step = axis.feature, axis.anchor, axis.feature.code_step
         # keeps grid points that rounding moved past a limit, by more in single precision
         slack = 1e-9 if axis.narrow is None else 1e-2
-        first = int(np.ceil((low - anchor) / axis.step - slack))
-        last = int(np.floor((high - anchor) / axis.step + slack))
+        first = int(np.ceil((low - anchor) / step - slack))
+        last = int(np.floor((high - anchor) / step + slack))
         if last < first:
             return axis
         narrow = axis.narrow or np.float64
