@@ -154,7 +154,7 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
     cells, given = schema.cells(rows), Layout.of(rows).dtypes
     odd = schema.odd(cells, codes)
     for c, column in enumerate(schema.columns):
-        if column.kind == "f" and given[c] != column.dtype:  # it may have been rounded
+        if column.dtype.kind == "f" and given[c] != column.dtype:  # it may have been rounded
             raw = rows.iloc[:, c] if isinstance(rows, pd.DataFrame) else rows[:, c]
             exact = pd.Series(raw).to_numpy(np.float64, na_value=np.nan)
             kept = identical(pd.Series(cells[c]).to_numpy(np.float64, na_value=np.nan), exact)

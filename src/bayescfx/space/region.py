@@ -386,8 +386,9 @@ def _axes(space: Space, grown: Schema, own: Own, shared: Schema) -> list[Axis]:
             feature = shared.features[name]
             if limits.levels is None:
                 limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
-        column = None if name in grown.groups else grown.columns[grown.places[name]]
-        axes.append(limits.axis(feature, code, column, inferred=name in space.inferred))
+        grouped = name in grown.groups  # one-hot columns, whose numbers are no codes
+        dtype = np.dtype(object) if grouped else grown.columns[grown.places[name]].dtype
+        axes.append(limits.axis(feature, code, dtype, inferred=name in space.inferred))
         if np.isnan(code) and not limits.fixed:
             missing.append(repr(name))
     if missing:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import filterfalse, repeat
 from typing import Any
 
 import numpy as np
@@ -138,11 +138,13 @@ class Schema:
         rows = as_pandas(rows)
         if isinstance(rows, pd.DataFrame):
             self._check_columns(rows.columns, what)
-            return tuple([column.strict(rows[column.name], what) for column in self.columns])
+            given = map(rows.__getitem__, self.places)
+            return tuple(map(Column.strict, self.columns, given, repeat(what)))
         if isinstance(rows, (pd.Series, Mapping)):
             row: Mapping[Any, Any] = dict(rows.items())
             self._check_columns(row, what)
-            return tuple([column.strict_one(row[column.name], what) for column in self.columns])
+            given = map(row.__getitem__, self.places)
+            return tuple(map(Column.strict_one, self.columns, given, repeat(what)))
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
@@ -157,8 +159,8 @@ class Schema:
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         given = list(labels)
-        missing = [label for label in self.places if label not in set(given)]
-        extra = [label for label in given if label not in self.places]
+        missing = [*filterfalse(set(given).__contains__, self.places)]
+        extra = [*filterfalse(self.places.__contains__, given)]
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
@@ -204,7 +206,7 @@ class Schema:
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
         """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
         column, feature = self.columns[self.places[name]], self.features[name]
-        if column.kind in "iu" and given.dtype.kind == "f":
+        if column.dtype.kind in "iu" and given.dtype.kind == "f":
             given = np.rint(given)
         codes = feature.encode(column.strict(given, f"derived column {name!r}"))
         if feature.levelled and (codes == -1).any():
@@ -292,7 +294,7 @@ class Schema:
         found: dict[int, Mask] = {}
         for c, j in enumerate(self.feature_at):
             column = self.columns[c]
-            if column.dtype == object or column.kind in "fmM":
+            if column.dtype == object or column.dtype.kind in "fmM":
                 other = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
                 found |= {c: other} if other.any() else {}
         return found
@@ -327,8 +329,8 @@ class Schema:
 
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
         """Write the queries' own cells, in place, where objects, floats and times may differ."""
-        column = self.columns[c]
-        if column.name not in self._members and (column.dtype == object or column.kind in "fmM"):
+        name, dtype = self.columns[c].name, self.columns[c].dtype
+        if name not in self._members and (dtype == object or dtype.kind in "fmM"):
             cells[same] = own.cells[c][whose[same]]
 
 

@@ -19,7 +19,6 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.axis import MOST_CHOICES, Axis
 from bayescfx.space.rule import Rule, Words
-from bayescfx.tables import Column
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -82,13 +81,10 @@ class Limits(Rule):
         low = max(outer[0], self.between[0], query + self.move[0], floor)
         return low, min(outer[1], self.between[1], query + self.move[1], roof)
 
-    def axis(
-        self, feature: Feature, query: float, column: Column | None, *, inferred: bool
-    ) -> Axis:
-        """Return the allowed codes, seen from the query's; a one-hot group has no `column`."""
-        narrow: Any = None
-        if column is not None and column.kind == "f" and column.numpy.itemsize < 8:
-            narrow = column.numpy.type
+    def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
+        """Return the allowed codes, seen from the query's; `dtype` is the column's."""
+        dtype = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
+        narrow = dtype.type if dtype.kind == "f" and dtype.itemsize < 8 else None
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
             return axis
@@ -99,8 +95,8 @@ class Limits(Rule):
             start, end = self.between
             low = start if math.isfinite(start) else min(low, end)
             high = end if math.isfinite(end) else max(high, start)
-        if column is not None and column.kind in "iu" and feature.numeric:
-            info = np.iinfo(column.numpy)
+        if dtype.kind in "iu" and feature.numeric:
+            info = np.iinfo(dtype)
             low, high = max(low, float(info.min)), min(high, float(info.max))
         low, high = self._interval(query, (low, high))
         if narrow is not None and np.isfinite([low, high]).all():
