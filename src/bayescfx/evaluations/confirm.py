@@ -105,7 +105,7 @@ def again(account: Account, best: Array) -> Twice | None:
     changes by it.
     """
     place = int(account.evaluator.known.find(row_keys(best[None]))[0])
-    places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
+    places = [*filter(account.paid.__contains__, dict.fromkeys((place, account.paid[0])))]
     places = places[: min(account.budget // 50, account.left)]
     if not places or account.evaluator.deadline.passed:
         return None

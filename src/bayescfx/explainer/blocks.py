@@ -191,7 +191,7 @@ def _posed(
     accounts[0].spent = block.spent
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
     # does not answer is waited for half a minute at least.
-    with waiting_until(block.deadline.at_least(30)):
+    with waiting_until(block.deadline, 30):
         scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
     posed: list[Posed] = []
     for i, account, score in zip(regions, accounts, scores, strict=True):

@@ -32,8 +32,10 @@ def opened(
     A run without a seed has the one that was drawn for it when it first began.
     """
     store = Evaluations() if settings.evaluations is None else settings.evaluations
-    # Known by itself only where the budget allows to see whether it has changed.
-    owner = model.owner if settings.rows(model) > 2 else None
+    # Known by itself only where the budget allows to see whether it has changed; estimators, which
+    # may be refitted, never.
+    steady = not model.local and settings.rows(model) > 2
+    owner = getattr(model.origin, "__self__", model.origin) if steady else None
     columns = tuple(settings.space.schema.places)
     store = store.claim(columns, model.name, model.fingerprint, owner)
     if store.file is None and settings.run is not None:

@@ -39,7 +39,8 @@ def answer_all(
     for block in blocks:
         mine = targets[block.first : block.first + BLOCK]
         block.wishes = settings.wishes(block.first, mine)
-    confirmed(job, blocks[:1])
+    if len(job.past.outputs):
+        confirmed(job, blocks[:1])
     crew = count_workers(settings.n_jobs) if len(blocks) > 1 else 1
     halt, found = Halt(), dict[int, Explanation]()
     fault: Exception | None = None
@@ -67,8 +68,9 @@ def answer_all(
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    if whole and not any(a.stopped in ("interrupted", "timeout") for a in answers):
-        store.finish(job.past)  # else the same call goes on with it
+    run, early = job.past.run, ("interrupted", "timeout")
+    if run is not None and whole and not any(answer.stopped in early for answer in answers):
+        store.finish(run)  # else the same call goes on with it
     return answers
 
 
@@ -97,13 +99,13 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
 
 def confirmed(job: Job, blocks: Sequence[Block]) -> None:
     """See whether known rows are this model's; the first query that can be asked pays."""
-    for block in blocks if len(job.past.outputs) else ():
+    for block in blocks:
         regions, _ = block.around(job.settings.space, lambda *_: None, job.look)
         for region in regions.values():
             how = job.settings.on_fault
             evaluator = Evaluator(job.model, region.schema, job.store, job.past, on_fault=how)
             account = Account(evaluator, region, job.settings.rows(job.model))
-            with waiting_until(block.deadline.at_least(30)):
+            with waiting_until(block.deadline, 30):
                 confirm(account)
             block.spent = account.spent
             return

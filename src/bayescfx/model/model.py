@@ -54,11 +54,6 @@ class Model:
         """Return what tells this model from others of its kind, if anything does."""
         return self.content or fingerprint(self.predict)
 
-    @property
-    def owner(self) -> object:
-        """Who stays this model, whatever it counts; None for estimators, which may be refitted."""
-        return None if self.local else getattr(self.origin, "__self__", self.origin)
-
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:

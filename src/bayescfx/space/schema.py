@@ -329,8 +329,8 @@ class Schema:
 
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
         """Write the queries' own cells, in place, where objects, floats and times may differ."""
-        name, dtype = self.columns[c].name, self.columns[c].dtype
-        if name not in self._members and (dtype == object or dtype.kind in "fmM"):
+        column, kind = self.columns[c], self.columns[c].dtype.kind
+        if column.name not in self._members and (column.dtype == object or kind in "fmM"):
             cells[same] = own.cells[c][whose[same]]
 
 
