@@ -85,9 +85,10 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
         if block.remarkable(settings.space):
             refuse = partial(block.refuse, settings.many)
             block.regions, told = block.around(settings.space, refuse)
-            said += [(block.who(i), text) for i, text in told]
-            linear = any(len(region.A) for region in block.regions.values())
-            if linear and getattr(settings.search, "continuous", False):
+            for i, text in told:
+                said.append((block.who(i), text))
+            continuous = getattr(settings.search, "continuous", False)
+            if continuous and any(len(region.A) for region in block.regions.values()):
                 optional("quadprog", "projection onto linear rules needs", "gradient")
         blocks.append(block)
     others = len(dict(said)) - 1

@@ -72,8 +72,11 @@ class Target(ABC):
         output = checked_number("output", "target", output)
         if self.exact:
             return self.wanted(output)
-        slacks = ((value, share * abs(value - output)) for value, _ in self.wanted(output))
-        return tuple((value - slack, value + slack) for value, slack in slacks)
+        accepted = []
+        for value, _ in self.wanted(output):
+            slack = share * abs(value - output)
+            accepted.append((value - slack, value + slack))
+        return tuple(accepted)
 
     def __str__(self) -> str:
         return self.describe()
@@ -423,7 +426,7 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     if isinstance(obj, Target):
         return obj
     if isinstance(obj, Real) and not isinstance(obj, bool):
-        return Reach(checked_number("value", "reach", obj))
+        return Reach(obj)  # type: ignore[arg-type]  # which checks it
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
             "`target` must be a number, a target such as cfx.reach(150), or a potential with "

@@ -44,7 +44,7 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         return ()
     yardstick = min(base, float(np.ptp(question.to_surrogate(question.y))))
     left: dict[bool, dict[str, float]] = {True: {}, False: {}}
-    everything, _ = question.learnt
+    everything, _ = question.lessons()
     for steps in relaxations(near, region, nearest.points, everything, rng):
         found = left[steps.chosen]
         # By how much the target must come nearer; beyond the end of a feature there are no data.
