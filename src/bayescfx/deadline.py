@@ -26,9 +26,9 @@ class Deadline:
     at: float = float("inf")  # on the clock of time.monotonic
 
     @classmethod
-    def after(cls, seconds: float | None) -> Deadline:
-        """Return the deadline `seconds` from now; ``None`` means never."""
-        return cls() if seconds is None else cls(time.monotonic() + seconds)
+    def after(cls, seconds: float) -> Deadline:
+        """Return the deadline `seconds` from now."""
+        return cls(time.monotonic() + seconds)
 
     @property
     def left(self) -> float:

@@ -7,7 +7,7 @@ many rows are packed, by column: the different cells, and which of them is where
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -20,13 +20,13 @@ from bayescfx.tables import Cells, Layout, Rows, cells_in, join
 _MANY = 65_536  # rows that are packed together
 
 
+@dataclass(eq=False)
 class InMemory:
     """Rows and outputs, in the order in which they were added."""
 
-    def __init__(self) -> None:
-        self._packed: list[Packed] = []
-        self._loose: list[tuple[Rows, Array]] = []  # the last ones
-        self._count = 0  # of their rows
+    _packed: list[Packed] = field(default_factory=list)
+    _loose: list[tuple[Rows, Array]] = field(default_factory=list)  # the last ones
+    _count: int = 0  # of their rows
 
     def __len__(self) -> int:
         return len(self.outputs)

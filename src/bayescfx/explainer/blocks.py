@@ -91,8 +91,8 @@ class Block:
         raise error
 
     def remarkable(self, space: Space) -> bool:
-        """Return whether a query may be refused or warned of, so that regions can't wait."""
-        if not isinstance(self.rows, pd.DataFrame) or len(limits_of(space)) < len(space.rules):
+        """Return whether a query of a table may be refused or warned of."""
+        if len(limits_of(space)) < len(space.rules):
             return True
         try:
             cells = space.schema.cells(self.rows, what="query")

@@ -77,16 +77,10 @@ class Model:
                 if several
                 else "It gets all rows at once and returns one number for each.",
             )
-        for i, value in enumerate(y if y.dtype.kind not in "biuf" else ()):
-            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
-            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
-                raise ModelError(
-                    f"`model` must return numbers; got {as_python(value)!r} for "
-                    f"{self.describe(rows, i)}.",
-                    parameter="model",
-                    advice="For a classifier pass bayescfx.probability(model, label).",
-                )
-        scores = as_floats(y)
+        if y.dtype.kind not in "biuf":
+            y = self._numbers(y, rows)
+        with np.errstate(over="ignore"):  # what is beyond the range of float64 is infinite
+            scores = y.astype(np.float64)
         outside = (scores < 0) | (scores > 1)
         if self.link == "logit" and outside.any():
             i = int(outside.argmax())
@@ -95,6 +89,19 @@ class Model:
                 f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
             )
         return scores
+
+    def _numbers(self, y: NDArray[Any], rows: Rows) -> Array:
+        """Return outputs of whatever types as floats, or raise if one is no number."""
+        for i, value in enumerate(y):
+            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
+            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
+                raise ModelError(
+                    f"`model` must return numbers; got {as_python(value)!r} for "
+                    f"{self.describe(rows, i)}.",
+                    parameter="model",
+                    advice="For a classifier pass bayescfx.probability(model, label).",
+                )
+        return as_floats(y)
 
     def fault(self, rows: Rows, i: int, output: float) -> ModelError:
         """Return the error for an output that is not a finite number."""
@@ -165,7 +172,7 @@ def answered(raw: object, rows: Rows) -> NDArray[Any]:
 
 
 def as_floats(y: NDArray[Any]) -> Array:
-    """Return numbers as float64; those beyond its range are infinite."""
+    """Return numbers of whatever types as float64; those beyond its range are infinite."""
     try:
         with np.errstate(over="ignore"):
             return y.astype(np.float64)

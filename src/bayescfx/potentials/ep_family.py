@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -106,7 +106,7 @@ class _EP(LevelPotential):
             if not is_number(side) or side not in (1, -1):
                 raise TargetError(f"{name}: `side` must be 1 (up) or -1 (down); got {shown(side)}.")
 
-    @property
+    @cached_property
     def signs(self) -> tuple[int, ...]:
         """The sides of the origin that count, lower one first."""
         return (-1, 1)
@@ -270,7 +270,7 @@ class AEP(_EP):
 
     side: Literal[1, -1] = 1
 
-    @property
+    @cached_property
     def signs(self) -> tuple[int, ...]:
         """The side of the origin that counts."""
         return (self.side,)

@@ -81,19 +81,14 @@ class Question:
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
 
     @property
-    def seen(self) -> tuple[Array, Array]:
-        """Codes and outputs of what matters of all known in the region."""
-        return self.known.take(self.inside.places(self.region.contains, self._best))
-
-    @property
     def X(self) -> Array:
         """Codes ``(n, d)`` of what matters of all known in the region, not to be written to."""
-        return self.seen[0]
+        return self.known.take(self.inside.places(self.region.contains, self._best))[0]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.seen[1]
+        return self.known.take(self.inside.places(self.region.contains, self._best))[1]
 
     @property
     def hits(self) -> Mask:

@@ -136,15 +136,13 @@ class Schema:
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         rows = as_pandas(rows)
-        if isinstance(rows, pd.DataFrame):
-            self._check_columns(rows.columns, what)
-            given = map(rows.__getitem__, self.places)
-            return tuple(map(Column.strict, self.columns, given, repeat(what)))
-        if isinstance(rows, (pd.Series, Mapping)):
-            row: Mapping[Any, Any] = dict(rows.items())
-            self._check_columns(row, what)
-            given = map(row.__getitem__, self.places)
-            return tuple(map(Column.strict_one, self.columns, given, repeat(what)))
+        if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
+            table = isinstance(rows, pd.DataFrame)
+            named: Any = rows if table else dict(rows.items())
+            self._check_columns(named, what)
+            taken = Column.strict if table else Column.strict_one
+            given = map(named.__getitem__, self.places)
+            return tuple(map(taken, self.columns, given, repeat(what)))
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
