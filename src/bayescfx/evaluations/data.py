@@ -284,7 +284,10 @@ class Evaluations:
         return self._named if self._section is None else self._section.sure
 
     def begin(
-        self, run: str | None = None, key: str | None = None, until: Deadline = NEVER
+        self,
+        run: str | None = None,
+        key: Callable[[], str] | None = None,
+        until: Deadline = NEVER,
     ) -> Past:
         """Return what a call that begins now goes on from.
 
@@ -293,7 +296,7 @@ class Evaluations:
         """
         if self._open is None or key is None:
             return Past(*self._all())
-        number, mark, seed, resumed = self._open.begin(run, key, until)
+        number, mark, seed, resumed = self._open.begin(run, key(), until)
         return Past(*self._all(mark), number, seed, resumed)
 
     def finish(self, run: int) -> None:

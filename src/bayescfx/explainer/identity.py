@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,15 +39,14 @@ def opened(
     owner = getattr(model.origin, "__self__", model.origin) if steady else None
     columns = tuple(settings.space.schema.places)
     store = store.claim(columns, model.name, model.fingerprint, owner)
-    if store.file is None and settings.run is not None:
+    if settings.run is not None and store.file is None:
         raise SettingsError(
             f"`run` must be None without a file of evaluations; got {settings.run!r}.",
             parameter="run",
             advice="Pass evaluations=Evaluations.open(path).",
         )
-    key = None
-    if store.file is not None and (settings.rng is not None or settings.run is not None):
-        key = _key(settings, blocks, targets)  # else it is never the same again
+    again = settings.rng is not None or settings.run is not None  # else it is never the same
+    key = partial(_key, settings, blocks, targets) if again else None
     past = store.begin(settings.run, key, settings.deadline)
     if settings.rng is None and past.seed is not None:
         settings = replace(settings, rng=past.seed)

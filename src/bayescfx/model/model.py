@@ -127,31 +127,27 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
     `schema` gives names to the columns of an array in messages.
     """
-    names = None if schema is None else tuple(schema.places)
-    like = None if schema is None or adapter_of(model) is not None else schema.like
+    names, adapter = None if schema is None else tuple(schema.places), adapter_of(model)
+    like = None if schema is None or adapter is not None else schema.like
     if isinstance(model, Model):
         return model if names is None else replace(model, names=names, like=like)
     if inspect.isclass(model):
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(predict_of(model), None, *known_as(model), names, origin=model, like=like)
-
-
-def predict_of(model: object) -> Predict:
-    """Return the function that a user's model is."""
-    adapter = adapter_of(model)
-    if adapter is not None:
-        return adapter.predict(model)
     predict: Predict | None = getattr(model, "predict", None)
-    if callable(predict):
-        return fitted(model) if hasattr(model, "n_features_in_") else predict
-    if callable(model):
-        return model
-    raise ModelError(
-        f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
-        "model, or a function of rows."
-    )
+    if adapter is not None:
+        predict = adapter.predict(model)
+    elif not callable(predict):
+        predict = model if callable(model) else None
+    elif hasattr(model, "n_features_in_"):
+        predict = fitted(model)
+    if predict is None:
+        raise ModelError(
+            f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
+            "model, or a function of rows."
+        )
+    return Model(predict, None, *known_as(model), names, origin=model, like=like)
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:

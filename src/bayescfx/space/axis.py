@@ -37,7 +37,7 @@ class Axis:
     @property
     def allowed(self) -> tuple[float, float, Array | None]:
         """Lowest and highest allowed code, and all, the query's included, if at most 10,000."""
-        if not self.free:
+        if np.isnan(self.query):
             return self.query, self.query, np.array([self.query])
         if self.choices is None:
             return min(self.low, self.query), max(self.high, self.query), None
@@ -46,9 +46,7 @@ class Axis:
 
     @property
     def snapping(self) -> str:
-        """How to find the nearest allowed code: "clip" it, "round" and clip it, or "look"."""
-        if not self.free:
-            return "clip"
+        """How to find the nearest code if it is free: "clip", "round" and clip, or "look"."""
         if self.narrow is not None or not self.low <= self.query <= self.high:
             return "look"
         if not self.feature.code_step and self.choices is None:

@@ -6,7 +6,7 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from itertools import compress
@@ -22,7 +22,7 @@ from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.derived import recompute
-from bayescfx.space.rules.limits import Limits, limits_of
+from bayescfx.space.rules.limits import Limits
 from bayescfx.space.schema import Own, Schema
 from bayescfx.tables import Rows
 
@@ -52,11 +52,12 @@ class Region:
             (low, high, listed), feature, snapping = axis.allowed, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
             numbers.append((axis.query, low, high, feature.code_step, feature.period, weight))
-            masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
+            masks.append((low < high, feature.categorical, snapping == "round", snapping == "look"))
             lattices.append(feature.lattice or (0.0, 1.0, 1.0))
             choices.append(listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
+        rounded, other = rounded & free, other & free
         self.query: Array = columns[0]  # (d,) the query's codes
         self.free: Indices = np.flatnonzero(free)  # positions of the features that may move
         self.low: Array = columns[1]  # (d,) lowest allowed code; the query's where it can't move
@@ -374,13 +375,16 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
 
 def _axes(space: Space, grown: Schema, own: Own, shared: Schema) -> list[Axis]:
     """Return what limits leave of the features around a query; other queries share the codes."""
-    said, axes, missing = limits_of(space), list[Axis](), list[str]()
+    said, derived = dict[Hashable, Limits](), dict[Hashable, Limits]()
     for rule in space.rules:
-        if rule.derives is not None:  # it never moves by itself
-            said[rule.derives] = Limits(rule.derives, fixed=True)
+        if isinstance(rule, Limits):
+            said[rule.name] = rule
+        elif rule.derives is not None:  # it never moves by itself
+            derived[rule.derives] = Limits(rule.derives, fixed=True)
+    axes, missing = list[Axis](), list[str]()
     for name, code in zip(grown.names, own.codes[0].tolist(), strict=True):
-        limits, feature = said.get(name) or Limits(name), grown.features[name]
-        known = space.schema.features[name]
+        limits = derived.get(name) or said.get(name) or Limits(name)
+        feature, known = grown.features[name], space.schema.features[name]
         if known.levelled and shared.features[name] is not known:
             # levels of other queries are none of this one's
             feature = shared.features[name]
