@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -104,8 +105,8 @@ class Known:
 class Past:
     """What was known when a call began; what others learn meanwhile does not change its answers."""
 
-    rows: Rows | None
-    outputs: Array  # (n,)
+    rows: Rows | None = None
+    outputs: Array = field(default_factory=partial(np.empty, 0))  # (n,)
     run: int | None = None  # its id in the file
     seed: int | None = None  # drawn when it first began
     resumed: bool = False  # whether the file holds rows that were scored since it first began

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.known import Past
 from bayescfx.explainer.blocks import Block, Job
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import Model
@@ -32,7 +33,8 @@ def opened(
 
     A run without a seed has the one that was drawn for it when it first began.
     """
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
+    given = settings.evaluations
+    store = Evaluations() if given is None else given
     # Known by itself only where the budget allows to see whether it has changed; estimators, which
     # may be refitted, never.
     steady = not model.local and settings.rows(model) > 2
@@ -47,7 +49,7 @@ def opened(
         )
     again = settings.rng is not None or settings.run is not None  # else it is never the same
     key = partial(_key, settings, blocks, targets) if again else None
-    past = store.begin(settings.run, key, settings.deadline)
+    past = Past() if given is None else store.begin(settings.run, key, settings.deadline)
     if settings.rng is None and past.seed is not None:
         settings = replace(settings, rng=past.seed)
     return Job(settings, model, past, store, **more)

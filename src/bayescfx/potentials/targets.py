@@ -44,6 +44,7 @@ class Target(ABC):
     """What is wanted of the output: a potential and a target set, once f(query) is known."""
 
     __slots__ = ()
+    exact: bool = False  # whether wanted outputs are a range, accepted as it is
 
     @abstractmethod
     def potential(self, output: float) -> LevelPotential:
@@ -60,11 +61,6 @@ class Target(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Return the target in words."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the wanted outputs are accepted as they are, because they are a range."""
-        return False
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
@@ -189,7 +185,7 @@ class Shift(Target):
         object.__setattr__(self, name, amount)
 
     @property
-    def exact(self) -> bool:
+    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
         return self.kind in ("at_least", "at_most")
 
     def potential(self, output: float) -> LevelPotential:
@@ -243,7 +239,7 @@ class Shaped(Target):
     shape: Potential
 
     @property
-    def exact(self) -> bool:
+    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
         return isinstance(self.shape, Plateau)
 
     def potential(self, output: float) -> LevelPotential:

@@ -139,7 +139,8 @@ class Schema:
         if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
             table = isinstance(rows, pd.DataFrame)
             named: Any = rows if table else dict(rows.items())
-            self._check_columns(named, what)
+            if [*named] != [*self.places]:
+                self._check_columns(named, what)
             taken = Column.strict if table else Column.strict_one
             given = map(named.__getitem__, self.places)
             return tuple(map(taken, self.columns, given, repeat(what)))
