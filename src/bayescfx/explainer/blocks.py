@@ -189,14 +189,16 @@ def _posed(
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
     budget, share = settings.rows(evaluator.model), settings.tolerance
-    accounts = [*map(Account, repeat(evaluator), regions.values(), repeat(budget))]
-    accounts[0].spent = block.spent
+    asked: list[tuple[Account, Array]] = []
+    for region in regions.values():
+        asked.append((Account(evaluator, region, budget), region.query[None]))
+    asked[0][0].spent = block.spent
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
     # does not answer is waited for half a minute at least.
     with waiting_until(block.deadline, 30):
-        scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
+        scores = evaluator.evaluate_many(asked)
     posed: list[Posed] = []
-    for i, account, score in zip(regions, accounts, scores, strict=True):
+    for i, (account, _), score in zip(regions, asked, scores, strict=True):
         output, (wish, rng) = float(score.y[0]), block.wishes[i]
         try:
             if np.isnan(output):

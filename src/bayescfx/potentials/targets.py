@@ -95,9 +95,6 @@ class Reach(Target):
 
     value: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked_number("value", "reach", self.value))
-
     def potential(self, output: float) -> LevelPotential:
         """Return the AEP with its peak at the value."""
         output = checked_number("output", "target", output)
@@ -295,7 +292,7 @@ def reach(value: float) -> Reach:
     >>> reach(150).potential(100.0)
     AEP(origin=100.0, width=50.0, side=1)
     """
-    return Reach(value)
+    return Reach(checked_number("value", "reach", value))
 
 
 def increase(*, by: float | None = None, percent: float | None = None) -> Shift:
@@ -422,7 +419,7 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
     if isinstance(obj, Target):
         return obj
     if isinstance(obj, Real) and not isinstance(obj, bool):
-        return Reach(obj)  # type: ignore[arg-type]  # which checks it
+        return Reach(checked_number("value", "reach", obj))
     if isinstance(obj, type) or not isinstance(obj, Potential):
         raise TargetError(
             "`target` must be a number, a target such as cfx.reach(150), or a potential with "
