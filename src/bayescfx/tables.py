@@ -129,14 +129,13 @@ def row_of(rows: Rows, i: int) -> Row:
     return rows_of(rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]])[0]
 
 
-def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Row]:
-    """Return all rows one by one, as :func:`row_of` does; `lines` are their cells, if at hand."""
+def rows_of(rows: Rows) -> list[Row]:
+    """Return all rows one by one, as :func:`row_of` does."""
     if not isinstance(rows, pd.DataFrame):
         return [line.copy() for line in rows]
     if rows.shape[1] and len(set(rows.dtypes)) == 1:
         return [rows.iloc[i].rename(None) for i in range(len(rows))]
-    lines = cells_of(rows) if lines is None else lines
-    return [pd.Series(line, index=rows.columns, dtype=object) for line in lines]
+    return [pd.Series(line, index=rows.columns, dtype=object) for line in cells_of(rows)]
 
 
 def join(tables: Sequence[Rows]) -> Rows:

@@ -23,7 +23,7 @@ from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
 from bayescfx.space.schema import by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import cells_of, row_of, rows_of
+from bayescfx.tables import row_of, rows_of
 
 FRAME = pd.DataFrame(
     {
@@ -69,9 +69,8 @@ def ask(
     account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
-    rows = region.rows(np.vstack([region.query, X[best]]))
-    cells, layout = cells_of(rows), region.schema.layout
-    lines = [*zip(rows_of(rows, cells), by_feature(region.schema, cells), repeat(None))]
+    rows, layout = rows_of(region.rows(np.vstack([region.query, X[best]]))), region.schema.layout
+    lines = [*zip(rows, by_feature(region.schema, rows), repeat(None))]
     posed = Posed(0, account, wish, output, question)
     reached = bool(question.accepted(y[best[:1]])[0])
     return Explanation(

@@ -22,7 +22,7 @@ from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.schema import by_feature
-from bayescfx.tables import Row, cells_of, rows_of
+from bayescfx.tables import Row, rows_of
 
 #: A row in the user's columns, its cells by feature, and what share of the data is less usual.
 Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]
@@ -55,10 +55,9 @@ def report(
     if not posed:
         return {}
     account, X, usual = posed[0].account, np.concatenate(codes), settings.space.usual
-    rows = account.evaluator.rows(X, np.array(whose))
-    cells, shares = cells_of(rows), [None] * len(X) if usual is None else usual.share(X).tolist()
-    features = by_feature(account.region.schema, cells)
-    lines = zip(rows_of(rows, cells), features, shares, strict=True)
+    rows = rows_of(account.evaluator.rows(X, np.array(whose)))
+    shares = [None] * len(X) if usual is None else usual.share(X).tolist()
+    lines = zip(rows, by_feature(account.region.schema, rows), shares, strict=True)
     answers: dict[int, Explanation] = {}
     for p, (X, y) in zip(posed, chosen, strict=True):
         mine = [*islice(lines, 1 + len(X))]
@@ -78,7 +77,9 @@ def counterfactuals(
     numbers, found = np.array([y, potential, region.distance(X)]).T.tolist(), []
     told = zip(lines[1:], region.changes(X), numbers, valid.tolist(), strict=True)
     for (row, after, usual), moved, (output, score, cost), good in told:
-        changes = {name: (before[name], after[name]) for name in compress(region.names, moved)}
+        changes: dict[Hashable, tuple[Any, Any]] = {}
+        for name in compress(region.names, moved):
+            changes[name] = before[name], after[name]
         found.append(Counterfactual(row, output, score, changes, cost, good, usual))
     return tuple(found)
 

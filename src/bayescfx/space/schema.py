@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Layout, Rows, as_pandas, identical
+from bayescfx.tables import Cells, Column, Layout, Row, Rows, as_pandas, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,11 +356,11 @@ def _list(names: list[Hashable]) -> str:
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def by_feature(schema: Schema, lines: list[list[Any]]) -> list[dict[Hashable, Any]]:
+def by_feature(schema: Schema, rows: list[Row]) -> list[dict[Hashable, Any]]:
     """Return the cells of rows by feature; a one-hot group has its column's name as value."""
     found: list[dict[Hashable, Any]] = []
-    for cells in lines:
-        row = dict(zip(schema.places, cells, strict=True))
+    for cells in rows:
+        row = dict(zip(schema.places, cells.tolist(), strict=True))
         for name, members in schema.groups.items():
             held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
             row[name] = next(held, None)  # none where the cells are missing
