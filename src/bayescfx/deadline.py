@@ -26,13 +26,9 @@ class Deadline:
     at: float = float("inf")  # on the clock of time.monotonic
 
     @classmethod
-    def after(cls, seconds: float | None) -> Deadline:
-        """Return the deadline `seconds` from now; ``None`` means never."""
-        return cls() if seconds is None else cls(time.monotonic() + seconds)
-
-    def at_least(self, seconds: float) -> Deadline:
-        """Return this deadline, or a later one that is `seconds` from now."""
-        return Deadline(max(self.at, time.monotonic() + seconds))
+    def after(cls, seconds: float) -> Deadline:
+        """Return the deadline `seconds` from now."""
+        return cls(time.monotonic() + seconds)
 
     @property
     def left(self) -> float:
@@ -83,9 +79,9 @@ waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
 
 
 @contextmanager
-def waiting_until(deadline: Deadline) -> Iterator[None]:
-    """Let the model be waited for until then, and no longer."""
-    before = waiting.set(deadline)
+def waiting_until(deadline: Deadline, least: float = 0.0) -> Iterator[None]:
+    """Let the model be waited for until then, or for the `least` seconds, and no longer."""
+    before = waiting.set(Deadline(max(deadline.at, time.monotonic() + least)))
     try:
         yield
     finally:

@@ -129,14 +129,13 @@ def row_of(rows: Rows, i: int) -> Row:
     return rows_of(rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]])[0]
 
 
-def rows_of(rows: Rows, lines: Sequence[Sequence[Any]] | None = None) -> list[Row]:
-    """Return all rows one by one, as :func:`row_of` does; `lines` are their cells, if at hand."""
+def rows_of(rows: Rows) -> list[Row]:
+    """Return all rows one by one, as :func:`row_of` does."""
     if not isinstance(rows, pd.DataFrame):
         return [line.copy() for line in rows]
     if rows.shape[1] and len(set(rows.dtypes)) == 1:
         return [rows.iloc[i].rename(None) for i in range(len(rows))]
-    lines = cells_of(rows) if lines is None else lines
-    return [pd.Series(line, index=rows.columns, dtype=object) for line in lines]
+    return [pd.Series(line, index=rows.columns, dtype=object) for line in cells_of(rows)]
 
 
 def join(tables: Sequence[Rows]) -> Rows:
@@ -238,28 +237,16 @@ class Column:
     dtype: Dtype
 
     @property
-    def kind(self) -> str:
-        """NumPy's letter for the kind of dtype; "O" for objects, text and categories."""
-        return str(self.dtype.kind)
-
-    @property
-    def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype of the numbers in the column, nullable ones included."""
-        inner: Any = getattr(self.dtype, "numpy_dtype", self.dtype)
-        found: np.dtype[Any] = np.dtype(inner)
-        return found
-
-    @property
     def optional(self) -> bool:
         """Whether a cell may be missing."""
-        return not isinstance(self.dtype, np.dtype) or self.kind not in "biu"
+        return not isinstance(self.dtype, np.dtype) or self.dtype.kind not in "biu"
 
     def strict(self, given: Any, what: str) -> Cells:
         """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
         given = cells_in(given) if isinstance(given, pd.Series) else given
         if given.dtype == self.dtype:
             return given
-        if given.dtype == object and self.kind == "f":  # any kind of missing is nan
+        if given.dtype == object and self.dtype.kind == "f":  # any kind of missing is nan
             given = np.where(pd.isna(given), np.nan, given)
         found = self._converted(given)
         if found is not None:
@@ -270,7 +257,7 @@ class Column:
         raise QueryError(
             f"`{what}` must fit the dtypes of the space; got {bad!r} in column {self.name!r} of "
             f"dtype {self.dtype}{listed if len(levels) else ''}.",
-            parameter="na" if isinstance(bad, str) and self.kind in "iuf" else what,
+            parameter="na" if isinstance(bad, str) and self.dtype.kind in "iuf" else what,
             advice="Correct the cell.",
         )
 
@@ -281,11 +268,12 @@ class Column:
             codes = self.dtype.categories.astype(object).get_indexer(cells)
             known = (codes >= 0) | np.asarray(pd.isna(given))
             return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
-        if self.kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
+        kind = self.dtype.kind
+        if kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
             return None
         try:
             found = pd.Series(given).astype(self.dtype).array
-            if not _unchanged(given, found, self.kind):
+            if not _unchanged(given, found, kind):
                 return None
         except (TypeError, ValueError, OverflowError):
             return None
@@ -294,10 +282,10 @@ class Column:
     def strict_one(self, value: Any, what: str) -> Cells:
         """Return one cell as an array of length 1; see :meth:`strict`."""
         if isinstance(self.dtype, np.dtype):
-            if self.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
+            if self.dtype.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
                 with contextlib.suppress(OverflowError):  # of a whole number, told below
                     return np.array([value], dtype=self.dtype)
-            if self.kind == "i" and isinstance(value, (int, np.signedinteger)):
+            if self.dtype.kind == "i" and isinstance(value, (int, np.signedinteger)):
                 info = np.iinfo(self.dtype)
                 if info.min <= value <= info.max:
                     return np.array([value], dtype=self.dtype)

@@ -23,7 +23,7 @@ from bayescfx.potentials import (
     Potential,
     contains,
 )
-from bayescfx.potentials.ep_family import PEAK, depth, ep_edges, shortfall
+from bayescfx.potentials.ep_family import PEAK, depth, ep_edges
 from bayescfx.potentials.pieces import monotone_root
 from bayescfx.potentials.potential import check_potential
 from bayescfx.potentials.wrapped import Sampled
@@ -140,11 +140,11 @@ def test_the_case_that_lambert_w_in_double_precision_gets_wrong() -> None:
     assert float(t[1]) == pytest.approx(1.0000737349, abs=1e-9)
 
 
-def test_the_shortfall_keeps_the_digits_next_to_the_peak() -> None:
-    for level in (PEAK * (1.0 - 1e-12), math.nextafter(PEAK, 0.0), 0.1, 1e-10):
+def test_the_depth_keeps_the_digits_next_to_the_peak() -> None:
+    for level in (PEAK * (1.0 - 1e-12), math.nextafter(PEAK, 0.0), 0.3, 0.1, 1e-10):
         with mp.workdps(60):
-            truth = 1 - mp.e * mp.mpf(level)
-        assert float(shortfall(level)) == pytest.approx(float(truth), rel=1e-15)
+            truth = -mp.log(mp.e * mp.mpf(level))
+        assert float(depth(level)) == pytest.approx(float(truth), rel=1e-15)
     assert float(depth(PEAK)) == 0.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.explainer.report import Posed, counterfactuals, told
+from bayescfx.explainer.report import Posed, counterfactuals
 from bayescfx.model.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
@@ -20,8 +21,9 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
+from bayescfx.space.schema import by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import row_of
+from bayescfx.tables import row_of, rows_of
 
 FRAME = pd.DataFrame(
     {
@@ -67,7 +69,8 @@ def ask(
     account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
-    ((layout, lines),) = told([(account, X[best])], None)
+    rows, layout = rows_of(region.rows(np.vstack([region.query, X[best]]))), region.schema.layout
+    lines = [*zip(rows, by_feature(region.schema, rows), repeat(None))]
     posed = Posed(0, account, wish, output, question)
     reached = bool(question.accepted(y[best[:1]])[0])
     return Explanation(

@@ -50,7 +50,7 @@ def test_few_known_rows_are_all_looked_at_as_they_come() -> None:
     question = question_after(known_rows(300))
     for seed in range(1, 4):
         assert inside(question).tolist() == counted(question).tolist()
-        assert len(question.learnt[1]) == len(question.known)
+        assert len(question.lessons()[1]) == len(question.known)
         question.account.evaluate(known_rows(7, seed).to_numpy())
     assert len(question.X) == 301 + 2 * 7 + 7
 
@@ -59,7 +59,7 @@ def test_of_many_known_rows_those_stay_that_matter() -> None:
     question = question_after(known_rows(20_000))
     X, y = question.known.take(counted(question))
     assert len(question.X) <= 450
-    assert len(question.learnt[1]) <= 450
+    assert len(question.lessons()[1]) <= 450
     hits = X[question.accepted(y)]
     cheapest = np.sort(question.region.distance(hits))[:50]
     kept = np.sort(question.region.distance(question.X[question.hits]))[:50]

@@ -98,15 +98,11 @@ def confirm(account: Account) -> None:
     twice.told(model, found)
 
 
-def again(account: Account, best: Array) -> Twice | None:
-    """Return the `best` row ``(d,)`` and the oldest, to be scored once more; `account` pays.
-
-    Only if rows are left of the budget: one for every fifty that it has, two at most. No answer
-    changes by it.
-    """
+def again(account: Account, best: Array, most: int) -> Twice | None:
+    """Return the `best` row ``(d,)`` and the oldest, to be scored once more; `account` pays."""
     place = int(account.evaluator.known.find(row_keys(best[None]))[0])
-    places = [i for i in dict.fromkeys((place, account.paid[0])) if i in account.paid]
-    places = places[: min(account.budget // 50, account.left)]
+    places = [*filter(account.paid.__contains__, dict.fromkeys((place, account.paid[0])))]
+    places = places[:most]
     if not places or account.evaluator.deadline.passed:
         return None
     account.spent += len(places)

@@ -168,7 +168,7 @@ class Evaluations:
     def _all(self, last: int | None = None) -> tuple[Rows | None, Array]:
         """Return rows and outputs; those in a file up to an id, if one is given."""
         kept = [] if self._section is None else self._section.read(last)
-        if parts := [*kept, *self._memory.joined]:
+        if parts := [*kept, *self._memory.parts(few=True)]:
             return joined(parts)
         return None if (layout := self.layout) is None else layout.table([]), np.empty(0)
 
@@ -225,7 +225,7 @@ class Evaluations:
             self._memory.add(rows, y)
         else:
             try:
-                self._open.write([*self._memory.parts, (rows, y, faults, apart)], layout, until)
+                self._open.write([*self._memory.parts(), (rows, y, faults, apart)], layout, until)
                 self._memory.clear()
             except Unwritten:
                 self._memory.add(rows, y)
@@ -245,7 +245,7 @@ class Evaluations:
         """Return a layout for all rows; note who has scored the new ones."""
         known = self._layout or self.layout
         self.scorer = scorer if known is None or self.scorer is scorer else None
-        return merged(known, new)
+        return (known or new) if known in (None, new) else merged(known, new)
 
     def told(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of some rows, by position."""
@@ -284,7 +284,10 @@ class Evaluations:
         return self._named if self._section is None else self._section.sure
 
     def begin(
-        self, run: str | None = None, key: str | None = None, until: Deadline = NEVER
+        self,
+        run: str | None = None,
+        key: Callable[[], str] | None = None,
+        until: Deadline = NEVER,
     ) -> Past:
         """Return what a call that begins now goes on from.
 
@@ -293,18 +296,18 @@ class Evaluations:
         """
         if self._open is None or key is None:
             return Past(*self._all())
-        number, mark, seed, resumed = self._open.begin(run, key, until)
+        number, mark, seed, resumed = self._open.begin(run, key(), until)
         return Past(*self._all(mark), number, seed, resumed)
 
-    def finish(self, past: Past) -> None:
+    def finish(self, run: int) -> None:
         """Note that a call has ended by itself: it is not to be gone on with."""
-        if past.run is not None and self._open is not None:
+        if self._open is not None:
             with contextlib.suppress(Unwritten):
-                self._open.file.finish(past.run)
+                self._open.file.finish(run)
 
     def learnt(self) -> Packed | None:
         """Return what is in no file, if anything is, for another process to `absorb`."""
-        return Packed.of(*joined(parts)) if (parts := self._memory.joined) else None
+        return Packed.of(*joined(parts)) if (parts := self._memory.parts(few=True)) else None
 
     def forget(self, model: str | None = None) -> None:
         """Remove all rows, also from the file, and what model they are of unless you named it.
@@ -339,7 +342,7 @@ class Evaluations:
             return
         with contextlib.suppress(Unwritten):
             if len(self._memory) and self._layout is not None:
-                self._open.write(self._memory.parts, self._layout)
+                self._open.write(self._memory.parts(), self._layout)
                 self._memory.clear()
         self._open.file.close()
 

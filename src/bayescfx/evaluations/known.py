@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -104,8 +105,8 @@ class Known:
 class Past:
     """What was known when a call began; what others learn meanwhile does not change its answers."""
 
-    rows: Rows | None
-    outputs: Array  # (n,)
+    rows: Rows | None = None
+    outputs: Array = field(default_factory=partial(np.empty, 0))  # (n,)
     run: int | None = None  # its id in the file
     seed: int | None = None  # drawn when it first began
     resumed: bool = False  # whether the file holds rows that were scored since it first began
@@ -154,7 +155,7 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
     cells, given = schema.cells(rows), Layout.of(rows).dtypes
     odd = schema.odd(cells, codes)
     for c, column in enumerate(schema.columns):
-        if column.kind == "f" and given[c] != column.dtype:  # it may have been rounded
+        if column.dtype.kind == "f" and given[c] != column.dtype:  # it may have been rounded
             raw = rows.iloc[:, c] if isinstance(rows, pd.DataFrame) else rows[:, c]
             exact = pd.Series(raw).to_numpy(np.float64, na_value=np.nan)
             kept = identical(pd.Series(cells[c]).to_numpy(np.float64, na_value=np.nan), exact)

@@ -7,7 +7,8 @@ many rows are packed, by column: the different cells, and which of them is where
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,22 @@ from bayescfx.tables import Cells, Layout, Rows, cells_in, join
 _MANY = 65_536  # rows that are packed together
 
 
+@dataclass(eq=False)
 class InMemory:
     """Rows and outputs, in the order in which they were added."""
 
-    def __init__(self) -> None:
-        self._packed: list[Packed] = []
-        self._loose: list[tuple[Rows, Array]] = []  # the last ones
+    _packed: list[Packed] = field(default_factory=list)
+    _loose: list[tuple[Rows, Array]] = field(default_factory=list)  # the last ones
+    _count: int = 0  # of their rows
 
     def __len__(self) -> int:
         return len(self.outputs)
 
-    @property
-    def parts(self) -> list[tuple[Rows, Array]]:
-        """Rows and outputs, part by part."""
-        return [*((part.rows, part.y) for part in self._packed), *self._loose]
+    def parts(self, *, few: bool = False) -> list[tuple[Rows, Array]]:
+        """Return rows and outputs, part by part; in `few` of them asking again costs little."""
+        if few and len(self._loose) > 1:
+            self._loose[:] = [joined(self._loose)]
+        return [*map(attrgetter("rows", "y"), self._packed), *self._loose]
 
     @property
     def outputs(self) -> Array:
@@ -40,17 +43,11 @@ class InMemory:
         packed, loose = [part.y for part in self._packed], [y for _, y in self._loose]
         return np.concatenate([np.empty(0), *packed, *loose])
 
-    @property
-    def joined(self) -> list[tuple[Rows, Array]]:
-        """All rows and outputs in few parts; asking again costs little."""
-        if len(self._loose) > 1:
-            self._loose[:] = [joined(self._loose)]
-        return self.parts
-
     def add(self, rows: Rows, y: Array) -> None:
         """Add rows with outputs ``(n,)``."""
         self._loose.append((rows, y))
-        if sum(len(y) for _, y in self._loose) >= _MANY:
+        self._count += len(y)
+        if self._count >= _MANY:
             self._pack()
 
     def take(self, part: Packed) -> None:
@@ -61,12 +58,11 @@ class InMemory:
     def _pack(self) -> None:
         if self._loose:
             self._packed.append(Packed.of(*joined(self._loose)))
-            self._loose.clear()
+            self._loose, self._count = [], 0
 
     def clear(self) -> None:
         """Forget everything."""
-        self._packed.clear()
-        self._loose.clear()
+        self._packed, self._loose, self._count = [], [], 0
 
 
 def joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:

@@ -199,8 +199,8 @@ class Section:
                 db.execute(line, (self._heir, section))
             # Another process may have been first: nothing of its layout is lost.
             known = self._layout(section)
-            layout = merged(known, layout)
             if layout != known:
+                layout = layout if known is None else merged(known, layout)
                 text = json.dumps(layout.to_plain(), allow_nan=False)
                 db.execute("UPDATE models SET layout = ? WHERE id = ?", (text, section))
             db.executemany(gone, [(section, key) for key, _, y, *_ in lines if y == y])
@@ -273,10 +273,8 @@ def _texts(rows: Rows) -> list[str]:
     return [json.dumps([to_plain(cell) for cell in row], allow_nan=False) for row in cells_of(rows)]
 
 
-def merged(known: Layout | None, layout: Layout) -> Layout:
+def merged(known: Layout, layout: Layout) -> Layout:
     """Return a layout that holds the rows of both, or say why there is none."""
-    if known is None or layout == known:
-        return known or layout
     if layout.is_frame != known.is_frame:
         kinds = ("an array", "a DataFrame")
         raise EvaluationsError(

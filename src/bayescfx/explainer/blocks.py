@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from bayescfx.arrays import Array
 from bayescfx.deadline import Deadline, waiting_until
 from bayescfx.errors import BayesCFXError, ModelError, TargetError, hearing
 from bayescfx.evaluations.confirm import Twice
@@ -20,7 +22,7 @@ from bayescfx.evaluations.memory import Packed
 from bayescfx.explainer.report import Posed, report
 from bayescfx.explainer.settings import CallSettings, Wishes
 from bayescfx.model.model import Model
-from bayescfx.potentials import Target, contains
+from bayescfx.potentials import contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question
@@ -89,8 +91,8 @@ class Block:
         raise error
 
     def remarkable(self, space: Space) -> bool:
-        """Return whether a query may be refused or warned of, so that regions can't wait."""
-        if not isinstance(self.rows, pd.DataFrame) or len(limits_of(space)) < len(space.rules):
+        """Return whether a query of a table may be refused or warned of."""
+        if len(limits_of(space)) < len(space.rules):
             return True
         try:
             cells = space.schema.cells(self.rows, what="query")
@@ -121,7 +123,7 @@ class Block:
                     regions[i] = space.around(row)
                 except BayesCFXError as error:
                     refuse(i, error)
-            said += [(i, text) for text in told]
+            said += zip(repeat(i), told)
         schema = space.schema  # one that covers all queries
         for region in regions.values():
             if region.schema is not space.schema:
@@ -187,19 +189,22 @@ def _posed(
 ) -> list[Posed]:
     """Ask for f(query) of each query, in one model call, and return the questions they pose."""
     budget, share = settings.rows(evaluator.model), settings.tolerance
-    accounts = [Account(evaluator, region, budget) for region in regions.values()]
-    accounts[0].spent = block.spent
+    asked: list[tuple[Account, Array]] = []
+    for region in regions.values():
+        asked.append((Account(evaluator, region, budget), region.query[None]))
+    asked[0][0].spent = block.spent
     # f(query) is needed for any answer, so that it is evaluated whatever the timeout; a server that
     # does not answer is waited for half a minute at least.
-    with waiting_until(block.deadline.at_least(30)):
-        scores = evaluator.evaluate_many([(a, a.region.query[None]) for a in accounts])
+    with waiting_until(block.deadline, 30):
+        scores = evaluator.evaluate_many(asked)
     posed: list[Posed] = []
-    for i, account, score in zip(regions, accounts, scores, strict=True):
+    for i, (account, _), score in zip(regions, asked, scores, strict=True):
         output, (wish, rng) = float(score.y[0]), block.wishes[i]
         try:
             if np.isnan(output):
                 raise _no_output(account, f" {block.who(i)}" if settings.many else "")
-            target = wish if isinstance(wish, Target) else _target(wish, output, account, rng)
+            own = hasattr(wish, "value") and hasattr(wish, "slope")
+            target = as_target(wish, [output, *_some(account, rng)] if own else [output])
             question: Question | None = None
             try:
                 question = Question(account, output, target, rng, block.deadline, settings.n, share)
@@ -228,14 +233,13 @@ def _no_output(account: Account, which: str) -> ModelError:
     return error
 
 
-def _target(wish: Any, output: float, account: Account, rng: np.random.Generator) -> Target:
-    """Return the wish as a target; a user's own potential is checked on a few outputs first."""
-    seen = [output]
-    if hasattr(wish, "value") and hasattr(wish, "slope"):
-        rows = background_rows(account.region, 4, rng)
-        if account.left > len(rows):
-            try:
-                seen.extend(account.evaluate(rows))
-            except Stop as stop:  # skipping faults took the rest of the budget
-                seen.extend(stop.y)
-    return as_target(wish, np.array(seen)[~np.isnan(seen)])
+def _some(account: Account, rng: np.random.Generator) -> Array:
+    """Return outputs of a few rows, on which a user's own potential is checked."""
+    rows = background_rows(account.region, 4, rng)
+    if account.left <= len(rows):
+        return np.empty(0)
+    try:
+        y = account.evaluate(rows)
+    except Stop as stop:  # skipping faults took the rest of the budget
+        y = stop.y
+    return y[~np.isnan(y)]

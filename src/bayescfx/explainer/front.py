@@ -11,7 +11,7 @@ import pandas as pd
 from bayescfx.errors import QueryError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
-from bayescfx.explainer.run import answer_all
+from bayescfx.explainer.run import answer_all, in_order
 from bayescfx.explainer.settings import CallSettings, Seed
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
@@ -175,7 +175,7 @@ optional
     how = method, budget, n, tolerance, timeout, evaluations, rng, on_step, on_fault, progress, run
     settings = CallSettings(space, *how, n_jobs)
     rows = _rows(queries)
-    return answer_all(settings, model, rows, _targets(target, len(rows)))
+    return in_order(answer_all(settings, model, rows, _targets(target, len(rows))), rows)
 
 
 def _rows(queries: Any) -> Any:

@@ -7,12 +7,14 @@ import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.evaluations.known import Past
 from bayescfx.explainer.blocks import Block, Job
 from bayescfx.explainer.settings import CallSettings
 from bayescfx.model.model import Model
@@ -31,21 +33,23 @@ def opened(
 
     A run without a seed has the one that was drawn for it when it first began.
     """
-    store = Evaluations() if settings.evaluations is None else settings.evaluations
-    # Known by itself only where the budget allows to see whether it has changed.
-    owner = model.owner if settings.rows(model) > 2 else None
+    given = settings.evaluations
+    store = Evaluations() if given is None else given
+    # Known by itself only where the budget allows to see whether it has changed; estimators, which
+    # may be refitted, never.
+    steady = not model.local and settings.rows(model) > 2
+    owner = getattr(model.origin, "__self__", model.origin) if steady else None
     columns = tuple(settings.space.schema.places)
     store = store.claim(columns, model.name, model.fingerprint, owner)
-    if store.file is None and settings.run is not None:
+    if settings.run is not None and store.file is None:
         raise SettingsError(
             f"`run` must be None without a file of evaluations; got {settings.run!r}.",
             parameter="run",
             advice="Pass evaluations=Evaluations.open(path).",
         )
-    key = None
-    if store.file is not None and (settings.rng is not None or settings.run is not None):
-        key = _key(settings, blocks, targets)  # else it is never the same again
-    past = store.begin(settings.run, key, settings.deadline)
+    again = settings.rng is not None or settings.run is not None  # else it is never the same
+    key = partial(_key, settings, blocks, targets) if again else None
+    past = Past() if given is None else store.begin(settings.run, key, settings.deadline)
     if settings.rng is None and past.seed is not None:
         settings = replace(settings, rng=past.seed)
     return Job(settings, model, past, store, **more)

@@ -22,8 +22,7 @@ from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import Verdict, judge
 from bayescfx.space.schema import by_feature
-from bayescfx.space.usual import Usual
-from bayescfx.tables import Layout, Row, cells_of, rows_of
+from bayescfx.tables import Row, rows_of
 
 #: A row in the user's columns, its cells by feature, and what share of the data is less usual.
 Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]
@@ -44,35 +43,26 @@ def report(
     settings: CallSettings, posed: Sequence[Posed], endings: Mapping[int, Stopped], rest: Stopped
 ) -> dict[int, Explanation]:
     """Return the answers to queries of one evaluator; the searches without an ending had `rest`."""
-    chosen = [_chosen(p, settings.n) for p in posed]
-    asked = [(p.account, X) for p, (X, _) in zip(posed, chosen, strict=True)]
-    made = zip(posed, chosen, told(asked, settings.space.usual), strict=True)
-    return {p.label: _answer(settings, p, endings.get(p.label, rest), *c, *m) for p, c, m in made}
-
-
-def _chosen(posed: Posed, n: int) -> tuple[Array, Array]:
-    """Return codes and outputs of the best `n` rows; the query's own if none is allowed."""
-    question = posed.question
-    if question is None or not len(question.y):
-        return posed.account.region.query[None], np.array([posed.output])
-    best = distinct(question, n)
-    return question.X[best], question.y[best]
-
-
-def told(
-    asked: Sequence[tuple[Account, Array]], data: Usual | None
-) -> list[tuple[Layout, list[Line]]]:
-    """Return the query of each account, and some codes, as lines of one table; and its layout."""
-    if not asked:
-        return []
-    account = asked[0][0]
-    X = np.concatenate([part for a, X in asked for part in (a.region.query[None], X)])
-    whose = np.repeat([a.place for a, _ in asked], [1 + len(X) for _, X in asked])
-    rows = account.evaluator.rows(X, whose)
-    cells, schema = cells_of(rows), account.region.schema
-    usual = [None] * len(X) if data is None else data.share(X).tolist()
-    lines = zip(rows_of(rows, cells), by_feature(schema, cells), usual, strict=True)
-    return [(schema.layout, [*islice(lines, 1 + len(X))]) for _, X in asked]
+    chosen, codes, whose = list[tuple[Array, Array]](), list[Array](), list[int]()
+    for p in posed:
+        X, y = p.account.region.query[None], np.array([p.output])  # itself if no row is allowed
+        if p.question is not None and len(p.question.y):
+            best = distinct(p.question, settings.n)
+            X, y = p.question.X[best], p.question.y[best]
+        chosen.append((X, y))
+        codes += p.account.region.query[None], X
+        whose += [p.account.place] * (1 + len(X))
+    if not posed:
+        return {}
+    account, X, usual = posed[0].account, np.concatenate(codes), settings.space.usual
+    rows = rows_of(account.evaluator.rows(X, np.array(whose)))
+    shares = [None] * len(X) if usual is None else usual.share(X).tolist()
+    lines = zip(rows, by_feature(account.region.schema, rows), shares, strict=True)
+    answers: dict[int, Explanation] = {}
+    for p, (X, y) in zip(posed, chosen, strict=True):
+        mine = [*islice(lines, 1 + len(X))]
+        answers[p.label] = _answer(settings, p, endings.get(p.label, rest), X, y, mine)
+    return answers
 
 
 def counterfactuals(
@@ -84,11 +74,13 @@ def counterfactuals(
         potential, valid = np.ones(len(y)), region.contains(X)
     else:
         potential, valid = question.score(y), question.accepted(y)
-    moved, numbers, found = region.changes(X), (y, potential, region.distance(X)), []
-    for i, (row, after, usual) in enumerate(lines[1:]):
-        changes = {name: (before[name], after[name]) for name in compress(region.names, moved[i])}
-        output, score, cost = (float(part[i]) for part in numbers)
-        found.append(Counterfactual(row, output, score, changes, cost, bool(valid[i]), usual))
+    numbers, found = np.array([y, potential, region.distance(X)]).T.tolist(), []
+    told = zip(lines[1:], region.changes(X), numbers, valid.tolist(), strict=True)
+    for (row, after, usual), moved, (output, score, cost), good in told:
+        changes: dict[Hashable, tuple[Any, Any]] = {}
+        for name in compress(region.names, moved):
+            changes[name] = before[name], after[name]
+        found.append(Counterfactual(row, output, score, changes, cost, good, usual))
     return tuple(found)
 
 
@@ -98,7 +90,6 @@ def _answer(
     ending: Stopped,
     X: Array,
     y: Array,
-    layout: Layout,
     lines: Sequence[Line],
 ) -> Explanation:
     """Return the answer to a query whose search has ended, with what was chosen."""
@@ -134,7 +125,7 @@ def _answer(
         evaluations=account.evaluator.evaluations,
         n_evaluations=account.spent,
         space=settings.space,
-        layout=layout,
+        layout=account.region.schema.layout,
         tolerance=settings.tolerance,
         probability_reachable=None if verdict is None else verdict.probability,
         binding=() if verdict is None else verdict.binding,

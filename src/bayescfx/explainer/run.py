@@ -30,8 +30,8 @@ BLOCK = 64  # queries that share what they learn; fixed, so that answers don't d
 
 def answer_all(
     settings: CallSettings, model: object, rows: Any, targets: Sequence[object]
-) -> Explanations:
-    """Return one answer per query, in order; an error carries those of finished blocks."""
+) -> dict[int, Explanation]:
+    """Return one answer per query, by position; an error carries those of finished blocks."""
     f, n = as_model(model, settings.space.schema), len(targets)
     blocks = _blocks(settings, rows, n)
     job = opened(settings, f, blocks, targets)
@@ -39,7 +39,8 @@ def answer_all(
     for block in blocks:
         mine = targets[block.first : block.first + BLOCK]
         block.wishes = settings.wishes(block.first, mine)
-    confirmed(job, blocks[:1])
+    if len(job.past.outputs):
+        confirmed(job, blocks[:1])
     crew = count_workers(settings.n_jobs) if len(blocks) > 1 else 1
     halt, found = Halt(), dict[int, Explanation]()
     fault: Exception | None = None
@@ -54,12 +55,9 @@ def answer_all(
                 raise
         except Exception as error:  # not a block's own: workers are lost, or the store is
             fault = fault or error
-    index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(n)
-    places = sorted(found)
-    whole = len(places) == n
-    answers = Explanations(list(map(found.__getitem__, places)), index if whole else index[places])
     if fault is not None:
-        vars(fault).update({"evaluations": store} | ({"explanations": answers} if places else {}))
+        known = {"explanations": in_order(found, rows)} if found else {}
+        vars(fault).update(known, evaluations=store)
         raise fault
     if halt.error is not None:
         warn(
@@ -67,25 +65,34 @@ def answer_all(
             "Raise StopIteration to end it quietly.",
             BayesCFXWarning,
         )
-    if whole and not any(a.stopped in ("interrupted", "timeout") for a in answers):
-        store.finish(job.past)  # else the same call goes on with it
-    return answers
+    run, early = job.past.run, ("interrupted", "timeout")
+    if run is not None and len(found) == n and not any(a.stopped in early for a in found.values()):
+        store.finish(run)  # else the same call goes on with it
+    return found
+
+
+def in_order(found: dict[int, Explanation], rows: Any) -> Explanations:
+    """Return the answers to some of the queries in `rows`, with their labels."""
+    places, table = sorted(found), isinstance(rows, pd.DataFrame)
+    index = rows.index if table else pd.RangeIndex(len(rows))
+    kept = index if len(places) == len(rows) else index[places]
+    return Explanations(list(map(found.__getitem__, places)), kept)
 
 
 def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
     """Return `n` queries in blocks, each looked at before any is asked about."""
-    blocks: list[Block] = []
+    blocks, table = list[Block](), isinstance(rows, pd.DataFrame)
     said: list[tuple[str, str]] = []
     for first in range(0, n, BLOCK):
         part = slice(first, first + BLOCK)
-        mine = rows.iloc[part] if isinstance(rows, pd.DataFrame) else rows[part]
-        block = Block(first, mine, {}, settings.deadline)
-        if block.remarkable(settings.space):
+        block = Block(first, rows.iloc[part] if table else rows[part], {}, settings.deadline)
+        if not table or block.remarkable(settings.space):  # regions can't wait
             refuse = partial(block.refuse, settings.many)
             block.regions, told = block.around(settings.space, refuse)
-            said += [(block.who(i), text) for i, text in told]
-            linear = any(len(region.A) for region in block.regions.values())
-            if linear and getattr(settings.search, "continuous", False):
+            for i, text in told:
+                said.append((block.who(i), text))
+            continuous = getattr(settings.search, "continuous", False)
+            if continuous and any(len(region.A) for region in block.regions.values()):
                 optional("quadprog", "projection onto linear rules needs", "gradient")
         blocks.append(block)
     others = len(dict(said)) - 1
@@ -97,13 +104,13 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
 
 def confirmed(job: Job, blocks: Sequence[Block]) -> None:
     """See whether known rows are this model's; the first query that can be asked pays."""
-    for block in blocks if len(job.past.outputs) else ():
+    for block in blocks:
         regions, _ = block.around(job.settings.space, lambda *_: None, job.look)
         for region in regions.values():
             how = job.settings.on_fault
             evaluator = Evaluator(job.model, region.schema, job.store, job.past, on_fault=how)
             account = Account(evaluator, region, job.settings.rows(job.model))
-            with waiting_until(block.deadline.at_least(30)):
+            with waiting_until(block.deadline, 30):
                 confirm(account)
             block.spent = account.spent
             return

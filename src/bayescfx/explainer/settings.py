@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescfx.checks import check, check_whole, is_number, shown
-from bayescfx.deadline import Deadline
+from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, SpaceError, optional, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
@@ -90,7 +90,8 @@ class CallSettings:
             optional("tqdm", "`progress` needs", "progress")
         for library in ("joblib", "cloudpickle") if jobs not in (None, 1) else ():
             optional(library, "`n_jobs` needs", "parallel")
-        vars(self).update(search=_search(self.method), deadline=Deadline.after(self.timeout))
+        deadline = NEVER if self.timeout is None else Deadline.after(self.timeout)
+        vars(self).update(search=_search(self.method), deadline=deadline)
         if getattr(self.search, "continuous", False):  # moves as finely as it likes
             vars(self)["space"] = self.space.steps(dict.fromkeys(self.space.graded))
         for name in ("budget", "n", "n_jobs"):

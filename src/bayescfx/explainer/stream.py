@@ -130,7 +130,8 @@ def answer_stream(
 
     blocks, waiting, halt = made(), dict[int, Done](), Halt()
     early = [*islice(blocks, 2)]
-    run.confirmed(job, early)
+    if len(job.past.outputs):
+        run.confirmed(job, early)
     crew = count_workers(settings.n_jobs) if len(early) > 1 else 1
     for done in run.worked(job, chain(early, blocks), crew, halt):
         if done.fault is not None:
@@ -144,8 +145,8 @@ def answer_stream(
             answers = {i - first: answer for i, answer in ready.answers.items()}
             why = {i - first: text for i, text in ready.refused.items()}
             yield lines(space, index, answers, why)
-    if not settings.deadline.passed:
-        job.store.finish(job.past)
+    if job.past.run is not None and not settings.deadline.passed:
+        job.store.finish(job.past.run)
 
 
 def _cut(

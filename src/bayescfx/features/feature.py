@@ -38,6 +38,7 @@ class Feature(ABC):
     step: Any
     high: Any
     levels: tuple[Hashable, ...]  # where it has levels
+    period: int = 0  # length of the circle, where it lives on one
     form: str = ""  # how text writes points in time, where it does
 
     def __init_subclass__(cls) -> None:
@@ -54,11 +55,6 @@ class Feature(ABC):
     def code_step(self) -> float:
         """Grid step in codes; 0 where continuous."""
         return 1.0
-
-    @property
-    def period(self) -> int:
-        """Length of the circle; 0 for a feature that does not live on one."""
-        return 0
 
     @property
     def dated(self) -> bool:

@@ -202,7 +202,7 @@ class Integer(_Number):
     whole = True
 
     @property
-    def period(self) -> int:
+    def period(self) -> int:  # type: ignore[override]  # features are frozen
         return self.high - self.low + self.step if self.cyclic else 0
 
     @property

@@ -245,5 +245,7 @@ ADAPTERS = {
 
 def adapter_of(model: object) -> Adapter | None:
     """Return what `ADAPTERS` has for the model's class or one it derives from."""
-    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(model).__mro__)
-    return next((ADAPTERS[name] for name in names if name in ADAPTERS), None)
+    for kind in type(model).__mro__:
+        if (name := f"{kind.__module__}.{kind.__qualname__}") in ADAPTERS:
+            return ADAPTERS[name]
+    return None

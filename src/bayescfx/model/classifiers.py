@@ -14,7 +14,7 @@ from bayescfx.errors import ModelError, suggest
 from bayescfx.model.adapters import adapter_of
 from bayescfx.model.columns import Category, as_fitted
 from bayescfx.model.known import categories_of
-from bayescfx.model.model import Model, answered, kind_of, known_as, predict_of
+from bayescfx.model.model import Model, answered, as_model, kind_of, known_as
 from bayescfx.values import as_python
 
 
@@ -54,7 +54,7 @@ def probability(clf: object, label: object = None) -> Model:
             )
         advice = "Let the callable return the probability of that label."
         check(label is None, "label", "None for a callable", label, ModelError, advice)
-        return Model(predict_of(clf), link="logit")
+        return Model(as_model(clf).predict, link="logit")
     classes = _classes(clf)
     column = _column(classes, label)
     predict = partial(_ask_column, clf, categories_of(clf), column, len(classes))

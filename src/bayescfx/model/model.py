@@ -54,11 +54,6 @@ class Model:
         """Return what tells this model from others of its kind, if anything does."""
         return self.content or fingerprint(self.predict)
 
-    @property
-    def owner(self) -> object:
-        """Who stays this model, whatever it counts; None for estimators, which may be refitted."""
-        return None if self.local else getattr(self.origin, "__self__", self.origin)
-
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
         try:
@@ -82,16 +77,10 @@ class Model:
                 if several
                 else "It gets all rows at once and returns one number for each.",
             )
-        for i, value in enumerate(y if y.dtype.kind not in "biuf" else ()):
-            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
-            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
-                raise ModelError(
-                    f"`model` must return numbers; got {as_python(value)!r} for "
-                    f"{self.describe(rows, i)}.",
-                    parameter="model",
-                    advice="For a classifier pass bayescfx.probability(model, label).",
-                )
-        scores = as_floats(y)
+        if y.dtype.kind not in "biuf":
+            y = self._numbers(y, rows)
+        with np.errstate(over="ignore"):  # what is beyond the range of float64 is infinite
+            scores = y.astype(np.float64)
         outside = (scores < 0) | (scores > 1)
         if self.link == "logit" and outside.any():
             i = int(outside.argmax())
@@ -100,6 +89,19 @@ class Model:
                 f"{self.describe(rows, i)}. Pass the model itself if it is no classifier."
             )
         return scores
+
+    def _numbers(self, y: NDArray[Any], rows: Rows) -> Array:
+        """Return outputs of whatever types as floats, or raise if one is no number."""
+        for i, value in enumerate(y):
+            # Text is refused although NumPy would parse "1.0": it is a label, not an output.
+            if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
+                raise ModelError(
+                    f"`model` must return numbers; got {as_python(value)!r} for "
+                    f"{self.describe(rows, i)}.",
+                    parameter="model",
+                    advice="For a classifier pass bayescfx.probability(model, label).",
+                )
+        return as_floats(y)
 
     def fault(self, rows: Rows, i: int, output: float) -> ModelError:
         """Return the error for an output that is not a finite number."""
@@ -125,31 +127,27 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
 
     `schema` gives names to the columns of an array in messages.
     """
-    names = None if schema is None else tuple(schema.places)
-    like = None if schema is None or adapter_of(model) is not None else schema.like
+    names, adapter = None if schema is None else tuple(schema.places), adapter_of(model)
+    like = None if schema is None or adapter is not None else schema.like
     if isinstance(model, Model):
         return model if names is None else replace(model, names=names, like=like)
     if inspect.isclass(model):
         raise ModelError(
             f"`model` must be an object; got the class {model.__name__}. Pass a fitted instance."
         )
-    return Model(predict_of(model), None, *known_as(model), names, origin=model, like=like)
-
-
-def predict_of(model: object) -> Predict:
-    """Return the function that a user's model is."""
-    adapter = adapter_of(model)
-    if adapter is not None:
-        return adapter.predict(model)
     predict: Predict | None = getattr(model, "predict", None)
-    if callable(predict):
-        return fitted(model) if hasattr(model, "n_features_in_") else predict
-    if callable(model):
-        return model
-    raise ModelError(
-        f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
-        "model, or a function of rows."
-    )
+    if adapter is not None:
+        predict = adapter.predict(model)
+    elif not callable(predict):
+        predict = model if callable(model) else None
+    elif hasattr(model, "n_features_in_"):
+        predict = fitted(model)
+    if predict is None:
+        raise ModelError(
+            f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
+            "model, or a function of rows."
+        )
+    return Model(predict, None, *known_as(model), names, origin=model, like=like)
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
@@ -170,7 +168,7 @@ def answered(raw: object, rows: Rows) -> NDArray[Any]:
 
 
 def as_floats(y: NDArray[Any]) -> Array:
-    """Return numbers as float64; those beyond its range are infinite."""
+    """Return numbers of whatever types as float64; those beyond its range are infinite."""
     try:
         with np.errstate(over="ignore"):
             return y.astype(np.float64)

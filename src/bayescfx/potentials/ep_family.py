@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -28,23 +28,19 @@ _FAR = 700.0  # exp of more overflows
 _CLOSE = 0.004  # of z**2 to its value at the peak: expm1 then loses the digits that matter
 
 
-def shortfall(level: ArrayLike) -> Array:
-    """Return ``1 - e * level`` without losing the digits near the peak ``1/e``."""
-    level = np.asarray(level, dtype=float)
-    split = 134217729.0  # 2**27 + 1: Dekker's product, product + rest == math.e * level exactly
-    product, big, e_big = math.e * level, split * level, split * math.e
-    high, e_high = big - (big - level), e_big - (e_big - math.e)
-    low, e_low = level - high, math.e - e_high
-    rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
-    return np.asarray((1.0 - product) - rest - 1.4456468917292502e-16 * level)  # e - math.e
-
-
 def depth(level: ArrayLike) -> Array:
     """Return ``-log(e * level)``, nats below the peak 1/e; inf for levels up to 0."""
     level = np.asarray(level, dtype=float)
     positive = level > 0.0
     safe = np.where(positive, level, 1.0)
-    near = -np.log1p(-np.clip(shortfall(safe), 0.0, 0.5))
+    # near the peak from the shortfall 1 - e * level, without losing its digits
+    split = 134217729.0  # 2**27 + 1: Dekker's product, product + rest == math.e * safe exactly
+    product, big, e_big = math.e * safe, split * safe, split * math.e
+    high, e_high = big - (big - safe), e_big - (e_big - math.e)
+    low, e_low = safe - high, math.e - e_high
+    rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
+    shortfall = (1.0 - product) - rest - 1.4456468917292502e-16 * safe  # e - math.e
+    near = -np.log1p(-np.clip(shortfall, 0.0, 0.5))
     return np.where(positive, np.where(safe < 0.25, -1.0 - np.log(safe), near), np.inf)
 
 
@@ -106,8 +102,11 @@ class _EP(LevelPotential):
                 f"{name}: `width` {width!r} is lost in rounding beside `origin` {origin!r}. "
                 "Ask for a larger change."
             )
+        for side in self.signs:
+            if not is_number(side) or side not in (1, -1):
+                raise TargetError(f"{name}: `side` must be 1 (up) or -1 (down); got {shown(side)}.")
 
-    @property
+    @cached_property
     def signs(self) -> tuple[int, ...]:
         """The sides of the origin that count, lower one first."""
         return (-1, 1)
@@ -271,12 +270,7 @@ class AEP(_EP):
 
     side: Literal[1, -1] = 1
 
-    def __post_init__(self) -> None:
-        _EP.__post_init__(self)
-        if not is_number(self.side) or self.side not in (1, -1):
-            raise TargetError(f"AEP: `side` must be 1 (up) or -1 (down); got {shown(self.side)}.")
-
-    @property
+    @cached_property
     def signs(self) -> tuple[int, ...]:
         """The side of the origin that counts."""
         return (self.side,)

@@ -44,6 +44,7 @@ class Target(ABC):
     """What is wanted of the output: a potential and a target set, once f(query) is known."""
 
     __slots__ = ()
+    exact: bool = False  # whether wanted outputs are a range, accepted as it is
 
     @abstractmethod
     def potential(self, output: float) -> LevelPotential:
@@ -61,19 +62,17 @@ class Target(ABC):
     def describe(self) -> str:
         """Return the target in words."""
 
-    @property
-    def exact(self) -> bool:
-        """Whether the wanted outputs are accepted as they are, because they are a range."""
-        return False
-
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
         share = checked_share(tolerance, "tolerance")
         output = checked_number("output", "target", output)
         if self.exact:
             return self.wanted(output)
-        slacks = ((value, share * abs(value - output)) for value, _ in self.wanted(output))
-        return tuple((value - slack, value + slack) for value, slack in slacks)
+        accepted = []
+        for value, _ in self.wanted(output):
+            slack = share * abs(value - output)
+            accepted.append((value - slack, value + slack))
+        return tuple(accepted)
 
     def __str__(self) -> str:
         return self.describe()
@@ -95,9 +94,6 @@ class Reach(Target):
     """Reach one value; made by :func:`reach`."""
 
     value: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked_number("value", "reach", self.value))
 
     def potential(self, output: float) -> LevelPotential:
         """Return the AEP with its peak at the value."""
@@ -186,7 +182,7 @@ class Shift(Target):
         object.__setattr__(self, name, amount)
 
     @property
-    def exact(self) -> bool:
+    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
         return self.kind in ("at_least", "at_most")
 
     def potential(self, output: float) -> LevelPotential:
@@ -240,7 +236,7 @@ class Shaped(Target):
     shape: Potential
 
     @property
-    def exact(self) -> bool:
+    def exact(self) -> bool:  # type: ignore[override]  # targets are frozen
         return isinstance(self.shape, Plateau)
 
     def potential(self, output: float) -> LevelPotential:
@@ -296,7 +292,7 @@ def reach(value: float) -> Reach:
     >>> reach(150).potential(100.0)
     AEP(origin=100.0, width=50.0, side=1)
     """
-    return Reach(value)
+    return Reach(checked_number("value", "reach", value))
 
 
 def increase(*, by: float | None = None, percent: float | None = None) -> Shift:

@@ -20,7 +20,7 @@ from bayescfx.result import wording
 from bayescfx.space.region import Region
 from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import Row, Rows, as_pandas, cells_of, pick, row_of
+from bayescfx.tables import Row, Rows, as_pandas, pick, row_of, rows_of
 from bayescfx.values import is_missing
 
 
@@ -340,7 +340,7 @@ def _goal(target: object, output: float, tolerance: float) -> tuple[Intervals, I
 
 def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tuple[Any, Any]]]:
     """Return what codes ``(n, d)`` change, by feature; `rows` are the query and theirs."""
-    before, *after = by_feature(region.schema, cells_of(rows))
+    before, *after = by_feature(region.schema, rows_of(rows))
     moved = region.changes(X) | ((np.isnan(region.query) != np.isnan(X)) & ~region.recomputed)
     return [
         {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}

@@ -44,7 +44,7 @@ def binding(surrogate: Surrogate, question: Question, rng: np.random.Generator) 
         return ()
     yardstick = min(base, float(np.ptp(question.to_surrogate(question.y))))
     left: dict[bool, dict[str, float]] = {True: {}, False: {}}
-    everything, _ = question.learnt
+    everything, _ = question.lessons()
     for steps in relaxations(near, region, nearest.points, everything, rng):
         found = left[steps.chosen]
         # By how much the target must come nearer; beyond the end of a feature there are no data.
@@ -214,14 +214,14 @@ def _limits(region: Region, j: int, tops: Array, known: Array) -> Iterator[Steps
     axis, feature = region.axes[j], region.schema.features[region.names[j]]
     first, last = feature.code_range
     if not feature.ordered:
-        every = np.arange(first, last + 1.0, axis.step or 1.0)
+        every = np.arange(first, last + 1.0, region.step[j] or 1.0)
         assert axis.choices is not None  # levels and cyclic integers are always listed
         other = np.intersect1d(np.setdiff1d(every, axis.choices), known[:, j])
         if len(other):
             wider = replace(axis, choices=every, low=first, high=last)
             yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, other)
         return
-    amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), axis.step)
+    amount = max(BEYOND * (max(last, region.high[j]) - min(first, region.low[j])), region.step[j])
     for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
         # Beyond the last level there are no more; where data end at 0, less is nothing real.
         none = limit == 0 and side < 0 and feature.numeric and _of_data(region, j, side, limit)
@@ -271,7 +271,7 @@ def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
     low, high = (low, end + amount) if side > 0 else (end - amount, high)
     choices = axis.choices
     if choices is not None:
-        step = axis.step if axis.step > 0 else amount
+        step = axis.feature.code_step or amount
         beyond = end + side * step * np.arange(1, max(1, int(amount // step)) + 1)
         choices = np.union1d(choices, beyond)
         low, high = float(choices[0]), float(choices[-1])

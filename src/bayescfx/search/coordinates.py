@@ -28,7 +28,8 @@ class Coordinates:
         # Only derived cells are missing in some rows: a level of their own, or like the query's.
         self._gaps = np.where(region.categorical, -1.0, np.nan_to_num(region.query))
         self._patchy = bool(region.derived)
-        seen = self._filled(np.vstack([region.query, known]))
+        seen = np.vstack([region.query, known])
+        seen = np.where(np.isnan(seen), self._gaps, seen) if self._patchy else seen
         moving = np.ptp(seen, axis=0) > 0  # nan compares as not moving
         moving[region.free] = True
         circle, levels = region.cyclic & moving, region.categorical & moving
@@ -58,19 +59,15 @@ class Coordinates:
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
         self._rises = np.diff(self._table, axis=1)
 
-    def _filled(self, X: Array) -> Array:
-        """Return codes ``(n, d)`` without missing ones where these may come and go."""
-        return np.where(np.isnan(X), self._gaps, X) if self._patchy else X
-
-    def _cells(self, X: Array) -> tuple[Array, Indices]:
-        """Return where codes stand in the table, in cells, and in which cell."""
+    def _cells(self, X: Array) -> tuple[Array, Array, Indices]:
+        """Return codes without gaps, where they stand in the table, in cells, and in which cell."""
+        X = np.where(np.isnan(X), self._gaps, X) if self._patchy else X
         place = (X[:, self.linear] - self._low) * self._rate
-        return place, np.minimum(np.maximum(place, 0.0), CELLS - 1.0).astype(np.intp)
+        return X, place, np.minimum(np.maximum(place, 0.0), CELLS - 1.0).astype(np.intp)
 
     def __call__(self, X: Array) -> Array:
         """Return the surrogate inputs ``(n, m)`` of codes ``(n, d)``."""
-        X = self._filled(X)
-        place, cell = self._cells(X)
+        X, place, cell = self._cells(X)
         line = self._table[self._rows, cell] + (place - cell) * self._rises[self._rows, cell]
         if len(self.linear) == self.width:
             return np.asarray(line)
@@ -89,7 +86,7 @@ class Coordinates:
 
     def pull_back(self, X: Array, *gradients: Array) -> Array:
         """Return d/d code ``(g, n, d)``, 0 unless linear, from derivatives by input ``(n, m)``."""
-        slope = self._rises[self._rows, self._cells(self._filled(X))[1]] * self._rate
+        slope = self._rises[self._rows, self._cells(X)[2]] * self._rate
         out = np.zeros((len(gradients), *X.shape))
         for pulled, gradient in zip(out, gradients, strict=True):
             pulled[:, self.linear] = gradient[:, : len(self.linear)] * slope

@@ -81,27 +81,14 @@ class Question:
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
 
     @property
-    def seen(self) -> tuple[Array, Array]:
-        """Codes and outputs of what matters of all known in the region."""
-        return self.known.take(self.inside.places(self.region.contains, self._best))
-
-    @property
-    def learnt(self) -> tuple[Array, Array]:
-        """Codes and outputs that a surrogate learns from.
-
-        Other questions' rows too, unless other cells are missing: a gap tells nothing.
-        """
-        return self.known.take(self.alike.places(self.region.same_missing, self._relevant))
-
-    @property
     def X(self) -> Array:
         """Codes ``(n, d)`` of what matters of all known in the region, not to be written to."""
-        return self.seen[0]
+        return self.known.take(self.inside.places(self.region.contains, self._best))[0]
 
     @property
     def y(self) -> Array:
         """Outputs ``(n,)`` of the rows of `X`."""
-        return self.seen[1]
+        return self.known.take(self.inside.places(self.region.contains, self._best))[1]
 
     @property
     def hits(self) -> Mask:
@@ -144,13 +131,14 @@ class Question:
         best = best_first(self, self.X, self.y)[:4]
         return relevant(self.region, X, most, self.X[best], near)
 
-    def lessons(self, most: int, *, everywhere: bool = False) -> tuple[Array, Array]:
-        """Return at most so many of the rows `learnt` and their outputs, own ones first.
+    def lessons(self, most: int | None = None, *, everywhere: bool = False) -> tuple[Array, Array]:
+        """Return codes and outputs that a surrogate learns from, at most so many, own ones first.
 
-        What a search forgot, it would try again. Where answers may be, or `everywhere`.
+        What a search forgot, it would try again. Where answers may be, or `everywhere`. Other
+        questions' rows too, unless other cells are missing: a gap tells nothing.
         """
-        X, y = self.learnt
-        if len(X) <= most:
+        X, y = self.known.take(self.alike.places(self.region.same_missing, self._relevant))
+        if most is None or len(X) <= most:
             return X, y
         if everywhere:
             chosen = self._relevant(X, y, most)

@@ -108,11 +108,15 @@ class Turns:
                 generator.close()
 
     def _compare(self) -> None:
-        """See whether the model still says the same; one question tells for all."""
+        """See whether the model still says the same; one question tells for all.
+
+        Only if rows are left of its budget: one for every fifty that it has, two at most.
+        """
         for question in self.questions.values():
             account = question.account
-            if account.paid and account.left > 0 and len(question.y):
-                self.halt.twice = twice = again(account, question.X[question.best])
+            rows = min(account.budget // 50, account.left)  # no answer changes by it
+            if account.paid and rows > 0 and len(question.y):
+                self.halt.twice = twice = again(account, question.X[question.best], rows)
                 if twice is not None and not self.halt.elsewhere:
                     self.halt.noisy = twice.differs(self.evaluator.model)
                 break

@@ -25,11 +25,6 @@ class Axis:
     narrow: type[np.floating[Any]] | None = None  # codes must be exact in this narrower type
 
     @property
-    def step(self) -> float:
-        """Grid step; 0 where continuous."""
-        return self.feature.code_step
-
-    @property
     def anchor(self) -> float:
         """The code from which steps count."""
         return self.query if self.feature.floating else self.feature.code_range[0]
@@ -42,7 +37,7 @@ class Axis:
     @property
     def allowed(self) -> tuple[float, float, Array | None]:
         """Lowest and highest allowed code, and all, the query's included, if at most 10,000."""
-        if not self.free:
+        if np.isnan(self.query):
             return self.query, self.query, np.array([self.query])
         if self.choices is None:
             return min(self.low, self.query), max(self.high, self.query), None
@@ -51,12 +46,10 @@ class Axis:
 
     @property
     def snapping(self) -> str:
-        """How to find the nearest allowed code: "clip" it, "round" and clip it, or "look"."""
-        if not self.free:
-            return "clip"
+        """How to find the nearest code if it is free: "clip", "round" and clip, or "look"."""
         if self.narrow is not None or not self.low <= self.query <= self.high:
             return "look"
-        if not self.step and self.choices is None:
+        if not self.feature.code_step and self.choices is None:
             return "clip"
         lattice = self.feature.lattice
         if lattice is None or self.feature.period:
@@ -73,7 +66,7 @@ class Axis:
         choices = self.choices
         if choices is None:
             inside = self._on_grid(np.clip(x, self.low, self.high))
-            if self.low <= self.query <= self.high and not self.step:
+            if self.low <= self.query <= self.high and not self.feature.code_step:
                 return inside
             return np.where(np.abs(x - self.query) <= np.abs(x - inside), self.query, inside)
         period = self.feature.period
@@ -85,8 +78,8 @@ class Axis:
         return choices[np.where(right == len(choices) - 1, 0, right) if period else right]
 
     def _on_grid(self, x: Array) -> Array:
-        if self.step:
-            x = self.feature.grid(np.rint((x - self.anchor) / self.step), self.anchor)
+        if step := self.feature.code_step:
+            x = self.feature.grid(np.rint((x - self.anchor) / step), self.anchor)
         if self.narrow is not None:
             with np.errstate(over="ignore"):
                 x = x.astype(self.narrow).astype(np.float64)

@@ -83,5 +83,5 @@ def _check_group(space: Space, name: Hashable, members: tuple[Hashable, ...]) ->
         raise SpaceError("`group` must come first. Group columns before stating any rule.")
     columns = {column.name: column for column in space.schema.columns}
     for member in members:
-        if member in space.schema.groups or columns[member].kind not in "biuf":
+        if member in space.schema.groups or columns[member].dtype.kind not in "biuf":
             raise SpaceError(f"{member!r} must be a column of 0 and 1 to be in a group.")

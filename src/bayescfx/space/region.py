@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property, partial
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from bayescfx.space.axis import Axis
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.derived import recompute
-from bayescfx.space.rules.limits import Limits, limits_of
+from bayescfx.space.rules.limits import Limits
 from bayescfx.space.schema import Own, Schema
 from bayescfx.tables import Rows
 
@@ -51,11 +52,12 @@ class Region:
             (low, high, listed), feature, snapping = axis.allowed, axis.feature, axis.snapping
             weight = float(self.cost.per_feature.get(name, 1.0))
             numbers.append((axis.query, low, high, feature.code_step, feature.period, weight))
-            masks.append((axis.free, feature.categorical, snapping == "round", snapping == "look"))
+            masks.append((low < high, feature.categorical, snapping == "round", snapping == "look"))
             lattices.append(feature.lattice or (0.0, 1.0, 1.0))
             choices.append(listed)
         columns = np.array(numbers, dtype=np.float64).T.copy()
         free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
+        rounded, other = rounded & free, other & free
         self.query: Array = columns[0]  # (d,) the query's codes
         self.free: Indices = np.flatnonzero(free)  # positions of the features that may move
         self.low: Array = columns[1]  # (d,) lowest allowed code; the query's where it can't move
@@ -70,9 +72,10 @@ class Region:
         few = (self.step > 0) & (self.high - self.low <= 32 * self.step)
         self.coarse: Mask = free & (~self.sliding | few)  # (d,) not even nearly continuous
 
-        at = [places[r.derives] for r in (*self.rules, *said) if r.derives is not None]
         self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
-        self.recomputed[at] = True
+        for rule in (*self.rules, *said):
+            if rule.derives is not None:
+                self.recomputed[places[rule.derives]] = True
         self._missing = np.isnan(self.query)
         self._counted = ~self.recomputed & ~self._missing  # what may count as a change
         self._moves = free | self.recomputed  # what may differ from the query's
@@ -83,22 +86,31 @@ class Region:
         self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
         self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
         self._circles = np.flatnonzero(self.cyclic[free])
-        self._others = [(i, self.axes[j]) for i, j in enumerate(self.free) if other[j]]
+        looked_up = np.flatnonzero(other[free]).tolist()
+        self._others = [*zip(looked_up, compress(self.axes, other), strict=True)]
         self._memories: dict[object, Memory] = {}
 
-        seen = [rule.seen_from(self) for rule in said]
-        self.rules = (*self.rules, *(rule for rule in seen if rule is not None))
-        self.blocks = [[places[name] for name in rule.block] for rule in self.rules if rule.block]
-        whole = [block for block in self.blocks if free[block].all()]
-        joined = set[int]().union(*self.blocks)
-        alone: list[int] = [j for j in self.free.tolist() if j not in joined]
-        self.moving = [[j] for j in alone] + whole  # free features, as blocks that move as one
-        self.derived = [rule for rule in self.rules if rule.derives is not None]
-        linear = [pair for rule in self.rules for pair in rule.halfspaces(self)]
-        self.A: Array = np.array([a for a, _ in linear]).reshape(-1, len(free))  # A x <= b, (r, d)
-        self.b: Array = np.array([b for _, b in linear], dtype=np.float64)
-        # Whether rules other than these linear ones restrict the continuous features.
-        self.curved = any([rule.curved(self) for rule in self.rules])
+        for rule in said:
+            if (seen := rule.seen_from(self)) is not None:
+                self.rules += (seen,)
+        self.blocks: list[list[int]] = []
+        self.derived: list[Rule] = []
+        self.curved = False  # whether others than linear rules restrict the continuous features
+        linear, alone, whole = [], free.copy(), []
+        for rule in self.rules:
+            if rule.block:
+                self.blocks.append(block := [places[name] for name in rule.block])
+                whole += [block] if free[block].all() else []
+                alone[block] = False
+            if rule.derives is not None:
+                self.derived.append(rule)
+            linear += rule.halfspaces(self)
+            self.curved |= rule.curved(self)
+        # Free features, as blocks that move as one.
+        self.moving: list[list[int]] = np.flatnonzero(alone)[:, None].tolist() + whole
+        normals, bounds = zip(*linear, strict=True) if linear else ((), ())
+        self.A: Array = np.array(normals).reshape(-1, len(free))  # A x <= b, (r, d)
+        self.b: Array = np.array(bounds, dtype=np.float64)
         if len(linear) > 200:  # the work of some searches grows with their square
             self._bound_linear(200)
 
@@ -118,13 +130,14 @@ class Region:
     @cached_property
     def size(self) -> float:
         """Number of distinct points under limits, grid and the l0 bound; may be infinite."""
-        listed = [self.axes[j].choices for j in self.free]
-        others = [np.inf if codes is None else len(codes) - 1.0 for codes in listed]
-        if self.max_changes is None:
-            return float(np.prod(np.array(others) + 1.0))
         counts = np.ones(1)  # elementary symmetric polynomials: points with 0, 1, ... changes
-        for n in others:
-            counts = np.convolve(counts, [1.0, n])[: self.max_changes + 1]
+        for j in self.free:
+            codes = self.axes[j].choices
+            others = np.inf if codes is None else len(codes) - 1.0
+            if self.max_changes is None:
+                counts *= others + 1.0
+            else:
+                counts = np.convolve(counts, [1.0, others])[: self.max_changes + 1]
         return float(counts.sum())
 
     @cached_property
@@ -349,36 +362,40 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
     if notes:
         text = f"the query lies outside the space, which grew for it: {'; '.join(notes)}."
         warn(text, SpaceWarning)
-    if schema is not None:
-        codes = schema.encode_cells(cells, what="query")
-    said = {name: Limits(name) for name in grown.names} | limits_of(space)
+    shared = schema or grown
+    own = Own(codes if schema is None else schema.encode_cells(cells, what="query"), cells)
+    rules = sorted(space.rules, key=attrgetter("rank"))
+    most = min(filter(None, map(attrgetter("most_changes"), rules)), default=None)
+    axes = _axes(space, grown, own, shared)
+    for rule in rules:
+        rule.narrow(axes, grown.positions, most)
+    data, cost = space.background, space.price
+    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=tuple(rules))
+
+
+def _axes(space: Space, grown: Schema, own: Own, shared: Schema) -> list[Axis]:
+    """Return what limits leave of the features around a query; other queries share the codes."""
+    said, derived = dict[Hashable, Limits](), dict[Hashable, Limits]()
     for rule in space.rules:
-        if rule.derives is not None:  # it never moves by itself
-            said[rule.derives] = Limits(rule.derives, fixed=True)
-    missing = compress(grown.names, np.isnan(codes[0]))
-    if free := [repr(name) for name in missing if not said[name].fixed]:
-        text = f"the query has no value for {', '.join(free)}; treated as fixed."
-        warn(text, SpaceWarning)
-    return _region(space, grown, Own(codes, cells), schema or grown, said)
-
-
-def _region(
-    space: Space, grown: Schema, own: Own, shared: Schema, said: dict[Hashable, Limits]
-) -> Region:
-    """Return the region around a query; `shared` codes cover other queries too."""
-    axes = []
+        if isinstance(rule, Limits):
+            said[rule.name] = rule
+        elif rule.derives is not None:  # it never moves by itself
+            derived[rule.derives] = Limits(rule.derives, fixed=True)
+    axes, missing = list[Axis](), list[str]()
     for name, code in zip(grown.names, own.codes[0].tolist(), strict=True):
-        limits, feature, known = said[name], grown.features[name], space.features[name]
+        limits = derived.get(name) or said.get(name) or Limits(name)
+        feature, known = grown.features[name], space.schema.features[name]
         if known.levelled and shared.features[name] is not known:
             # levels of other queries are none of this one's
             feature = shared.features[name]
             if limits.levels is None:
                 limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
-        column = None if name in grown.groups else grown.columns[grown.places[name]]
-        axes.append(limits.axis(feature, code, column, inferred=name in space.inferred))
-    most = min((r.most_changes for r in space.rules if r.most_changes is not None), default=None)
-    rules = tuple(sorted(space.rules, key=lambda rule: rule.rank))
-    for rule in rules:
-        rule.narrow(axes, grown.positions, most)
-    data, cost = space.background, space.price
-    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=rules)
+        grouped = name in grown.groups  # one-hot columns, whose numbers are no codes
+        dtype = np.dtype(object) if grouped else grown.columns[grown.places[name]].dtype
+        axes.append(limits.axis(feature, code, dtype, inferred=name in space.inferred))
+        if np.isnan(code) and not limits.fixed:
+            missing.append(repr(name))
+    if missing:
+        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
+        warn(text, SpaceWarning)
+    return axes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import filterfalse, repeat
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from bayescfx.arrays import Array, Indices, Mask, same_codes
 from bayescfx.checks import is_hashable, shown
 from bayescfx.errors import QueryError, SpaceError, suggest
 from bayescfx.features import Feature
-from bayescfx.tables import Cells, Column, Layout, Rows, as_pandas, identical
+from bayescfx.tables import Cells, Column, Layout, Row, Rows, as_pandas, identical
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +136,14 @@ class Schema:
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         rows = as_pandas(rows)
-        if isinstance(rows, pd.DataFrame):
-            self._check_columns(rows.columns, what)
-            return tuple([column.strict(rows[column.name], what) for column in self.columns])
-        if isinstance(rows, (pd.Series, Mapping)):
-            row: Mapping[Any, Any] = dict(rows.items())
-            self._check_columns(row, what)
-            return tuple([column.strict_one(row[column.name], what) for column in self.columns])
+        if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
+            table = isinstance(rows, pd.DataFrame)
+            named: Any = rows if table else dict(rows.items())
+            if [*named] != [*self.places]:
+                self._check_columns(named, what)
+            taken = Column.strict if table else Column.strict_one
+            given = map(named.__getitem__, self.places)
+            return tuple(map(taken, self.columns, given, repeat(what)))
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
@@ -157,8 +158,8 @@ class Schema:
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         given = list(labels)
-        missing = [label for label in self.places if label not in set(given)]
-        extra = [label for label in given if label not in self.places]
+        missing = [*filterfalse(set(given).__contains__, self.places)]
+        extra = [*filterfalse(self.places.__contains__, given)]
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
@@ -204,7 +205,7 @@ class Schema:
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
         """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
         column, feature = self.columns[self.places[name]], self.features[name]
-        if column.kind in "iu" and given.dtype.kind == "f":
+        if column.dtype.kind in "iu" and given.dtype.kind == "f":
             given = np.rint(given)
         codes = feature.encode(column.strict(given, f"derived column {name!r}"))
         if feature.levelled and (codes == -1).any():
@@ -292,7 +293,7 @@ class Schema:
         found: dict[int, Mask] = {}
         for c, j in enumerate(self.feature_at):
             column = self.columns[c]
-            if column.dtype == object or column.kind in "fmM":
+            if column.dtype == object or column.dtype.kind in "fmM":
                 other = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
                 found |= {c: other} if other.any() else {}
         return found
@@ -327,8 +328,8 @@ class Schema:
 
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
         """Write the queries' own cells, in place, where objects, floats and times may differ."""
-        column = self.columns[c]
-        if column.name not in self._members and (column.dtype == object or column.kind in "fmM"):
+        column, kind = self.columns[c], self.columns[c].dtype.kind
+        if column.name not in self._members and (column.dtype == object or kind in "fmM"):
             cells[same] = own.cells[c][whose[same]]
 
 
@@ -355,11 +356,11 @@ def _list(names: list[Hashable]) -> str:
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-def by_feature(schema: Schema, lines: list[list[Any]]) -> list[dict[Hashable, Any]]:
+def by_feature(schema: Schema, rows: list[Row]) -> list[dict[Hashable, Any]]:
     """Return the cells of rows by feature; a one-hot group has its column's name as value."""
     found: list[dict[Hashable, Any]] = []
-    for cells in lines:
-        row = dict(zip(schema.places, cells, strict=True))
+    for cells in rows:
+        row = dict(zip(schema.places, cells.tolist(), strict=True))
         for name, members in schema.groups.items():
             held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
             row[name] = next(held, None)  # none where the cells are missing

@@ -19,7 +19,6 @@ from bayescfx.errors import SpaceError
 from bayescfx.features import Feature
 from bayescfx.space.axis import MOST_CHOICES, Axis
 from bayescfx.space.rule import Rule, Words
-from bayescfx.tables import Column
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -82,13 +81,10 @@ class Limits(Rule):
         low = max(outer[0], self.between[0], query + self.move[0], floor)
         return low, min(outer[1], self.between[1], query + self.move[1], roof)
 
-    def axis(
-        self, feature: Feature, query: float, column: Column | None, *, inferred: bool
-    ) -> Axis:
-        """Return the allowed codes, seen from the query's; a one-hot group has no `column`."""
-        narrow: Any = None
-        if column is not None and column.kind == "f" and column.numpy.itemsize < 8:
-            narrow = column.numpy.type
+    def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
+        """Return the allowed codes, seen from the query's; `dtype` is the column's."""
+        dtype = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
+        narrow = dtype.type if dtype.kind == "f" and dtype.itemsize < 8 else None
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
             return axis
@@ -99,25 +95,25 @@ class Limits(Rule):
             start, end = self.between
             low = start if math.isfinite(start) else min(low, end)
             high = end if math.isfinite(end) else max(high, start)
-        if column is not None and column.kind in "iu" and feature.numeric:
-            info = np.iinfo(column.numpy)
+        if dtype.kind in "iu" and feature.numeric:
+            info = np.iinfo(dtype)
             low, high = max(low, float(info.min)), min(high, float(info.max))
         low, high = self._interval(query, (low, high))
         if narrow is not None and np.isfinite([low, high]).all():
             low, high = _inwards(low, narrow), -_inwards(-high, narrow)
         if low > high:
             return axis
-        if axis.step > 0:
+        if feature.code_step > 0:
             return self._on_grid(axis, low, high)
         choices = np.unique([query, low]) if low == high else None
         return replace(axis, low=low, high=high, choices=choices)
 
     def _on_grid(self, axis: Axis, low: float, high: float) -> Axis:
-        feature, anchor = axis.feature, axis.anchor
+        feature, anchor, step = axis.feature, axis.anchor, axis.feature.code_step
         # keeps grid points that rounding moved past a limit, by more in single precision
         slack = 1e-9 if axis.narrow is None else 1e-2
-        first = int(np.ceil((low - anchor) / axis.step - slack))
-        last = int(np.floor((high - anchor) / axis.step + slack))
+        first = int(np.ceil((low - anchor) / step - slack))
+        last = int(np.floor((high - anchor) / step + slack))
         if last < first:
             return axis
         narrow = axis.narrow or np.float64
