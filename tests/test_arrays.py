@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayescfx.arrays import Memory
+from bayescfx.arrays import Memory, firsts
 
 
 def test_each_row_is_asked_for_once_and_few_are_kept() -> None:
@@ -28,3 +28,10 @@ def test_each_row_is_asked_for_once_and_few_are_kept() -> None:
     assert asked[2:] == [[7]]
     assert recall(1) == [2]
     assert asked[3:] == [[1]]
+
+
+def test_the_first_of_equal_rows_is_kept() -> None:
+    X = np.array([[1.0, np.nan], [0.0, 2.0], [1.0, np.nan], [-0.0, 2.0], [3.0, 2.0]])
+    assert firsts(X).tolist() == [0, 1, 4]
+    assert firsts(X > 0.5).tolist() == [0, 1, 4]
+    assert firsts(X[:0]).tolist() == []

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.search.verdict import Verdict
 from tests.conftest import (
     ZERO,
     cube,
@@ -33,6 +34,20 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
     assert "Probably out of reach, judged from the rows that the model scored, not proven." in text
     assert "The target is given a probability of 1 %" in text
     assert "would bring it nearer, judged from the rows scored: limit on 'a' (at most 0.4)." in text
+
+
+def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search gives up on what it knows then; the verdict hears of every row."""
+    likely = Verdict(0.4, ())
+    monkeypatch.setattr("bayescfx.explainer.report.judge", lambda question: likely)
+    space = cube().between({"a": (0, 0.4)}).fix("c")
+    answer = cfx.explain(plane, ZERO, space, 4.0, budget=100, rng=0)
+    assert answer.stopped == "unreachable"
+    assert answer.status == "best_guess"
+    assert "out of reach" not in answer.verdict
+    assert "the search saw no way to the target. The target is given a probability of 40 %" in (
+        answer.verdict
+    )
 
 
 def test_a_finite_region_without_the_target_is_exhausted() -> None:

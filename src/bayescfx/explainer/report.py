@@ -20,7 +20,7 @@ from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
-from bayescfx.search.verdict import Verdict, judge
+from bayescfx.search.verdict import UNLIKELY, Verdict, judge
 from bayescfx.space.schema import by_feature
 from bayescfx.tables import Row, rows_of
 
@@ -107,8 +107,11 @@ def _answer(
         if question.reached:
             status = "reached"
         else:
-            status = "unreachable" if ending in ("unreachable", "exhausted") else "best_guess"
             verdict, jump = _verdict(question, ending), _jump(question)
+            # The search gave up on what its surrogate knew then; all that is known may say more.
+            likely = 0.0 if verdict is None else verdict.probability or 0.0
+            if ending == "exhausted" or (ending == "unreachable" and likely < UNLIKELY):
+                status = "unreachable"
     method, seed = settings.method, settings.rng
     method = method if isinstance(method, str) else type(method).__name__
     return Explanation(

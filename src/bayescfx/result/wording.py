@@ -204,6 +204,8 @@ def _ending(answer: Explanation) -> str:
         start = "Probably out of reach, judged from the rows that the model scored, not proven."
     else:
         miss = number(gap(answer.best.output, answer.wanted))
+        if answer.stopped == "unreachable":  # and yet it is not unlikely, all in all
+            ending = "the search saw no way to the target"
         start = f"Not reached, this is the best guess (off by {miss}): {ending}."
     if answer.probability_reachable is not None:
         chance = percent(answer.probability_reachable)

@@ -3,8 +3,9 @@
 Around a row, the query to begin with, every feature is changed alone over its values; then two at a
 time, those pairs that are expected to reach the target at the lowest cost, or that show where the
 expectation errs; and several at once, as if effects added up. The same again around the best rows
-found, in finer steps. At last each change of the answers is shortened. Every row that was evaluated
-may be an answer. That is about ten model calls of a hundred or two rows each.
+found, in finer steps. A target that is too far for this is climbed to. At last each change of the
+answers is shortened. Every row that was evaluated may be an answer. That is about ten model calls
+of a hundred or two rows each.
 """
 
 from __future__ import annotations

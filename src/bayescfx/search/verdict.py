@@ -24,6 +24,7 @@ from bayescfx.search.surrogate import Surrogate, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
 
+UNLIKELY = 0.1  # a smaller probability is one that a target may be given up with
 OPTIMISM = 2.0  # how many deviations are hoped for
 FEW = 256  # regions with at most this many rows are looked at row by row
 _DRAWS = 256  # rows that show whether the rules leave anything of a region to find
@@ -257,7 +258,7 @@ class Watch:
             return True
         if not self.doubtful or surprised > gap:
             return False
-        return (probability_reachable(surrogate, question, self._rng) or 0.0) < 0.1
+        return (probability_reachable(surrogate, question, self._rng) or 0.0) < UNLIKELY
 
     @property
     def doubtful(self) -> bool:
