@@ -20,22 +20,24 @@ class Coordinates:
     """A map from codes ``(n, d)`` to surrogate inputs ``(n, width)``.
 
     Of features that may move in the `region` or vary in the `known` rows: first one per *linear*
-    feature, then two per *cyclic* and one per *categorical* one. What was tabulated `before` is not
-    tabulated again.
+    feature, then two per *cyclic* and one per *categorical* one.
     """
 
-    def __init__(self, region: Region, known: Array, before: Coordinates | None = None) -> None:
+    def __init__(self, region: Region, known: Array) -> None:
         # Only derived cells are missing in some rows: a level of their own, or like the query's.
         self._gaps = np.where(region.categorical, -1.0, np.nan_to_num(region.query))
         self._patchy = bool(region.derived)
         seen = self._filled(np.vstack([region.query, known]))
-        moving = np.ptp(seen, axis=0) > 0  # nan compares as not moving
+        lowest, highest = seen.min(axis=0), seen.max(axis=0)
+        moving = lowest < highest  # nan compares as not moving
         moving[region.free] = True
+        self._fixed: Indices = np.setdiff1d(np.arange(len(moving)), region.free)
+        self._range = lowest[self._fixed], highest[self._fixed]
         circle, levels = region.cyclic & moving, region.categorical & moving
         line = np.flatnonzero(moving & ~circle & ~levels)
-        low, high = region.low[line], region.high[line]
-        fixed = ~(low < high)
-        low[fixed], high[fixed] = seen[:, line].min(axis=0)[fixed], seen[:, line].max(axis=0)[fixed]
+        ranged = region.low < region.high
+        low = np.where(ranged, region.low, lowest)[line]
+        high = np.where(ranged, region.high, highest)[line]
         self.linear: Indices = line
         self.cyclic: Indices = np.flatnonzero(circle)
         self.categorical: Indices = np.flatnonzero(levels)
@@ -44,19 +46,16 @@ class Coordinates:
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
         self._periods = region.period[self.cyclic]
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
-        self._table: Array
-        self._rises: Array
-        self._rows, self._data, self._frame = np.arange(len(line)), region.data, (line, low, high)
-        # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
-        # before, unless a fixed feature varies more than it did.
-        same = before is not None and before._data is region.data
-        if before and same and all(map(np.array_equal, self._frame, before._frame)):
-            self._table, self._rises = before._table, before._rises
-            return
-        self._table = np.empty((len(line), CELLS + 1))
+        # The coordinates at equally spaced codes, and how much they rise from cell to cell.
+        self._rows, self._table = np.arange(len(line)), np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
         self._rises = np.diff(self._table, axis=1)
+
+    def suit(self, X: Array) -> bool:
+        """Return whether no fixed feature of codes ``(n, d)`` varies more than in the known rows."""
+        fixed, (low, high) = self._filled(X)[:, self._fixed], self._range
+        return not ((fixed < low) | (fixed > high)).any()
 
     def _filled(self, X: Array) -> Array:
         """Return codes ``(n, d)`` without missing ones where these may come and go."""

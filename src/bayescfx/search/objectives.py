@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.acquisition import LogEI, log_probability_in
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort, effort_rise
@@ -137,22 +137,25 @@ class Flats:
 
     def __init__(self, region: Region, X: Array, y: Array, missed: Mask) -> None:
         self._free = region.free
-        codes = X[:, self._free]
-        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[missed]
-        _, group, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        boxes = []
-        for g in np.flatnonzero(count > 1):
-            rows = codes[missed][group.ravel() == g]
-            low, high = rows.min(axis=0), rows.max(axis=0)
-            if ((codes >= low) & (codes <= high)).all(axis=1).sum() == len(rows):
-                boxes.append((low, high))
-        self._low, self._high = np.array(boxes).reshape(-1, 2, codes.shape[1]).transpose(1, 0, 2)
+        codes, at = X[:, self._free], np.flatnonzero(missed)
+        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[at]
+        alike: dict[bytes, list[int]] = {}
+        for key, row in zip(row_keys(keys), at.tolist(), strict=True):
+            alike.setdefault(key, []).append(row)
+        groups = [codes[rows] for rows in alike.values() if len(rows) > 1]
+        boxes = [(rows.min(axis=0), rows.max(axis=0)) for rows in groups]
+        self._boxes = np.array(boxes).reshape(-1, 2, codes.shape[1])
+        pure = self._inside(X).sum(axis=0) == list(map(len, groups))
+        self._boxes = self._boxes[pure]
+
+    def _inside(self, X: Array) -> Mask:
+        """Return which codes ``(n, d)`` lie in which of the boxes ``(n, b)``."""
+        codes, (low, high) = X[:, None, self._free], self._boxes.transpose(1, 0, 2)
+        return np.asarray(((codes >= low) & (codes <= high)).all(axis=2))
 
     def hold(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in one of the boxes."""
-        codes = X[:, None, self._free]
-        inside = np.all((codes >= self._low) & (codes <= self._high), axis=2)
-        return np.asarray(np.any(inside, axis=1))
+        return np.asarray(self._inside(X).any(axis=1))
 
 
 class Letdowns(NamedTuple):
