@@ -53,7 +53,7 @@ class Coordinates:
         self._rises = np.diff(self._table, axis=1)
 
     def suit(self, X: Array) -> bool:
-        """Return whether no fixed feature of codes ``(n, d)`` varies more than in the known rows."""
+        """Return whether fixed features of codes ``(n, d)`` vary no more than in known rows."""
         fixed, (low, high) = self._filled(X)[:, self._fixed], self._range
         return not ((fixed < low) | (fixed > high)).any()
 
