@@ -188,6 +188,7 @@ class Nearer:
     flats: Flats | None = None  # where a hit is most unlikely
     doubt: float = 1.0  # by what factor the surrogate's deviations are too small
     letdowns: Letdowns | None = None  # hits that were expected in vain
+    margin: float = 0.0  # the share of a cost that is too small a saving to be worth a call
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -217,7 +218,7 @@ class Nearer:
     def _worth(self, X: Array) -> tuple[Indices, Array, Array, Array]:
         """Return which codes are nearer, their coordinates, a hit's log worth and its slope."""
         cost = effort(self.region, X)
-        room = cost if self.record is None else self.record.beat(X) - cost
+        room = cost if self.record is None else (1.0 - self.margin) * self.record.beat(X) - cost
         possible = np.flatnonzero(room > 0.0)
         X, worth = X[possible], np.log(room[possible])
         Z = self.surrogate.coordinates(X)
@@ -234,12 +235,11 @@ class Record:
     """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
     For one answer the lowest. For `n` answers that say different things that of the answer which
-    changes the same features or moves nothing clearly further, or else that of the n-th best. In
-    each case less a `margin`, the share that is too small a saving to be worth a call.
+    changes the same features or moves nothing clearly further, or else that of the n-th best.
     """
 
-    def __init__(self, region: Region, X: Array, n: int = 1, margin: float = 0.0) -> None:
-        self.region, self.X, self.n, self.margin = region, X, n, margin
+    def __init__(self, region: Region, X: Array, n: int = 1) -> None:
+        self.region, self.X, self.n = region, X, n
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
         order, chosen = np.lexsort((changed.sum(axis=1), self.cost)), list[int]()
@@ -265,7 +265,7 @@ class Record:
     def most(self) -> float:
         """The cost that a row has to beat which says something new."""
         full = len(self.leaders) == self.n
-        return (1.0 - self.margin) * self.cost[self.leaders[-1]] if full else self._open_end
+        return float(self.cost[self.leaders[-1]]) if full else self._open_end
 
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
@@ -277,7 +277,7 @@ class Record:
         same = (changed[:, None, :] == leading).all(axis=2) | ~further(
             self.region, self.answers, X
         ).T
-        held = np.where(same, (1.0 - self.margin) * self.cost[self.leaders], np.inf)
+        held = np.where(same, self.cost[self.leaders], np.inf)
         return np.asarray(np.minimum(bar, held.min(axis=1)))
 
 
