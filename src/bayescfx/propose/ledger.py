@@ -134,7 +134,7 @@ class Ledger:
     def tried(self, most: int) -> tuple[Array, Array]:
         """Return the best allowed, new rows so far, at most `most`, each once; best first."""
         X, value = np.concatenate(self._rows), np.concatenate(self._values)
-        order, size = np.argsort(-value, kind="stable"), max(64, 2 * most)
+        order, size = np.argsort(-value, kind="stable"), 32 + most
         seen: dict[bytes, int] = {}
         for start in range(0, len(order), size):
             some = order[start : start + size]
