@@ -26,7 +26,7 @@ from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort, misses
-from bayescfx.search.shorten import shorten, to_settle
+from bayescfx.search.shorten import exchanged, shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
@@ -108,6 +108,7 @@ class _Run:
     # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
     surprises: list[float] = field(default_factory=list)
     vain: list[tuple[Array, float]] = field(default_factory=list)
+    exchanges: dict[bytes, Array] = field(default_factory=dict)  # of each row that led
     _record: tuple[tuple[int, int], Record] | None = None
 
     def begin(self) -> Generator[Array, Array, bool]:
@@ -313,7 +314,12 @@ class _Run:
         record = self.record()
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
         objective = self.objective(surrogate, record, 0.02)
-        found = self._propose(objective, starting.towards_query(question, centres), "swift")
+        starts = [starting.towards_query(question, centres)]
+        for row in centres[:2]:
+            if (key := row.tobytes()) not in self.exchanges:
+                self.exchanges[key] = exchanged(question.region, row[None])
+            starts.append(self.exchanges[key])
+        found = self._propose(objective, np.vstack(starts), "swift")
         if not found.exhausted:
             # The expected saving that is still worth a model call.
             worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)

@@ -8,7 +8,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
-from bayescfx.search.shorten import exchanged
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project, repair
 from bayescfx.space.sampling import background_rows, sample
@@ -144,8 +143,7 @@ def towards_query(question: Question, centres: Array) -> Array:
     rows = np.where(ordered, q + length * (rows - q), rows)
     rows = np.vstack([rows, _copied(question, 3 * POOL // 4, int(rng.integers(1, 4)))])
     shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
-    rows = project(region, np.vstack([centres, rows, shorter]))
-    return np.vstack([rows, exchanged(region, centres[:2])])
+    return project(region, np.vstack([centres, rows, shorter]))
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
