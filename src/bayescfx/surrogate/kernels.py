@@ -40,12 +40,16 @@ def rbf(s: Array) -> tuple[Array, Array]:
 
 def matern52(s: Array) -> tuple[Array, Array]:
     """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and dk/ds = -(5/6)(1 + t) exp(-t)."""
-    t = np.sqrt(5.0 * s)
+    t = 5.0 * s
+    np.sqrt(t, out=t)
     e = np.exp(-t)
-    slope = (1.0 + t) * e
-    value = slope + (5.0 / 3.0) * s * e
-    slope *= -5.0 / 6.0
-    return value, slope
+    t += 1.0
+    t *= e
+    value = (5.0 / 3.0) * s
+    value *= e
+    value += t
+    t *= -5.0 / 6.0
+    return value, t
 
 
 # The smooth part of each kernel; the tabular one has a part with steps besides. A new kernel is a

@@ -67,8 +67,8 @@ class Covariances(NamedTuple):
     """What rows have in common with known ones."""
 
     c: Array  # covariances (m, n)
-    slope: Array  # k' of the smooth part (m, n)
-    jumps: Array | None  # correlations of the part with steps (m, n), if there is one
+    slope: Array  # k' of the smooth part, as a correlation (m, n)
+    jumps: Array | None  # covariances of the part with steps (m, n), if there is one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,19 +81,15 @@ class Prior:
 
     def covariances(self, A: Array, B: Array) -> Covariances:
         """Return what rows (m, d) and (n, d), over the lengthscales, have in common, no noise."""
-        h, columns = self.h, self.columns
+        h, columns, jumps = self.h, self.columns, None
         c, slope = self.kernel(columns.apart(A, B, h.lengthscales, "sqeuclidean"))
-        jumps = None
+        c *= h.output_scale * (1.0 - h.steps)
         if h.steps:
             t = columns.apart(A, B, h.lengthscales, "cityblock")
             t *= -1.0 / math.sqrt(A.shape[1])
             jumps = np.exp(t, out=t)
-            jumps *= h.steps
-            slope *= 1.0 - h.steps
-            c *= 1.0 - h.steps
+            jumps *= h.output_scale * h.steps
             c += jumps
-        if h.output_scale != 1.0:
-            c *= h.output_scale
         return Covariances(c, slope, jumps)
 
 
@@ -133,7 +129,7 @@ class Posterior:
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        A, s, at = X / self.h.lengthscales, self.h.output_scale, self.prior.columns.numeric
+        h, A, at = self.h, X / self.h.lengthscales, self.prior.columns.numeric
         c, slope, jumps = self.prior.covariances(A, self.A)
         V = c @ self.L_inverse.T
         pull = np.empty((2, *c.shape))  # of the known rows on the mean, and on the variance
@@ -141,14 +137,16 @@ class Posterior:
         slopes = np.zeros((2, *X.shape))
         # counted from one of the rows, so that less cancels
         near, known = A[:, at] - self.A[0, at], self.A[:, at] - self.A[0, at]
-        weights = (2.0 * s * slope) * pull
+        slope *= 2.0 * h.output_scale * (1.0 - h.steps)
+        weights = slope * pull
         slopes[:, :, at] = weights.sum(axis=2)[:, :, None] * near - weights @ known
         if jumps is not None:
-            pull *= jumps * (s / math.sqrt(X.shape[1]))
+            jumps /= math.sqrt(X.shape[1])
+            pull *= jumps
             for k in range(0, len(X), 64):  # rows that stay in the cache
                 side, some = np.sign(self.A[:, at] - A[k : k + 64, None, at]), slice(k, k + 64)
                 slopes[:, some, at] += np.einsum("gmn,mnj->gmj", pull[:, some], side)
-        slopes /= self.h.lengthscales
+        slopes /= h.lengthscales
         slopes[1] *= -2.0
         return c @ self.alpha, self._variance(V), slopes[0], slopes[1]
 
