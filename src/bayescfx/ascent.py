@@ -92,6 +92,8 @@ class _Climb:
         self.step, self.gain = np.ones(m), np.zeros(m)
         self.p, self.g = np.zeros((m, c)), np.zeros((m, c))
         self.low, self.high = box.low, box.high  # up to the next kink
+        self.bottom = np.fmax(box.low, box.kink)  # limits above and below a kink
+        self.top = np.fmin(box.high, box.kink)
         self.side = np.where(self.x < box.kink, -1.0, 1.0)
         self.value = np.full(m, -np.inf)
         self._ended = self.X.copy(), self.value.copy(), self.H.copy()
@@ -120,12 +122,10 @@ class _Climb:
 
     def _aim(self, tolerance: float) -> None:
         """Choose new directions for fresh rows; rows with nothing left to gain stop."""
-        x, g, kink, side = self.x, self.g, self.kink, self.side
-        first, fresh = self.first, self.fresh
-        held = x == kink
-        above, below = (x > kink) | (held & (side > 0)), (x < kink) | (held & (side < 0))
-        low = np.where(above, np.maximum(self.floor, kink), self.floor)
-        high = np.where(below, np.minimum(self.ceiling, kink), self.ceiling)
+        x, g, side = self.x, self.g, self.side
+        first, fresh, above = self.first, self.fresh, side > 0
+        low = np.where(above, self.bottom, self.floor)
+        high = np.where(above, self.ceiling, self.top)
         if self.rules is None:
             stuck = ((x <= low) & (g <= 0)) | ((x >= high) & (g >= 0))
             slope = np.where(stuck, 0.0, g)
@@ -153,6 +153,7 @@ class _Climb:
         self.p = np.where(every, p, self.p)
         self.gain = np.where(fresh, (slope * p).sum(axis=1), self.gain)
         self.step = np.where(fresh, 1.0, self.step)
+        held = x == self.kink
         self.side = np.where(every & held & stuck, -side, side)
         # A row that is calm on one side of a kink looks at the other side before it stops.
         self.quiet = np.where(fresh, (self.quiet + 1) * calm, self.quiet)
@@ -161,7 +162,7 @@ class _Climb:
 
     def receive(self, x: Array, value: Array, g: Array) -> None:
         """Move rows whose trial `x` delivers what was promised; shorten the others' steps."""
-        bad = ~(np.isfinite(value) & np.isfinite(g).all(axis=1))
+        bad = ~np.isfinite(value + g.sum(axis=1))
         if bad.any():
             value, g = np.where(bad, -np.inf, value), np.where(bad[:, None], 0.0, g)
         slack = 1e-9 * (1.0 + np.abs(self.value))

@@ -165,16 +165,17 @@ def test_hardly_an_answer_of_several_changes_anything_in_vain(steps: bool) -> No
         a, b, c, d = (np.floor(5 * rows[k]) / 5 if steps else rows[k] for k in "abcd")
         return 2 * a + b + c * d
 
-    query, needless = dict.fromkeys("abcde", 0.3), 0
+    query, found, needless = dict.fromkeys("abcde", 0.3), 0, 0
     for seed in range(8):
         question = ask(f, Space.from_data(data), query, increase(by=0.6), budget=80, n=3, seed=seed)
         finish(question)
         X = answers(question)
         assert question.hits[distinct(question, 3)].all()
-        assert len(X) > 1
+        found += len(X)
         back = taken_back(question.region, X)
         y = np.asarray(f(pd.DataFrame(back, columns=list("abcde"))), dtype=np.float64)
         needless += int(question.accepted(y).sum())
+    assert found >= 12
     # One of 24: a row that becomes the third answer with the last row of the budget.
     assert needless <= 1
 

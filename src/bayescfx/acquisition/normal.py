@@ -65,21 +65,21 @@ def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Intervals) ->
     >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).value.round(6).tolist()
     [-0.693147]
     """
-    mean, std = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
+    mean, std = np.asarray(mean, float), np.asarray(std, float)
+    if mean.shape != std.shape:
+        mean, std = np.broadcast_arrays(mean, std)
     shape, mean, std = mean.shape, mean.ravel(), std.ravel()
-    out = np.zeros((3, len(mean)))
-    out[0] = -np.inf
-    s = np.where(std > 1e-80, std, 1.0)
-    for low, high in intervals:
-        if low < high:
-            part = _log_mass(low, high, mean, s)
-            value = np.logaddexp(out[0], part[0])
-            out[1:] = np.exp(out[0] - value) * out[1:] + np.exp(part[0] - value) * part[1:]
-            out[0] = value
-    zero = std <= 1e-80
-    if zero.any():
+    zero, s = np.flatnonzero(std <= 1e-80), std.copy()
+    s[zero] = 1.0
+    parts = [_log_mass(low, high, mean, s) for low, high in intervals if low < high]
+    out = parts[0] if parts else np.repeat([[-np.inf], [0.0], [0.0]], len(mean), axis=1)
+    for part in parts[1:]:
+        value = np.logaddexp(out[0], part[0])
+        out[1:] = np.exp(out[0] - value) * out[1:] + np.exp(part[0] - value) * part[1:]
+        out[0] = value
+    if zero.size:
         out[:, zero] = 0.0
-        out[0, zero & ~contains(intervals, mean)] = -np.inf
+        out[0, zero[~contains(intervals, mean[zero])]] = -np.inf
     return LogIntegral(*out.reshape(3, *shape))
 
 

@@ -56,13 +56,13 @@ class Ledger:
         self.acquisition, self.region, self.deadline = acquisition, region, deadline
         self.free = FreeFeatures.of(region)
         self.avoided = _Rows(avoid) if isinstance(avoid, np.ndarray) else avoid
-        self._rows: list[Array] = []
-        self.values: list[Array] = []
+        self._rows: list[Array] = [np.empty((0, len(region.query)))]
+        self._values: list[Array] = [np.empty(0)]
 
     @cached_property
     def spread(self) -> float:
         """How far the best of the first rows lies above their median: the unit of tolerances."""
-        first = np.concatenate(self.values)
+        first = np.concatenate(self._values)
         first = first[np.isfinite(first)]
         above = float(first.max() - np.median(first)) if first.size else 0.0
         return above if above > 0 else 1.0
@@ -92,12 +92,8 @@ class Ledger:
             self.deadline.check()
             value[start : start + 4096] = self.acquisition.value(X[start : start + 4096])
         value = np.where(np.isnan(value), -np.inf, value)
-        new = np.ones(len(X), dtype=bool)
-        if self.avoided is not None:
-            new = ~self.avoided.holds(X)
-        if new.any():
-            self._rows.append(X[new])
-            self.values.append(value[new])
+        self._rows.append(X)
+        self._values.append(value)
         return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
@@ -137,12 +133,16 @@ class Ledger:
 
     def tried(self, most: int) -> tuple[Array, Array]:
         """Return the best allowed, new rows so far, at most `most`, each once; best first."""
-        if not self._rows:
-            return np.empty((0, len(self.region.query))), np.empty(0)
-        X, value = np.concatenate(self._rows), np.concatenate(self.values)
-        order = np.argsort(-value, kind="stable")[: 2 * most]
+        X, value = np.concatenate(self._rows), np.concatenate(self._values)
+        order, size = np.argsort(-value, kind="stable"), 32 + most
         seen: dict[bytes, int] = {}
-        for at, key in zip(order.tolist(), row_keys(X[order][:, self.region.free]), strict=True):
-            seen.setdefault(key, at)
+        for start in range(0, len(order), size):
+            some = order[start : start + size]
+            if self.avoided is not None:
+                some = some[~self.avoided.holds(X[some])]
+            for at, key in zip(some.tolist(), row_keys(X[some][:, self.region.free]), strict=True):
+                seen.setdefault(key, at)
+            if len(seen) >= most:
+                break
         index = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))[:most]
         return X[index], value[index]

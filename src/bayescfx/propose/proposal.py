@@ -59,11 +59,12 @@ def propose(
     else:
         given = region.query[None] if starts is None else np.vstack([starts, region.query])
         screen(ledger, given, rng, effort)
-        if not ledger.values:  # nothing new: every point if they can be listed, else many
+        if not refine(ledger, 4 if glance else k, rng, effort):
+            # Nothing new: every point if they can be listed, else many.
             everything = region.enumerate(EXACT + 4 * len(ledger.avoided or ()))
             more = sampled(region, 4096, rng) if everything is None else everything
             ledger.value(more, allowed=True)
-        refine(ledger, 4 if glance else k, rng, effort)
+            refine(ledger, 4 if glance else k, rng, effort)
     # Of the best rows tried, first those that lie far apart, in units of the ranges; then closer
     # ones, or at a glance none.
     X, value = ledger.tried(4 * k if glance else 512 + 16 * k if k > 1 else 1)

@@ -38,8 +38,8 @@ class _Field(NamedTuple):
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
 
 
-def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> None:
-    """Improve the best different rows that the ledger knows; `k` maxima are wanted."""
+def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> bool:
+    """Improve the best different rows that the ledger knows, if any; `k` maxima are wanted."""
     free = ledger.free
     rounds = PLANS[effort]
     if effort != "glance" and not free.sloped.size:
@@ -48,7 +48,7 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
         rounds = PLANS["sparse"]
     X, value = ledger.tried(64 + 8 * rounds[0][0])
     if not len(X):
-        return
+        return False
     shrink = min(1.0, WIDE / max(1, len(free.sloped)))
     columns = _columns(free, X)
     field = _Field(X, value, columns, np.zeros((*columns.shape, columns.shape[1])))
@@ -60,10 +60,11 @@ def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> 
         field = _climbed(ledger, field, calls, relaxed=at == 0)
     if effort != "thorough":  # which goes on until nothing rises any more
         _moved(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
-        return
+        return True
     field = field.take(different(free, field.X, field.value, max(rounds[-1][0] // 4, k)))
     field = _climbed(ledger, field)
     _finish(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+    return True
 
 
 def _finish(ledger: Ledger, field: _Field, rng: np.random.Generator) -> None:

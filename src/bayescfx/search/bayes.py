@@ -26,7 +26,7 @@ from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import starting
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort, misses
-from bayescfx.search.shorten import shorten, to_settle
+from bayescfx.search.shorten import exchanged, shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.sampling import sample
@@ -108,6 +108,8 @@ class _Run:
     # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
     surprises: list[float] = field(default_factory=list)
     vain: list[tuple[Array, float]] = field(default_factory=list)
+    exchanges: dict[bytes, Array] = field(default_factory=dict)  # of each row that led
+    _record: tuple[tuple[int, int], Record] | None = None
 
     def begin(self) -> Generator[Array, Array, bool]:
         """Evaluate the start set, and more until some allowed row is known; return whether."""
@@ -132,9 +134,14 @@ class _Run:
         self.surrogate = surrogate_of(self.question, self.settings.surrogate, self.surrogate)
         return self.surrogate
 
-    def record(self, margin: float = 0.0) -> Record:
-        question = self.question
-        return Record(question.region, question.X[question.hits], question.n, margin)
+    def record(self) -> Record:
+        """Return the costs to beat, made anew when rows have come."""
+        question, account = self.question, self.question.account
+        when = len(question.known), len(account.asked)
+        if self._record is None or self._record[0] != when:
+            hits = question.X[question.hits]
+            self._record = when, Record(question.region, hits, question.n)
+        return self._record[1]
 
     @cached_property
     def alone(self) -> Array:
@@ -177,7 +184,7 @@ class _Run:
         moved = np.unique(np.column_stack([group, X[:, matters]]), axis=0)
         return len(moved) == len(np.unique(group))
 
-    def objective(self, surrogate: Surrogate, record: Record | None) -> Nearer:
+    def objective(self, surrogate: Surrogate, record: Record | None, margin: float = 0.0) -> Nearer:
         """Return what is to be maximised near the query."""
         question, region = self.question, self.question.region
         letdowns = None
@@ -190,7 +197,7 @@ class _Run:
         doubt = max(1.0, float(np.sqrt((4.0 + np.sum(recent**2)) / (4.0 + len(recent)))))
         flats = Flats(region, question.X, question.y, ~question.hits)
         accepted = question.surrogate_acceptance
-        return Nearer(surrogate, region, accepted, record, flats, doubt, letdowns)
+        return Nearer(surrogate, region, accepted, record, flats, doubt, letdowns, margin)
 
     def compare(self, surrogate: Surrogate, X: Array, y: Array) -> None:
         """Keep in mind how outputs `y` ``(k,)`` of codes `X` differ from what was expected."""
@@ -304,10 +311,15 @@ class _Run:
     def nearer(self, surrogate: Surrogate) -> Proposal:
         """Propose where the target may be reached at a lower cost."""
         question = self.question
-        record = self.record(0.02)
+        record = self.record()
         centres = record.X[np.argsort(record.cost, kind="stable")[:6]]
-        objective = self.objective(surrogate, record)
-        found = self._propose(objective, starting.towards_query(question, centres), "swift")
+        objective = self.objective(surrogate, record, 0.02)
+        starts = [starting.towards_query(question, centres)]
+        for row in centres[:2]:
+            if (key := row.tobytes()) not in self.exchanges:
+                self.exchanges[key] = exchanged(question.region, row[None])
+            starts.append(self.exchanges[key])
+        found = self._propose(objective, np.vstack(starts), "swift")
         if not found.exhausted:
             # The expected saving that is still worth a model call.
             worth = np.log(1e-3 * record.cost[record.leaders[0]] + np.finfo(float).tiny)

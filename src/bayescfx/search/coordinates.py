@@ -20,23 +20,24 @@ class Coordinates:
     """A map from codes ``(n, d)`` to surrogate inputs ``(n, width)``.
 
     Of features that may move in the `region` or vary in the `known` rows: first one per *linear*
-    feature, then two per *cyclic* and one per *categorical* one. What was tabulated `before` is not
-    tabulated again.
+    feature, then two per *cyclic* and one per *categorical* one.
     """
 
-    def __init__(self, region: Region, known: Array, before: Coordinates | None = None) -> None:
+    def __init__(self, region: Region, known: Array) -> None:
         # Only derived cells are missing in some rows: a level of their own, or like the query's.
         self._gaps = np.where(region.categorical, -1.0, np.nan_to_num(region.query))
         self._patchy = bool(region.derived)
-        seen = np.vstack([region.query, known])
-        seen = np.where(np.isnan(seen), self._gaps, seen) if self._patchy else seen
-        moving = np.ptp(seen, axis=0) > 0  # nan compares as not moving
+        seen = self._filled(np.vstack([region.query, known]))
+        lowest, highest = seen.min(axis=0), seen.max(axis=0)
+        moving = lowest < highest  # nan compares as not moving
         moving[region.free] = True
+        self._fixed: Indices = np.setdiff1d(np.arange(len(moving)), region.free)
+        self._range = lowest[self._fixed], highest[self._fixed]
         circle, levels = region.cyclic & moving, region.categorical & moving
         line = np.flatnonzero(moving & ~circle & ~levels)
-        low, high = region.low[line], region.high[line]
-        fixed = ~(low < high)
-        low[fixed], high[fixed] = seen[:, line].min(axis=0)[fixed], seen[:, line].max(axis=0)[fixed]
+        ranged = region.low < region.high
+        low = np.where(ranged, region.low, lowest)[line]
+        high = np.where(ranged, region.high, highest)[line]
         self.linear: Indices = line
         self.cyclic: Indices = np.flatnonzero(circle)
         self.categorical: Indices = np.flatnonzero(levels)
@@ -45,29 +46,30 @@ class Coordinates:
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
         self._periods = region.period[self.cyclic]
         self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
-        self._table: Array
-        self._rises: Array
-        self._rows, self._data, self._frame = np.arange(len(line)), region.data, (line, low, high)
-        # The coordinates at equally spaced codes, and how much they rise from cell to cell: as
-        # before, unless a fixed feature varies more than it did.
-        same = before is not None and before._data is region.data
-        if before and same and all(map(np.array_equal, self._frame, before._frame)):
-            self._table, self._rises = before._table, before._rises
-            return
-        self._table = np.empty((len(line), CELLS + 1))
+        # The coordinates at equally spaced codes, and how much they rise from cell to cell.
+        self._rows, self._table = np.arange(len(line)), np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
         self._rises = np.diff(self._table, axis=1)
 
-    def _cells(self, X: Array) -> tuple[Array, Array, Indices]:
-        """Return codes without gaps, where they stand in the table, in cells, and in which cell."""
-        X = np.where(np.isnan(X), self._gaps, X) if self._patchy else X
+    def suit(self, X: Array) -> bool:
+        """Return whether fixed features of codes ``(n, d)`` vary no more than in known rows."""
+        fixed, (low, high) = self._filled(X)[:, self._fixed], self._range
+        return not ((fixed < low) | (fixed > high)).any()
+
+    def _filled(self, X: Array) -> Array:
+        """Return codes ``(n, d)`` without missing ones where these may come and go."""
+        return np.where(np.isnan(X), self._gaps, X) if self._patchy else X
+
+    def _cells(self, X: Array) -> tuple[Array, Indices]:
+        """Return where codes stand in the table, in cells, and in which cell."""
         place = (X[:, self.linear] - self._low) * self._rate
-        return X, place, np.minimum(np.maximum(place, 0.0), CELLS - 1.0).astype(np.intp)
+        return place, np.minimum(np.maximum(place, 0.0), CELLS - 1.0).astype(np.intp)
 
     def __call__(self, X: Array) -> Array:
         """Return the surrogate inputs ``(n, m)`` of codes ``(n, d)``."""
-        X, place, cell = self._cells(X)
+        X = self._filled(X)
+        place, cell = self._cells(X)
         line = self._table[self._rows, cell] + (place - cell) * self._rises[self._rows, cell]
         if len(self.linear) == self.width:
             return np.asarray(line)
@@ -86,7 +88,7 @@ class Coordinates:
 
     def pull_back(self, X: Array, *gradients: Array) -> Array:
         """Return d/d code ``(g, n, d)``, 0 unless linear, from derivatives by input ``(n, m)``."""
-        slope = self._rises[self._rows, self._cells(X)[2]] * self._rate
+        slope = self._rises[self._rows, self._cells(self._filled(X))[1]] * self._rate
         out = np.zeros((len(gradients), *X.shape))
         for pulled, gradient in zip(out, gradients, strict=True):
             pulled[:, self.linear] = gradient[:, : len(self.linear)] * slope

@@ -27,7 +27,6 @@ class Nearby:
     def __init__(self, account: Account, most: int = 400) -> None:
         self.account, self.most = account, most
         self._places: Indices = np.empty(0, dtype=np.intp)  # sorted
-        self._own = self._places  # of all rows this question asked for
         self._requests = self._seen = 0  # so many requests, and known rows, were looked at
 
     def places(self, counts: Callable[[Array], Mask], choose: Choice) -> Indices:
@@ -38,27 +37,28 @@ class Nearby:
         """
         known, asked = self.account.evaluator.known, self.account.asked
         if len(asked) > self._requests:
-            new = np.unique(np.concatenate(asked[self._requests :]))
+            new = np.concatenate(asked[self._requests :])
             self._requests = len(asked)
-            self._own = np.union1d(self._own, new)
             # Rows asked for that were known long before, and not kept then.
-            if len(old := np.setdiff1d(new[new < self._seen], self._places, assume_unique=True)):
+            old = new[new < self._seen]
+            if len(old) and len(old := np.setdiff1d(old, self._places)):
                 self._add(counts, old, *known.take(old))
         if len(known) > self._seen:
             for start, X, y in known.parts(self._seen):
                 self._add(counts, np.arange(start, start + len(y)), X, y)
             self._seen = len(known)
-            others = np.setdiff1d(self._places, self._own, assume_unique=True)
-            if len(others) > 2 * self.most:
-                own = np.setdiff1d(self._places, others, assume_unique=True)
-                kept = others[choose(*known.take(others), self.most)]
-                self._places = np.union1d(own, kept)
+            if len(self._places) > 2 * self.most:
+                own = self.own
+                others = self._places[~own]
+                if len(others) > 2 * self.most:
+                    kept = others[choose(*known.take(others), self.most)]
+                    self._places = np.union1d(self._places[own], kept)
         return self._places
 
     @property
     def own(self) -> Mask:
         """Which of the places are of rows that this question asked for."""
-        return np.isin(self._places, self._own, assume_unique=True)
+        return np.isin(self._places, np.concatenate([self._places[:0], *self.account.asked]))
 
     def _add(self, counts: Callable[[Array], Mask], places: Indices, X: Array, y: Array) -> None:
         """Add known rows, those that count."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.acquisition import LogEI, log_probability_in
-from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import clear_changes, effort, effort_rise
@@ -137,22 +137,25 @@ class Flats:
 
     def __init__(self, region: Region, X: Array, y: Array, missed: Mask) -> None:
         self._free = region.free
-        codes = X[:, self._free]
-        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[missed]
-        _, group, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        boxes = []
-        for g in np.flatnonzero(count > 1):
-            rows = codes[missed][group.ravel() == g]
-            low, high = rows.min(axis=0), rows.max(axis=0)
-            if ((codes >= low) & (codes <= high)).all(axis=1).sum() == len(rows):
-                boxes.append((low, high))
-        self._low, self._high = np.array(boxes).reshape(-1, 2, codes.shape[1]).transpose(1, 0, 2)
+        codes, at = X[:, self._free], np.flatnonzero(missed)
+        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[at]
+        alike: dict[bytes, list[int]] = {}
+        for key, row in zip(row_keys(keys), at.tolist(), strict=True):
+            alike.setdefault(key, []).append(row)
+        groups = [codes[rows] for rows in alike.values() if len(rows) > 1]
+        boxes = [(rows.min(axis=0), rows.max(axis=0)) for rows in groups]
+        self._boxes = np.array(boxes).reshape(-1, 2, codes.shape[1])
+        pure = self._inside(X).sum(axis=0) == list(map(len, groups))
+        self._boxes = self._boxes[pure]
+
+    def _inside(self, X: Array) -> Mask:
+        """Return which codes ``(n, d)`` lie in which of the boxes ``(n, b)``."""
+        codes, (low, high) = X[:, None, self._free], self._boxes.transpose(1, 0, 2)
+        return np.asarray(((codes >= low) & (codes <= high)).all(axis=2))
 
     def hold(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in one of the boxes."""
-        codes = X[:, None, self._free]
-        inside = np.all((codes >= self._low) & (codes <= self._high), axis=2)
-        return np.asarray(np.any(inside, axis=1))
+        return np.asarray(self._inside(X).any(axis=1))
 
 
 class Letdowns(NamedTuple):
@@ -185,6 +188,7 @@ class Nearer:
     flats: Flats | None = None  # where a hit is most unlikely
     doubt: float = 1.0  # by what factor the surrogate's deviations are too small
     letdowns: Letdowns | None = None  # hits that were expected in vain
+    margin: float = 0.0  # the share of a cost that is too small a saving to be worth a call
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
@@ -214,7 +218,7 @@ class Nearer:
     def _worth(self, X: Array) -> tuple[Indices, Array, Array, Array]:
         """Return which codes are nearer, their coordinates, a hit's log worth and its slope."""
         cost = effort(self.region, X)
-        room = cost if self.record is None else self.record.beat(X) - cost
+        room = cost if self.record is None else (1.0 - self.margin) * self.record.beat(X) - cost
         possible = np.flatnonzero(room > 0.0)
         X, worth = X[possible], np.log(room[possible])
         Z = self.surrogate.coordinates(X)
@@ -231,12 +235,11 @@ class Record:
     """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
 
     For one answer the lowest. For `n` answers that say different things that of the answer which
-    changes the same features or moves nothing clearly further, or else that of the n-th best. In
-    each case less a `margin`, the share that is too small a saving to be worth a call.
+    changes the same features or moves nothing clearly further, or else that of the n-th best.
     """
 
-    def __init__(self, region: Region, X: Array, n: int = 1, margin: float = 0.0) -> None:
-        self.region, self.X, self.n, self.margin = region, X, n, margin
+    def __init__(self, region: Region, X: Array, n: int = 1) -> None:
+        self.region, self.X, self.n = region, X, n
         self.cost = effort(region, X)
         changed = clear_changes(region, X)
         order, chosen = np.lexsort((changed.sum(axis=1), self.cost)), list[int]()
@@ -262,7 +265,7 @@ class Record:
     def most(self) -> float:
         """The cost that a row has to beat which says something new."""
         full = len(self.leaders) == self.n
-        return (1.0 - self.margin) * self.cost[self.leaders[-1]] if full else self._open_end
+        return float(self.cost[self.leaders[-1]]) if full else self._open_end
 
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
@@ -274,7 +277,7 @@ class Record:
         same = (changed[:, None, :] == leading).all(axis=2) | ~further(
             self.region, self.answers, X
         ).T
-        held = np.where(same, (1.0 - self.margin) * self.cost[self.leaders], np.inf)
+        held = np.where(same, self.cost[self.leaders], np.inf)
         return np.asarray(np.minimum(bar, held.min(axis=1)))
 
 

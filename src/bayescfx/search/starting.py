@@ -8,7 +8,6 @@ import numpy as np
 
 from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
-from bayescfx.search.shorten import exchanged
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project, repair
 from bayescfx.space.sampling import background_rows, sample
@@ -142,10 +141,9 @@ def towards_query(question: Question, centres: Array) -> Array:
     rows = np.where(rng.random(rows.shape) < rng.random((POOL, 1)), rows, q)
     length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL, 1)))
     rows = np.where(ordered, q + length * (rows - q), rows)
-    rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
+    rows = np.vstack([rows, _copied(question, 3 * POOL // 4, int(rng.integers(1, 4)))])
     shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
-    rows = project(region, np.vstack([centres, rows, shorter]))
-    return np.vstack([rows, exchanged(region, centres[:2])])
+    return project(region, np.vstack([centres, rows, shorter]))
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:

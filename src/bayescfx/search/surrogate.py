@@ -86,7 +86,8 @@ def learn(
     deadline: Deadline = NEVER,
 ) -> Surrogate:
     """Return the surrogate after seeing outputs `y` ``(n,)`` of codes `X` ``(n, d)``."""
-    coordinates = Coordinates(region, X, before.coordinates if before else None)
+    suits = before is not None and before.coordinates.suit(X)
+    coordinates = before.coordinates if before and suits else Coordinates(region, X)
     Z = coordinates(X)
     kernel = "matern52" if settings.kernel == "tabular" and len(X) < TRENDS else settings.kernel
     process = GaussianProcess(

@@ -29,7 +29,7 @@ NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
 ODDS = (1e-8, 1e4)  # of a step against a smooth change
 # Expected gain at which a climb ends: to choose between optima, to follow one, to settle.
-ROUGH, WARM, FINE = 1e-2, 1e-2, 1e-8
+ROUGH, WARM, FINE = 1e-2, 5e-2, 1e-8
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -265,13 +265,14 @@ def _climb(
     posterior: LogPosterior, starts: Array, tolerance: float, H: Array | None = None
 ) -> tuple[float, Array, Array | None]:
     """Return height, place and inverse Hessian, if known, of the highest end from the `starts`."""
+    calls = 60 if len(starts) == 1 else 15  # of several, the highest climbs on
     low, high = (np.tile(end, (len(starts), 1)) for end in posterior.bounds)
     columns = np.tile(np.arange(starts.shape[1]), (len(starts), 1))
     span = 4.0  # of which a tenth is the first step, and a half the longest
     lengths, kink = np.full(low.shape, span), np.full(low.shape, np.nan)
     box = Box(columns, low, high, lengths, kink, np.empty((0, low.shape[1])), np.empty(0))
     H = None if H is None else H[None] / span**2
-    places, heights, H = ascend(posterior.many, starts, box, H, 60, tolerance, np.inf)
+    places, heights, H = ascend(posterior.many, starts, box, H, calls, tolerance, np.inf)
     best = int(np.argmax(heights))
     return float(heights[best]), places[best], H[best] * span**2 if H[best].any() else None
 
@@ -302,7 +303,7 @@ def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hy
     leaps = 5 if 0 < len(posterior.z) * len(posterior.active) <= 3000 else 0
     for _ in range(leaps):
         higher, there, curvature = _climb(posterior, _leaps(posterior, theta), ROUGH)
-        if higher <= height + 1e-3:
+        if higher <= height + 2.0 * ROUGH:
             break
         height, theta, H = higher, there, curvature
     _, theta, H = _climb(posterior, theta[None], FINE, H)

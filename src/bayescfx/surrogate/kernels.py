@@ -40,12 +40,16 @@ def rbf(s: Array) -> tuple[Array, Array]:
 
 def matern52(s: Array) -> tuple[Array, Array]:
     """Return k = (1 + t + t²/3) exp(-t) with t = sqrt(5 s), and dk/ds = -(5/6)(1 + t) exp(-t)."""
-    t = np.sqrt(5.0 * s)
+    t = 5.0 * s
+    np.sqrt(t, out=t)
     e = np.exp(-t)
-    slope = (1.0 + t) * e
-    value = slope + (5.0 / 3.0) * s * e
-    slope *= -5.0 / 6.0
-    return value, slope
+    t += 1.0
+    t *= e
+    value = (5.0 / 3.0) * s
+    value *= e
+    value += t
+    t *= -5.0 / 6.0
+    return value, t
 
 
 # The smooth part of each kernel; the tabular one has a part with steps besides. A new kernel is a
@@ -57,20 +61,19 @@ KERNELS: dict[str, Kernel] = {"matern52": matern52, "rbf": rbf, "tabular": mater
 class Columns:
     """How rows differ: which of their columns are compared as numbers, which for equality."""
 
-    numeric: Indices  # positions of the ordered features (p,)
-    unordered: Indices  # positions of the unordered features (q,)
+    numeric: Indices | slice  # positions of the ordered features
+    unordered: Sequence[int]  # positions of the unordered features
 
     @classmethod
     def of(cls, width: int, categorical: Sequence[int]) -> Columns:
         """Return the columns of rows of a width."""
-        unordered = np.array(sorted(categorical), dtype=np.intp)
-        return cls(np.setdiff1d(np.arange(width, dtype=np.intp), unordered), unordered)
+        numeric = np.setdiff1d(np.arange(width), categorical) if categorical else slice(None)
+        return cls(numeric, categorical)
 
-    def apart(self, X: Array, Y: Array, scale: Array, metric: Metric) -> Array:
-        """Return distances ``(m, n)`` of rows ``X (m, d)`` and ``Y``, features over a scale."""
+    def apart(self, A: Array, B: Array, lengthscales: Array, metric: Metric) -> Array:
+        """Return distances ``(m, n)`` of rows ``A (m, d)`` and ``B``, over the lengthscales."""
         at = self.numeric
-        A, B = X[:, at] / scale[at], Y[:, at] / scale[at]
-        found: Array = scipy.spatial.distance.cdist(A, B, metric)
+        found: Array = scipy.spatial.distance.cdist(A[:, at], B[:, at], metric)
         for j in self.unordered:
-            found += (X[:, j, None] != Y[:, j]) / scale[j] ** (1 + (metric == "sqeuclidean"))
+            found += (A[:, j, None] != B[:, j]) / lengthscales[j] ** (1 + (metric == "sqeuclidean"))
         return found

@@ -11,6 +11,7 @@ the tabular kernel add -s r exp(-t_i) sign(x_j - X_ij)/(l_j √d).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,41 +67,49 @@ class Covariances(NamedTuple):
     """What rows have in common with known ones."""
 
     c: Array  # covariances (m, n)
-    slope: Array  # k' of the smooth part (m, n)
-    jumps: Array | None  # correlations of the part with steps (m, n), if there is one
+    slope: Array  # k' of the smooth part, as a correlation (m, n)
+    jumps: Array | None  # covariances of the part with steps (m, n), if there is one
 
 
-def covariances(
-    X: Array, Y: Array, h: Hyperparameters, kernel: Kernel, columns: Columns
-) -> Covariances:
-    """Return what rows `X` (m, d) have in common with rows `Y` (n, d), without noise."""
-    c, slope = kernel(columns.apart(X, Y, h.lengthscales, "sqeuclidean"))
-    jumps = None
-    if h.steps:
-        t = columns.apart(X, Y, h.lengthscales * np.sqrt(X.shape[1]), "cityblock")
-        jumps = np.exp(-t)
-        jumps *= h.steps
-        slope *= 1.0 - h.steps
-        c *= 1.0 - h.steps
-        c += jumps
-    if h.output_scale != 1.0:
-        c *= h.output_scale
-    return Covariances(c, slope, jumps)
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """The process before any data."""
+
+    h: Hyperparameters
+    kernel: Kernel  # correlation and slope as functions of the squared distance
+    columns: Columns  # how rows differ
+
+    def covariances(self, A: Array, B: Array) -> Covariances:
+        """Return what rows (m, d) and (n, d), over the lengthscales, have in common, no noise."""
+        h, columns, jumps = self.h, self.columns, None
+        c, slope = self.kernel(columns.apart(A, B, h.lengthscales, "sqeuclidean"))
+        c *= h.output_scale * (1.0 - h.steps)
+        if h.steps:
+            t = columns.apart(A, B, h.lengthscales, "cityblock")
+            t *= -1.0 / math.sqrt(A.shape[1])
+            jumps = np.exp(t, out=t)
+            jumps *= h.output_scale * h.steps
+            c += jumps
+        return Covariances(c, slope, jumps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
     """What is known after conditioning; made by :func:`condition`."""
 
+    prior: Prior
     X: Array  # rows (n, d)
+    A: Array  # the same over the lengthscales
     z: Array  # standardised outputs (n,)
-    h: Hyperparameters
-    kernel: Kernel  # correlation and slope as functions of the squared distance
-    columns: Columns  # how rows differ
     L: Array  # Cholesky factor of K, and its inverse (n, n)
     L_inverse: Array
     alpha: Array  # K⁻¹ z (n,)
     jitter: float  # added to the noise so that K has a factor
+
+    @property
+    def h(self) -> Hyperparameters:
+        """The hyperparameters."""
+        return self.prior.h
 
     @property
     def log_evidence(self) -> float:
@@ -115,51 +124,38 @@ class Posterior:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and variance at each row, without noise."""
-        c = covariances(X, self.X, self.h, self.kernel, self.columns).c
+        c = self.prior.covariances(X / self.h.lengthscales, self.A).c
         return c @ self.alpha, self._variance(c @ self.L_inverse.T)
 
     def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        c, slope, jumps = covariances(X, self.X, self.h, self.kernel, self.columns)
+        h, A, at = self.h, X / self.h.lengthscales, self.prior.columns.numeric
+        c, slope, jumps = self.prior.covariances(A, self.A)
         V = c @ self.L_inverse.T
-        slope *= 2.0 * self.h.output_scale
-        dmean = self._chain(slope * self.alpha, X)
-        pull = V @ self.L_inverse
-        slope *= pull
-        dvar = self._chain(slope, X)
-        if jumps is not None:
-            jumps *= self.h.output_scale
-            more_mean, more_var = self._jump_slopes(X, jumps * self.alpha, jumps * pull)
-            dmean += more_mean
-            dvar += more_var
-        dvar *= -2.0
-        return c @ self.alpha, self._variance(V), dmean, dvar
-
-    def _jump_slopes(self, X: Array, *weights: Array) -> Array:
-        """Return -sum_i weights_i sign(x_j - X_ij)/(l_j √d) for each row and feature."""
-        numeric, (m, d) = self.columns.numeric, X.shape
-        slopes, w = np.zeros((len(weights), m, d)), np.array(weights)
-        for k in range(0, m, 64):  # rows that stay in the cache
-            side = np.sign(self.X[:, numeric] - X[k : k + 64, None, numeric])
-            slopes[:, k : k + 64, numeric] = np.einsum("gmn,mnj->gmj", w[:, k : k + 64], side)
-        slopes /= self.h.lengthscales * np.sqrt(d)
-        return slopes
-
-    def _chain(self, weights: Array, X: Array) -> Array:
-        """Return sum_i weights_i (x_j - X_ij)/l_j² for each row and feature."""
-        at, slopes = self.columns.numeric, np.zeros(X.shape)
+        pull = np.empty((2, *c.shape))  # of the known rows on the mean, and on the variance
+        pull[0], pull[1] = self.alpha, V @ self.L_inverse
+        slopes = np.zeros((2, *X.shape))
         # counted from one of the rows, so that less cancels
-        near, known = X[:, at] - self.X[0, at], self.X[:, at] - self.X[0, at]
-        slopes[:, at] = weights.sum(axis=1)[:, None] * near - weights @ known
-        slopes /= self.h.lengthscales**2
-        return slopes
+        near, known = A[:, at] - self.A[0, at], self.A[:, at] - self.A[0, at]
+        slope *= 2.0 * h.output_scale * (1.0 - h.steps)
+        weights = slope * pull
+        slopes[:, :, at] = weights.sum(axis=2)[:, :, None] * near - weights @ known
+        if jumps is not None:
+            jumps /= math.sqrt(X.shape[1])
+            pull *= jumps
+            for k in range(0, len(X), 64):  # rows that stay in the cache
+                side, some = np.sign(self.A[:, at] - A[k : k + 64, None, at]), slice(k, k + 64)
+                slopes[:, some, at] += np.einsum("gmn,mnj->gmj", pull[:, some], side)
+        slopes /= h.lengthscales
+        slopes[1] *= -2.0
+        return c @ self.alpha, self._variance(V), slopes[0], slopes[1]
 
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
-        c = covariances(X, self.X, self.h, self.kernel, self.columns).c
+        A = X / self.h.lengthscales
+        c = self.prior.covariances(A, self.A).c
         V = c @ self.L_inverse.T
-        prior = covariances(X, X, self.h, self.kernel, self.columns).c
-        return c @ self.alpha, prior - V @ V.T
+        return c @ self.alpha, self.prior.covariances(A, A).c - V @ V.T
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return residuals α_i / K⁻¹_ii and variances 1 / K⁻¹_ii, noise included."""
@@ -167,33 +163,32 @@ class Posterior:
         return self.alpha / precision, 1.0 / precision
 
 
-def condition(
-    X: Array, z: Array, h: Hyperparameters, kernel: Kernel, columns: Columns
-) -> Posterior:
+def condition(prior: Prior, X: Array, z: Array) -> Posterior:
     """Return the process conditioned on standardised outputs `z` at rows `X`."""
-    K = covariances(X, X, h, kernel, columns).c
+    h, A = prior.h, X / prior.h.lengthscales
+    K = prior.covariances(A, A).c
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
     L_inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
     alpha, _ = scipy.linalg.lapack.dpotrs(L, z, lower=1)
-    return Posterior(X, z, h, kernel, columns, L, L_inverse, alpha, jitter)
+    return Posterior(prior, X, A, z, L, L_inverse, alpha, jitter)
 
 
 def extend(p: Posterior, X: Array, z: Array) -> Posterior:
     """Return the process conditioned on more points, growing the factor at a cost of n² each."""
     h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
-    outputs = np.concatenate([p.z, z])
-    c, corner = (covariances(X, Y, h, p.kernel, p.columns).c for Y in (p.X, X))
+    new, outputs = X / h.lengthscales, np.concatenate([p.z, z])
+    c, corner = (p.prior.covariances(new, A).c for A in (p.A, new))
     corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
     # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
     B = c @ p.L_inverse.T
     C, info = scipy.linalg.lapack.dpotrf(corner - B @ B.T, lower=1, clean=1)
     if info:
-        return condition(rows, outputs, h, p.kernel, p.columns)
+        return condition(p.prior, rows, outputs)
     C_inverse, _ = scipy.linalg.lapack.dtrtri(C, lower=1)
     L, L_inverse = np.zeros((2, len(rows), len(rows)), order="F")
     L[:n, :n], L[n:, :n], L[n:, n:] = p.L, B, C
     L_inverse[:n, :n], L_inverse[n:, n:] = p.L_inverse, C_inverse
     L_inverse[n:, :n] = -C_inverse @ (B @ p.L_inverse)
-    alpha = L_inverse.T @ (L_inverse @ outputs)
-    return Posterior(rows, outputs, h, p.kernel, p.columns, L, L_inverse, alpha, p.jitter)
+    alpha, A = L_inverse.T @ (L_inverse @ outputs), np.concatenate([p.A, new])
+    return Posterior(p.prior, rows, A, outputs, L, L_inverse, alpha, p.jitter)

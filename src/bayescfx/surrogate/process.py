@@ -24,7 +24,7 @@ from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
 from bayescfx.surrogate.kernels import KERNELS, Columns
-from bayescfx.surrogate.posterior import Posterior, Units, condition, extend, standardised
+from bayescfx.surrogate.posterior import Posterior, Prior, Units, condition, extend, standardised
 
 MeanName: TypeAlias = Literal["standard", "zero"]
 FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
@@ -132,8 +132,8 @@ class GaussianProcess:
         _check_columns(hyperparameters, rows.shape[1])
         z, units = standardised(outputs, centred=self.mean == "standard")
         columns = Columns.of(rows.shape[1], self.categorical)
-        posterior = condition(rows, z, hyperparameters, KERNELS[self.kernel], columns)
-        self._fitted = posterior, units
+        prior = Prior(hyperparameters, KERNELS[self.kernel], columns)
+        self._fitted = condition(prior, rows, z), units
         return self
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
