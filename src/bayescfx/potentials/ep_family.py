@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
@@ -25,6 +26,7 @@ from bayescfx.potentials.potential import Intervals, LevelPotential, checked_num
 
 PEAK = math.exp(-1.0)
 _FAR = 700.0  # exp of more overflows
+_SERIES = [1.0 / math.factorial(k) for k in range(2, 8)]  # (expm1(D) - D) / D**2
 _CLOSE = 0.004  # of z**2 to its value at the peak: expm1 then loses the digits that matter
 
 
@@ -216,7 +218,9 @@ def _ep_sums(table: Array, turns: Array, close_by: bool, far_off: bool, nodes: N
     gain += step
     if close_by:
         close = np.abs(v) < _CLOSE
-        gain[:, close] = _close_to_the_peak(step[:, close], t[close], v[close])
+        # D - t expm1(D) = -D (v + t (expm1(D) - D) / D), from the series of expm1
+        D = step[:, close]
+        gain[:, close] = (polyval(D, _SERIES) * (t[close] * D) + v[close]) * -D
     gain *= density
     moments = rule.moments @ density
     z, v = z + offset, v + d0
@@ -230,18 +234,6 @@ def _ep_sums(table: Array, turns: Array, close_by: bool, far_off: bool, nodes: N
     found[5] = 4.0 * (square - m0) - 2.0 * first
     found[6] = 4.0 * (size + m0) + 2.0 * np.abs(first)
     return found
-
-
-def _close_to_the_peak(step: Array, t: Array, v: Array) -> Array:
-    """Return ``D - t expm1(D) = -D (v + t (expm1(D) - D) / D)`` from the series of expm1."""
-    rest = np.full_like(step, 1.0 / math.factorial(7))
-    for k in range(6, 1, -1):
-        rest *= step
-        rest += 1.0 / math.factorial(k)
-    rest *= t * step
-    rest += v
-    rest *= -step
-    return rest
 
 
 @dataclass(frozen=True, slots=True)

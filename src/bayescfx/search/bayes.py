@@ -103,8 +103,8 @@ class _Run:
     idle: int = 0  # rounds in turn that promised nothing worth a model call
     # How far features are moved alone, as shares of the way to the best answer, each once: when
     # nothing is promised, and before the search ends.
-    reaches: list[float] = field(default_factory=lambda: [0.5, 0.25, 0.125])
-    last_reaches: list[float] = field(default_factory=lambda: [0.9])
+    reaches: list[float] = field(default_factory=[0.5, 0.25, 0.125].copy)
+    last_reaches: list[float] = field(default_factory=[0.9].copy)
     # Of the second phase: errors of the surrogate in deviations, hits expected in vain.
     surprises: list[float] = field(default_factory=list)
     vain: list[tuple[Array, float]] = field(default_factory=list)
@@ -264,7 +264,10 @@ class _Run:
         if step == "data" and best > 0.9 and self.steps % 3:
             step = "few"  # near the peak most steps are taken around the best row
         X, y, rho = question.X, question.y, question.surrogate_potential
-        terraces = Terraces(surrogate.coordinates, X, y, question.acceptance, region.coarse)
+        some = np.argsort(misses(question.acceptance, y), kind="stable")[:400]  # to the target
+        terraces = Terraces(
+            surrogate.coordinates, X[some], y[some], question.acceptance, region.coarse
+        )
         centre, few = X[np.argmax(value)] if step == "few" else None, min(3, len(region.free))
         gain = Gain(surrogate, region, rho, best, weight, terraces, centre, few)
         if step == "data":

@@ -142,11 +142,13 @@ class Flats:
         alike: dict[bytes, list[int]] = {}
         for key, row in zip(row_keys(keys), at.tolist(), strict=True):
             alike.setdefault(key, []).append(row)
-        groups = [codes[rows] for rows in alike.values() if len(rows) > 1]
-        boxes = [(rows.min(axis=0), rows.max(axis=0)) for rows in groups]
+        boxes, sizes = list[tuple[Array, Array]](), list[int]()
+        for rows in alike.values():
+            if len(rows) > 1:
+                boxes.append((codes[rows].min(axis=0), codes[rows].max(axis=0)))
+                sizes.append(len(rows))
         self._boxes = np.array(boxes).reshape(-1, 2, codes.shape[1])
-        pure = self._inside(X).sum(axis=0) == list(map(len, groups))
-        self._boxes = self._boxes[pure]
+        self._boxes = self._boxes[self._inside(X).sum(axis=0) == sizes]
 
     def _inside(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in which of the boxes ``(n, b)``."""

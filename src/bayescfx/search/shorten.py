@@ -93,9 +93,8 @@ def exchanged(region: Region, X: Array) -> Array:
     dearest = np.argsort(np.argsort(-np.where(changed, region.units(X), 0.0), axis=1), axis=1)
     changed &= dearest < 12
     pairs = changed[:, :, None] & (changed & region.sliding)[:, None, :]
-    at, dropped, j = (
-        k.repeat(len(lengths)) for k in np.nonzero(pairs & ~np.eye(X.shape[1], dtype=bool))
-    )
+    found = np.stack(np.nonzero(pairs & ~np.eye(X.shape[1], dtype=bool)))
+    at, dropped, j = found.repeat(len(lengths), axis=1)
     rows, each = X[at], np.arange(len(at))
     rows[each, dropped] = region.query[dropped]
     length = np.resize(lengths, len(at))

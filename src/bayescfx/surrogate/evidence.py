@@ -188,7 +188,7 @@ class LogPosterior:
         """Return the log posterior ``(m,)`` of vectors theta ``(m, size)``, and its gradients."""
         self._deadline.check()
         z, n, k, m = self.z, len(self.z), len(self.active), len(theta)
-        noise, scale, share = (part[:, None] for part in self._tail(theta))
+        noise, scale, share = np.stack(self._tail(theta))[:, :, None]
         weights = np.exp(-2.0 * theta[:, :k])
         c, slope = self._kernel(weights @ self._differences)
         if self._apart is not None:
@@ -266,7 +266,7 @@ def _climb(
 ) -> tuple[float, Array, Array | None]:
     """Return height, place and inverse Hessian, if known, of the highest end from the `starts`."""
     calls = 60 if len(starts) == 1 else 15  # of several, the highest climbs on
-    low, high = (np.tile(end, (len(starts), 1)) for end in posterior.bounds)
+    low, high = np.repeat(posterior.bounds[:, None], len(starts), axis=1)
     columns = np.tile(np.arange(starts.shape[1]), (len(starts), 1))
     span = 4.0  # of which a tenth is the first step, and a half the longest
     lengths, kink = np.full(low.shape, span), np.full(low.shape, np.nan)
