@@ -141,7 +141,7 @@ def towards_query(question: Question, centres: Array) -> Array:
     rows = np.where(rng.random(rows.shape) < rng.random((POOL, 1)), rows, q)
     length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL, 1)))
     rows = np.where(ordered, q + length * (rows - q), rows)
-    rows = np.vstack([rows, _copied(question, 3 * POOL // 4, int(rng.integers(1, 4)))])
+    rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
     shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
     return project(region, np.vstack([centres, rows, shorter]))
 
