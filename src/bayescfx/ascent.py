@@ -162,7 +162,7 @@ class _Climb:
 
     def receive(self, x: Array, value: Array, g: Array) -> None:
         """Move rows whose trial `x` delivers what was promised; shorten the others' steps."""
-        bad = ~np.isfinite(value + g.sum(axis=1))
+        bad = ~(np.isfinite(value) & np.isfinite(g).all(axis=1))
         if bad.any():
             value, g = np.where(bad, -np.inf, value), np.where(bad[:, None], 0.0, g)
         slack = 1e-9 * (1.0 + np.abs(self.value))

@@ -36,6 +36,8 @@ def climb(swept: Swept) -> Generator[Array, Array, None]:
         rows, y = rows[np.isfinite(y)], y[np.isfinite(y)]
         best = swept.X[best_first(question, swept.X, swept.y)[:1]]
         swept.starts = [*own, *best, *rows[best_first(question, rows, y)[:16]]]
+    if not swept.starts:
+        return
     x, vain = swept.starts.pop(0), 0
     # Steps may lie between the values that are tried.
     patience, count = (2, 10) if swept.stepped else (1, 3)
