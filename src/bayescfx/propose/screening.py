@@ -22,9 +22,8 @@ def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effo
     """Score a few hundred candidates, the `starts` ``(n, d)`` and changes of them among them."""
     free, region = ledger.free, ledger.region
     bound, count = region.max_changes, len(free.all)
-    size = {"glance": 384, "swift": 256}.get(effort, 512)
-    if effort != "glance" and not free.sloped.size:
-        size = 1280  # no gradient helps afterwards
+    # More where no gradient helps afterwards.
+    size = 384 if effort == "glance" else 512 if free.sloped.size else 1280
     masks = None  # which features change in each row
     if bound is None or bound >= count:
         # few changes as often as many, and all of them in the last third

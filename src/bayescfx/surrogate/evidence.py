@@ -29,7 +29,7 @@ NOISES = (1e-6, 1.0)  # of the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
 ODDS = (1e-8, 1e4)  # of a step against a smooth change
 # Expected gain at which a climb ends: to choose between optima, to follow one, to settle.
-ROUGH, WARM, FINE = 1e-2, 5e-2, 1e-8
+ROUGH, WARM, FINE = 1e-2, 1e-2, 1e-8
 LOG_2PI = math.log(2.0 * math.pi)
 
 
