@@ -50,6 +50,12 @@ def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.M
     )
 
 
+def test_a_query_that_has_what_is_wanted_and_breaks_a_rule_is_no_answer() -> None:
+    answer = cfx.explain(plane, ZERO, cube().require("a >= 0.5"), cfx.at_most(1), budget=50, rng=0)
+    assert (answer.status, answer.stopped) == ("best_guess", "already met")
+    assert "has what is wanted already, but breaks a rule" in answer.verdict
+
+
 def test_a_finite_region_without_the_target_is_exhausted() -> None:
     space = cfx.Space({"a": cfx.Integer(0, 3), "b": cfx.Categorical(["x", "y"])})
     answer = cfx.explain(lambda r: r["a"], {"a": 0, "b": "x"}, space, 9, budget=50, rng=0)

@@ -295,6 +295,10 @@ def test_the_logit_link_and_its_inverse() -> None:
     assert np.isfinite(u).all()
     np.testing.assert_allclose(link.inverse(u), p, atol=1.1e-12)
     assert link.intervals(((0.0, 1.0), (1.5, 2.0))) == ((-math.inf, math.inf),)
+    # What is to be 1 at least is as high as any output comes, not higher than all.
+    (low, high), (lowest, least) = link.intervals(((1.0, math.inf), (-math.inf, 0.0)))
+    assert (low, high) == (float(link.forward(1.0)), math.inf)
+    assert (lowest, least) == (-math.inf, float(link.forward(0.0)))
     h = 1e-6
     u = np.linspace(-8, 8, 33)
     difference = (link.inverse(u + h) - link.inverse(u - h)) / (2 * h)

@@ -166,6 +166,39 @@ def test_a_far_target_is_reached_though_the_way_from_the_query_leads_elsewhere(m
         assert answer.best.output >= 0.5 * (here + there)
 
 
+@pytest.mark.parametrize(("wish", "start"), [(cfx.at_least(1.0), 0.1), (cfx.at_most(0.0), 0.9)])
+def test_a_probability_of_one_or_none_is_reached_where_a_forest_votes_so(
+    wish: Any, start: float
+) -> None:
+    """Thirty votes on ten features: log-odds of the target are endless."""
+    ends = np.random.default_rng(0).uniform(0.2, 0.8, size=(3, 10))
+
+    def votes(X: pd.DataFrame) -> Any:
+        return np.mean(X.to_numpy()[:, None, :] > ends, axis=(1, 2))
+
+    X = pd.DataFrame(np.random.default_rng(1).uniform(size=(300, 10)))
+    X.columns = [f"x{j}" for j in range(10)]
+    query = pd.Series(start, index=X.columns)
+    space = cfx.Space.from_data(X)
+    answer = cfx.explain(cfx.probability(votes), query, space, wish, budget=2000, rng=0)
+    assert answer.reached
+    needed = ends.max(axis=0) - start if start < 0.5 else start - ends.min(axis=0)
+    limit = float((needed / space.scale).sum())
+    assert limit <= answer.best.cost <= 1.1 * limit
+
+
+def test_a_sweep_that_had_no_rows_left_says_so() -> None:
+    X = numbers(400, 12)
+    model = HistGradientBoostingRegressor(max_iter=60, random_state=0)
+    model.fit(X, X @ np.linspace(-1.0, 1.0, 12))
+    want = float(model.predict(X.iloc[[0]])[0]) + 7.0
+    space = cfx.Space.from_data(X)
+    for budget, ending in ((900, "budget"), (20000, "nothing nearer expected")):
+        answer = cfx.explain(model, X.iloc[0], space, cfx.at_least(want), budget=budget, rng=0)
+        assert answer.reached
+        assert answer.stopped == ending
+
+
 @pytest.mark.parametrize("bound", [2, 4])
 def test_a_far_target_is_reached_within_the_bound_on_changes(bound: int) -> None:
     """A product: what two or four features at their ends come to is known exactly."""

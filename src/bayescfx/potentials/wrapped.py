@@ -34,10 +34,15 @@ class Logit:
         return np.asarray(y), np.asarray(rest * y * y)
 
     def intervals(self, given: Intervals) -> Intervals:
-        """Return intervals of outputs that are probabilities as log-odds; 0, 1 become infinite."""
-        possible = [pair for pair in given if pair[1] >= 0.0 and pair[0] <= 1.0]
-        carried = scipy.special.logit(np.clip(possible, 0.0, 1.0))
-        return tuple((float(low), float(high)) for low, high in carried)
+        """Return intervals of outputs that are probabilities as log-odds; 0, 1 become infinite.
+
+        But for what is to be 1 at least, or 0 at most: outputs come no farther than `forward` does.
+        """
+        possible = np.array([pair for pair in given if pair[1] >= 0.0 and pair[0] <= 1.0])
+        low, high = np.clip(possible.reshape(-1, 2), 0.0, 1.0).T
+        low = np.where(low > 0.0, self.forward(low), -np.inf)
+        high = np.where(high < 1.0, self.forward(high), np.inf)
+        return tuple(zip(low.tolist(), high.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,8 @@ def _ending(answer: Explanation) -> str:
     ending = ENDINGS.get(answer.stopped, answer.stopped)
     if answer.reached:
         return f"Reached; the search ended because {ending}."
+    if answer.stopped == "already met":
+        return "The row has what is wanted already, but breaks a rule; nothing was searched for."
     low, high = answer.reachable
     seen = f"Outputs seen: {number(low)} to {number(high)}."
     if math.isnan(low):

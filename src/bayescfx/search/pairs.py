@@ -179,7 +179,8 @@ def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
     """Return roughly how likely outputs are accepted; tails are so heavy that few are zero."""
     found = np.zeros(len(mean))
     for low, high in accepted:
-        a, b = (low - mean) / std, (high - mean) / std
+        with np.errstate(invalid="ignore"):  # of outputs that overflow nothing is expected
+            a, b = np.nan_to_num([(low - mean) / std, (high - mean) / std])
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
         found += expit(1.7 * b) - expit(1.7 * a)
     return found

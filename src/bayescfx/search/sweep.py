@@ -82,7 +82,9 @@ class Sweep:
         yield from _sweep(swept, self.values)
         if not swept.reached:
             return None
-        return "converged" if swept.satisfied else "nothing nearer expected"
+        if swept.satisfied:
+            return "converged"
+        return "budget" if swept.cut else "nothing nearer expected"
 
 
 def _sweep(swept: Swept, values: int) -> Generator[Array, Array, None]:

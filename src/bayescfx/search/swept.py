@@ -29,6 +29,7 @@ class Swept:
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
         self.values = values_of(self.region, values)
         self.starts: list[Array] | None = None  # of climbs to come, once there was one
+        self.cut = False  # whether some rows could not be afforded
         self.stepped = False  # whether changes were seen that do nothing more than shorter ones
         self.around: set[bytes] = set()  # rows that were looked around
         self.shortened: set[bytes] = set()  # answers whose changes were shortened
@@ -64,8 +65,7 @@ class Swept:
     @property
     def left(self) -> float:
         """Which share of the way from the query to the target is left."""
-        outputs = self.question.to_surrogate(np.append(self.y, self.question.output))
-        miss = misses(self.question.surrogate_acceptance, outputs)
+        miss = misses(self.question.acceptance, np.append(self.y, self.question.output))
         return float(miss.min() / miss[-1]) if miss[-1] > 0.0 else 0.0
 
     @property
@@ -84,8 +84,7 @@ class Swept:
         """Return how many answers there are, and what they cost in all or how near others come."""
         record = self.record()
         if record is None:
-            outputs = self.question.to_surrogate(self.y)
-            return 0, -float(misses(self.question.surrogate_acceptance, outputs).min(initial=1e300))
+            return 0, -float(misses(self.question.acceptance, self.y).min(initial=1e300))
         return len(record.leaders), -float(record.cost[record.leaders].sum())
 
     def compared(self, before: tuple[int, float]) -> tuple[tuple[int, float], bool]:
@@ -97,7 +96,9 @@ class Swept:
         """Evaluate the first `most` allowed rows of ``(k, d)``; the others' outputs are nan."""
         X = self.region.complete(X)
         allowed = self.region.contains(X)
-        allowed &= np.cumsum(allowed) <= most
+        affordable = np.cumsum(allowed) <= most
+        self.cut |= bool((allowed & ~affordable).any())
+        allowed &= affordable
         y = np.full(len(X), np.nan)
         if allowed.any():
             y[allowed] = yield X[allowed]
@@ -108,8 +109,7 @@ class Swept:
     def missed(self, X: Array) -> Generator[Array, Array, Array]:
         """Return how far rows ``(k, d)`` are from the target, ``(k,)``, infinite if not known."""
         y = yield from self.ask(X, self.spare)
-        accepted = self.question.surrogate_acceptance
-        return np.nan_to_num(misses(accepted, self.question.to_surrogate(y)), nan=np.inf)
+        return np.nan_to_num(misses(self.question.acceptance, y), nan=np.inf)
 
     def scored(self, moves: list[Moves], values: Array, y: Array) -> list[Moves]:
         """Return moves from bases of some `values` with their gains, where outputs are known."""

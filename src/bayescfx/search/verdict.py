@@ -35,7 +35,8 @@ class Verdict:
     """What the surrogate says of a target that was not reached."""
 
     # That the target can be reached within the limits; None if nothing can be said, because rules
-    # hide most of the region, all outputs are the same, or they lie on both sides of the target.
+    # hide most of the region, all outputs are the same, or they lie on both sides of the target,
+    # or the target is a probability close to what was seen.
     probability: float | None
     binding: tuple[str, ...]  # limits and rules that keep it away, most binding first
 
@@ -49,7 +50,9 @@ def judge(question: Question) -> Verdict:
     probability = None
     # A surrogate of a constant knows of no jumps.
     constant = np.ptp(question.y) == 0.0 and question.region.enumerate(FEW) is None
-    if not (hidden(question.region, rng) or constant):
+    # Log-odds know no end: where outputs come close, a target of nearly 0 or 1 seems far away.
+    steep = question.surrogate_acceptance != question.acceptance and close(question)
+    if not (hidden(question.region, rng) or constant or steep):
         probability = probability_reachable(surrogate, question, rng)
     return Verdict(probability, binding(surrogate, question, rng))
 
@@ -72,6 +75,12 @@ def informed(question: Question, rng: np.random.Generator) -> Surrogate:
         process = surrogate.process.with_points(Z[told], outputs[told])
         surrogate, untold[told] = replace(surrogate, process=process), False
     return surrogate
+
+
+def close(question: Question) -> bool:
+    """Return whether known outputs come nearer to the target than a seventh of their range."""
+    gap = misses(question.acceptance, question.y).min(initial=np.inf)
+    return bool(gap < 0.14 * np.ptp(question.y))
 
 
 def hidden(region: Region, rng: np.random.Generator) -> bool:
@@ -241,7 +250,7 @@ class Watch:
         sides = _sides(question.surrogate_acceptance, seen)
         short = 0.0
         # Nearer than a seventh of the outputs' range the surrogate can't tell it from nothing.
-        if gap >= 0.14 * np.ptp(seen) > 0.0 and not self._hidden:
+        if gap >= 0.14 * np.ptp(seen) > 0.0 and not (self._hidden or close(question)):
             short = shortfall(surrogate, question, self._rng)
         self._short.append(short)
         if not self._probed:
