@@ -180,7 +180,8 @@ def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
     found = np.zeros(len(mean))
     for low, high in accepted:
         with np.errstate(invalid="ignore"):  # of outputs that overflow nothing is expected
-            a, b = np.nan_to_num([(low - mean) / std, (high - mean) / std])
+            ends = (low - mean) / std, (high - mean) / std
+        a, b = np.nan_to_num(ends, posinf=np.inf, neginf=-np.inf)
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
         found += expit(1.7 * b) - expit(1.7 * a)
     return found
