@@ -269,5 +269,5 @@ class Explanation:
         return ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))], lines
 
 
-# A field like the others, in less memory.
+# A field like the others, in less memory; mypy takes it for one that holds an array.
 Explanation.trace = property(Explanation._whole_trace, Explanation._keep_trace)  # type: ignore[assignment]

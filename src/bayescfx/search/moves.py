@@ -99,7 +99,7 @@ def single_moves(
     moves = Moves(base, X, whose, which, place, np.full(len(X), np.nan))
     if region.rules:
         X, allowed = repair(region, X)
-        moved = allowed & ((base != X) & ~np.isnan(base)).any(axis=1)
+        moved = allowed & region.changes(X, base).any(axis=1)
         moves = moves._replace(X=X).take(moved)
     if np.isfinite(below):
         cost = effort(region, np.vstack([base, moves.X]))

@@ -80,9 +80,7 @@ class Gain:
         """Return where nothing is proposed, of codes ``(n, d)`` and their coordinates."""
         barred = np.zeros(len(X), dtype=bool)
         if self.centre is not None:
-            # A missing value is the same in every row.
-            differs = (self.centre != X) & ~np.isnan(self.centre)
-            barred = differs.sum(axis=1) > self.few
+            barred = self.region.changes(X, self.centre).sum(axis=1) > self.few
         if self.terraces is not None and len(self.terraces.codes) and not barred.all():
             barred[~barred] = self.terraces.near(X[~barred], Z[~barred])
         return barred

@@ -30,7 +30,7 @@ class Pairs:
         self.region, self.moves, self.gain = region, moves, moves.gain
         self.origin, self.value = origin, value  # outputs of query and base, surrogate's scale
         base, X, gain = moves.base, moves.X, moves.gain
-        self._touched = (base != X) & ~region.recomputed & ~np.isnan(base)  # (m, d)
+        self._touched = region.changes(X, base)  # (m, d)
         touched = self._touched.astype(np.float32)
         clash = touched @ touched.T
         if region.max_changes is not None:

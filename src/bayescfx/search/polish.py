@@ -68,7 +68,7 @@ def shorter(swept: Swept, record: Record) -> Array:
 def _shorter(swept: Swept, x: Array) -> list[Array]:
     """Return the row ``(d,)`` with the change of each block taken back or shortened."""
     region, query, found = swept.region, swept.region.query, list[Array]()
-    apart = (x != swept.X) & ~region.recomputed & ~np.isnan(x)  # (n, d)
+    apart = region.changes(swept.X, x)  # (n, d)
     elsewhere = apart.sum(axis=1)
     for block in region.moving:
         moved = [j for j in block if x[j] != query[j]]

@@ -69,7 +69,7 @@ def halved(question: Question, X: Array) -> Array:
     region, known = question.region, question.X
     found = [X[:0]]
     for x, cost in zip(X, effort(region, X), strict=True):
-        other = (known != x) & ~np.isnan(x) & ~region.recomputed
+        other = region.changes(known, x)
         for j in np.flatnonzero(region.changes(x[None])[0] & region.sliding):
             line = known[other[:, j] & (other.sum(axis=1) == 1), j]
             # shares of the change that miss, as far as known; without any change too

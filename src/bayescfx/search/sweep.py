@@ -141,7 +141,7 @@ def _around(
     outputs, tables, far = question.to_surrogate(swept.y[bases]), [], False
     for value, known in zip(outputs.tolist(), swept.scored(moves, outputs, y), strict=True):
         swept.stepped |= len(known.steps().X) < len(known.X)
-        far = too_far(swept, known, value)
+        far = first and too_far(swept, known, value)
         if first and swept.stepped and not far:  # it matters where steps are
             most = min(swept.batch, swept.spare // 4)
             between = finer(region, known, swept.values, swept.below, most)

@@ -123,7 +123,7 @@ class Swept:
 
         Of each block one change, the first of the rows that differ in it alone.
         """
-        apart = (x != X) & ~self.region.recomputed & ~np.isnan(x)
+        apart = self.region.changes(X, x)
         blocks = apart @ self.region.members.T > 0.0  # (n, blocks)
         alone = np.flatnonzero(blocks.sum(axis=1) == 1)
         rows = []

@@ -203,9 +203,12 @@ class Region:
         """Return which rows miss the cells that the query misses, derived ones not looked at."""
         return np.asarray(((np.isnan(X) == self._missing) | self.recomputed).all(axis=1))
 
-    def changes(self, X: Array) -> Mask:
-        """Return which features differ from the query, derived ones not counted; shape (n, d)."""
-        changed: Mask = self.query != X
+    def changes(self, X: Array, base: Array | None = None) -> Mask:
+        """Return which features differ from the query, or a base ``(d,)``; shape (n, d).
+
+        Derived and missing ones are not counted.
+        """
+        changed: Mask = (self.query if base is None else base) != X
         if not self._counted.all():
             changed &= self._counted
         return changed
