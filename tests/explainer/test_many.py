@@ -90,9 +90,11 @@ def test_a_query_that_has_what_is_wanted_is_its_own_answer() -> None:
 
 def test_a_query_that_breaks_a_rule_is_no_answer_although_it_has_what_is_wanted() -> None:
     space = cube().require("a >= 0.5")
-    (answer,) = cfx.explain_many(plane, [ZERO], space, cfx.at_least(0.1), rng=0)
-    assert not answer.reached
-    assert not answer.best.valid
+    fine = {**ZERO, "a": 0.75}
+    ruled, met = cfx.explain_many(plane, [ZERO, fine], space, cfx.at_least(0.1), rng=0)
+    assert ruled.reached
+    assert ruled.best.row["a"] >= 0.5
+    assert (met.stopped, met.best.changes) == ("already met", {})
 
 
 @pytest.fixture

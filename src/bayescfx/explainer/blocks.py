@@ -205,12 +205,15 @@ def _posed(
                 raise _no_output(account, f" {block.who(i)}" if settings.many else "")
             own = hasattr(wish, "value") and hasattr(wish, "slope")
             target = as_target(wish, [output, *_some(account, rng)] if own else [output])
+            met = contains(target.acceptance(output, share), [output])[0]
             question: Question | None = None
-            try:
-                question = Question(account, output, target, rng, block.deadline, settings.n, share)
+            try:  # what it has already, it may have by breaking a rule
+                if not met or not account.region.contains(account.region.query[None])[0]:
+                    how = block.deadline, settings.n, share
+                    question = Question(account, output, target, rng, *how)
             except TargetError:
-                if not contains(target.acceptance(output, share), [output])[0]:
-                    raise  # else it has what is wanted
+                if not met:
+                    raise  # else that very output, which only the query has for sure
         except (TargetError, ModelError) as error:
             refuse(i, error)
         else:

@@ -131,17 +131,12 @@ class Range(Target):
             )
 
     def potential(self, output: float) -> LevelPotential:
-        """Return the plateau over the range; a third of the way to it sets the width."""
+        """Return the plateau over the range; a third of the way to its end sets the width."""
         output = checked_number("output", "target", output)
-        gap = max(self.low - output, output - self.high)
-        if gap <= 0.0:
-            kind, *numbers = self.to_dict().values()
-            raise TargetError(
-                f"{kind}({', '.join(f'{x:.6g}' for x in numbers)}) asks for no change: f(query) "
-                f"is {output:.6g}, which meets it already. Choose a range without it."
-            )
-        # at the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2)
-        return Plateau(self.low, self.high, gap / 3.0)
+        gap = abs(max(self.low - output, output - self.high))
+        # at the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2); a
+        # query that meets the range may break a rule, and has as far to its end
+        return Plateau(self.low, self.high, (gap or 0.1 * abs(output) or 1.0) / 3.0)
 
     def wanted(self, output: float) -> Intervals:
         return ((self.low, self.high),)
