@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.potentials import Target
 from bayescfx.search.verdict import Verdict
 from tests.conftest import (
     ZERO,
@@ -50,8 +51,23 @@ def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.M
     )
 
 
-def test_a_query_that_has_what_is_wanted_and_breaks_a_rule_is_no_answer() -> None:
-    answer = cfx.explain(plane, ZERO, cube().require("a >= 0.5"), cfx.at_most(1), budget=50, rng=0)
+@pytest.mark.parametrize("method", ["sweep", "bayes-cfx", "bayes", "random", "lbfgsb"])
+@pytest.mark.parametrize(
+    "wish", [cfx.at_most(1.2), cfx.at_least(0.5), cfx.between(0.4, 1.1)], ids=str
+)
+def test_what_a_query_has_by_breaking_a_rule_is_searched_for(method: str, wish: Target) -> None:
+    space = cube().require("a >= 0.5")
+    answer = cfx.explain(plane, ZERO, space, wish, method=method, budget=200, rng=0)
+    assert answer.reached
+    assert answer.best.row["a"] >= 0.5
+    assert answer.verify(plane)
+    if method in ("sweep", "bayes-cfx"):  # nothing else has to move, and no further
+        assert set(answer.best.changes) == {"a"}
+        assert answer.best.row["a"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_very_output_of_a_query_that_breaks_a_rule_is_not_searched_for() -> None:
+    answer = cfx.explain(plane, ZERO, cube().require("a >= 0.5"), 0.5, budget=50, rng=0)
     assert (answer.status, answer.stopped) == ("best_guess", "already met")
     assert "has what is wanted already, but breaks a rule" in answer.verdict
 

@@ -367,6 +367,15 @@ def test_what_was_tried_long_ago_in_vain_is_no_hope() -> None:
     assert verdict.binding == ("at most 2 changes",)
 
 
+def test_a_miss_by_little_is_not_called_unlikely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another hill, a little higher, is nothing that a surrogate could rule out."""
+    monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: 0.01)
+    near, far = (asked(Space(UNIT), at, rows=60) for at in (5.7, 12.0))
+    assert not near.reached
+    assert judge(near).probability is None
+    assert judge(far).probability == 0.01
+
+
 # ── any space ──
 
 

@@ -108,8 +108,11 @@ def _answer(
             status = "reached"
         else:
             verdict, jump = _verdict(question, ending), _jump(question)
-            # The search gave up on what its surrogate knew then; all that is known may say more.
-            likely = 0.0 if verdict is None else verdict.probability or 0.0
+            # The search gave up on what its surrogate knew then; all that is known may say more,
+            # or that nothing can be said.
+            likely = 0.0
+            if verdict is not None:
+                likely = 1.0 if verdict.probability is None else verdict.probability
             if ending == "exhausted" or (ending == "unreachable" and likely < UNLIKELY):
                 status = "unreachable"
     method, seed = settings.method, settings.rng

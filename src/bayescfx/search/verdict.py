@@ -36,7 +36,7 @@ class Verdict:
 
     # That the target can be reached within the limits; None if nothing can be said, because rules
     # hide most of the region, all outputs are the same, or they lie on both sides of the target,
-    # or the target is a probability close to what was seen.
+    # or so close to it that it can't be called unlikely.
     probability: float | None
     binding: tuple[str, ...]  # limits and rules that keep it away, most binding first
 
@@ -54,6 +54,10 @@ def judge(question: Question) -> Verdict:
     steep = question.surrogate_acceptance != question.acceptance and close(question)
     if not (hidden(question.region, rng) or constant or steep):
         probability = probability_reachable(surrogate, question, rng)
+        # Another hill, a little higher, is nothing that a surrogate could rule out.
+        low = probability is not None and 0.0 < probability < UNLIKELY
+        if low and close(question, 0.2):
+            probability = None
     return Verdict(probability, binding(surrogate, question, rng))
 
 
@@ -77,10 +81,14 @@ def informed(question: Question, rng: np.random.Generator) -> Surrogate:
     return surrogate
 
 
-def close(question: Question) -> bool:
-    """Return whether known outputs come nearer to the target than a seventh of their range."""
-    gap = misses(question.acceptance, question.y).min(initial=np.inf)
-    return bool(gap < 0.14 * np.ptp(question.y))
+def close(question: Question, share: float = 1.0) -> bool:
+    """Return whether known outputs come nearer to the target than a seventh of their range.
+
+    And than a `share` of the way from the query's.
+    """
+    way, *gaps = misses(question.acceptance, np.append(question.output, question.y))
+    gap = min(gaps, default=np.inf)
+    return bool(gap < 0.14 * np.ptp(question.y) and gap <= share * way)
 
 
 def hidden(region: Region, rng: np.random.Generator) -> bool:
