@@ -193,7 +193,7 @@ def test_a_sweep_that_had_no_rows_left_says_so() -> None:
     model.fit(X, X @ np.linspace(-1.0, 1.0, 12))
     want = float(model.predict(X.iloc[[0]])[0]) + 7.0
     space = cfx.Space.from_data(X)
-    for budget, ending in ((900, "budget"), (20000, "nothing nearer expected")):
+    for budget, ending in ((900, "budget"), (100_000, "nothing nearer expected")):
         answer = cfx.explain(model, X.iloc[0], space, cfx.at_least(want), budget=budget, rng=0)
         assert answer.reached
         assert answer.stopped == ending
@@ -212,6 +212,48 @@ def test_a_far_target_is_reached_within_the_bound_on_changes(bound: int) -> None
     answer = cfx.explain(product, query, space, cfx.at_least(0.97 * most), budget=1500, rng=0)
     assert answer.reached
     assert len(answer.best.changes) == bound
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_smooth_far_target_is_climbed_to_along_a_rule(seed: int) -> None:
+    """A curved ridge along ``x0 = x1``, on which the rule lies: no feature gets further alone."""
+
+    def ridge(X: pd.DataFrame) -> Any:
+        return 5.0 - (X["x0"] + X["x1"] - 3.0) ** 2 - 2.0 * (X["x0"] - X["x1"] - 0.4) ** 2
+
+    X = numbers(d=4, seed=seed)
+    space = cfx.Space.from_data(X).require("x0 <= x1")
+    query = pd.Series([-1.5, -1.2, 0.0, 0.0], index=X.columns)
+    # On the rule the best is x0 = x1 = 1.5, at 5 - 2 * 0.4**2.
+    want = cfx.at_least(5.0 - 2.0 * 0.4**2 - 0.01)
+    answer = cfx.explain(ridge, query, space, want, method="sweep", budget=1000, rng=0)
+    assert answer.reached
+    assert answer.best.row["x0"] <= answer.best.row["x1"]
+
+
+def test_more_rows_bring_answers_that_are_no_farther_and_mostly_nearer() -> None:
+    X = numbers(400, 8)
+    model = HistGradientBoostingRegressor(max_iter=80, random_state=0)
+    model.fit(X, X["x0"] * X["x1"] + np.sin(2 * X["x2"]) + X @ np.linspace(-1.0, 1.0, 8))
+    space, costs = cfx.Space.from_data(X), []
+    for budget in (2000, 20_000):
+        answers = cfx.explain_many(
+            model, X[:12], space, cfx.increase(by=2.0), budget=budget, tolerance=0.02, rng=0
+        )
+        assert all(answer.reached for answer in answers)
+        costs.append([answer.best.cost for answer in answers])
+    few, many = np.array(costs)
+    assert many.mean() < few.mean()
+
+
+def test_a_query_that_breaks_a_rule_is_brought_to_its_edge() -> None:
+    X = numbers()
+    query, space = pd.Series(0.0, index=X.columns), cfx.Space.from_data(X).require("x0 + x1 >= 1")
+    model = Recorder(lambda X: X["x2"] + X["x3"])
+    answer = cfx.explain(model, query, space, cfx.at_most(0.5), method="sweep", budget=500, rng=0)
+    assert len(answer.best.changes) == 1
+    nearest = (1.0 / space.scale[:2]).min()
+    assert nearest * (1.0 - 1e-9) <= answer.best.cost <= 1.005 * nearest
 
 
 def test_where_nearness_costs_nothing_the_first_hits_end_it() -> None:

@@ -1,4 +1,4 @@
-"""Far targets: towards them as far as single features lead, from one row after the other."""
+"""Far targets: towards them as far as slopes and single features lead, from row after row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def too_far(swept: Swept, moves: Moves, value: float) -> bool:
 
 
 def climb(swept: Swept) -> Generator[Array, Array, None]:
-    """Go towards the target as far as single features lead, from here, then from elsewhere."""
+    """Go towards the target as far as it gets nearer, from here, then from elsewhere."""
     question, region = swept.question, swept.region
     if swept.starts is None:
         rows = usual_rows(region, min(128, swept.spare // 8), question.rng)
@@ -42,7 +42,9 @@ def climb(swept: Swept) -> Generator[Array, Array, None]:
     # Steps may lie between the values that are tried.
     patience, count = (2, 10) if swept.stepped else (1, 3)
     while vain < patience and swept.spare > 2 * len(region.moving) and not swept.reached:
-        found = yield from _higher(swept, x, count)
+        found = None if swept.stepped else (yield from _uphill(swept, x))
+        if found is None:
+            found = yield from _higher(swept, x, count)
         vain, x = (vain + 1, x) if found is None else (0, found)
 
 
@@ -59,3 +61,26 @@ def _higher(swept: Swept, x: Array, count: int) -> Generator[Array, Array, Array
     rows = swept.piled(x, rows[order[miss[order] < miss[0]]])
     less = yield from swept.missed(rows)
     return rows[less.argmin()] if less.min(initial=np.inf) < 0.999 * miss[0] else None
+
+
+def _uphill(swept: Swept, x: Array) -> Generator[Array, Array, Array | None]:
+    """Return a row nearer to the target than ``(d,)``, where the slope of all features leads.
+
+    Single features lead no further where two have to move for either to help, as along a rule.
+    """
+    region, at = swept.region, np.flatnonzero(swept.region.sliding)
+    each, inwards = np.arange(1, len(at) + 1), np.where(x > 0.5 * (region.low + region.high), -1, 1)
+    rows = np.repeat(x[None], len(at) + 1, axis=0)
+    rows[each, at] += (0.02 * inwards * region.scale)[at]
+    rows = region.snap(rows)
+    miss = yield from swept.missed(rows)
+    slope, moved = np.zeros(len(x)), (rows[each, at] - x[at]) / region.scale[at]
+    known = np.isfinite(miss[1:]) & (moved != 0.0)
+    if np.isfinite(miss[0]):
+        slope[at[known]] = (1.0 - miss[1:][known] / miss[0]) / moved[known]
+    if not slope.any():
+        return None
+    way = slope / np.abs(slope).max() * region.scale
+    rows = project(region, x + np.multiply.outer(2.0 ** np.arange(-5.0, 3.0), way))
+    left = yield from swept.missed(rows)
+    return rows[left.argmin()] if left.min(initial=np.inf) < 0.999 * miss[0] else None

@@ -47,6 +47,13 @@ class Moves(NamedTuple):
         start = np.where(behind[:, None], np.vstack([self.base, self.X[:-1]]), self.base)
         return behind, start, np.where(behind, np.concatenate([[0.0], self.gain[:-1]]), 0.0)
 
+    @property
+    def stepped(self) -> bool:
+        """Whether some moves do no more than those before on a ray that does something."""
+        behind, _, gain = self.before()
+        works = np.isin(self.ray, self.ray[self.gain != 0.0])
+        return bool((behind & works & (self.gain == gain)).any())
+
     def steps(self) -> Moves:
         """Return the moves that gain something else than those before, and each ray's last."""
         behind, _, gain = self.before()

@@ -13,6 +13,7 @@ from bayescfx.search.objectives import Record
 from bayescfx.search.question import effort
 from bayescfx.search.shorten import taken_back
 from bayescfx.search.swept import Swept
+from bayescfx.space.region import Region
 
 
 def walk_back(swept: Swept) -> Generator[Array, Array, None]:
@@ -37,7 +38,7 @@ def exchange(swept: Swept) -> Generator[Array, Array, None]:
     record, region, below = swept.record(), swept.region, swept.below
     assert record is not None  # called with answers only
     bases = taken_back(region, record.answers)
-    moves = [single_moves(region, base, 8, swept.values, below) for base in bases]
+    moves = [single_moves(region, base, swept.few, swept.values, below) for base in bases]
     moves = [part.take(effort(region, part.X) < 0.99 * below) for part in moves]
     y = yield from swept.ask(np.vstack([bases, *(part.X for part in moves)]), swept.unsettled)
     values, rows = swept.question.to_surrogate(y[: len(bases)]), [swept.X[:0]]
@@ -82,10 +83,20 @@ def _shorter(swept: Swept, x: Array) -> list[Array]:
             missed = known[along & ~swept.question.accepted(swept.y[line]), 0]
             longest = missed[(missed >= 0.0) & (missed < 1.0)].max(initial=0.0)
             shares = longest + (1.0 - longest) * np.arange(8) / 8.0
-        rows = np.repeat(x[None], len(shares), axis=0)
-        rows[:, moved] = query[moved] + shares[:, None] * (x[moved] - query[moved])
-        found.append(rows)
+            if region.rules:  # which say for nothing how short a change may be
+                fine = longest + (1.0 - longest) * np.arange(64) / 64.0
+                rows = region.snap(_shared(region, x, moved, fine))
+                shares = fine[region.contains(rows)]
+                shares = shares[np.linspace(0, len(shares) - 1, 8).astype(np.intp)[: len(shares)]]
+        found.append(_shared(region, x, moved, shares))
     return found
+
+
+def _shared(region: Region, x: Array, at: list[int], shares: Array) -> Array:
+    """Return the row ``(d,)`` with only shares ``(k,)`` of the changes of some features."""
+    rows = np.repeat(x[None], len(shares), axis=0)
+    rows[:, at] = region.query[at] + shares[:, None] * (x[at] - region.query[at])
+    return rows
 
 
 def _at_once(swept: Swept, record: Record, X: Array) -> Array:

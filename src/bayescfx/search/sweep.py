@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,10 +30,15 @@ from bayescfx.search.starting import fresh_rows
 from bayescfx.search.swept import Swept
 from bayescfx.space.sampling import nothing_found
 
+Bases: TypeAlias = list[tuple[Array, float]]  # rows (d,) to change, and their outputs
+
 
 @dataclass(frozen=True)
 class Sweep:
     """Change features alone, in pairs, several at once, and shorten: many rows, few model calls.
+
+    Budgets above 2,000 rows make it more thorough, up to 20,000: `batch` grows in proportion,
+    `values` as the square root.
 
     Parameters
     ----------
@@ -79,7 +85,7 @@ class Sweep:
             yield everything
             return "exhausted"
         swept = Swept(question, self.values, self.batch)
-        yield from _sweep(swept, self.values)
+        yield from _sweep(swept)
         if not swept.reached:
             return None
         if swept.satisfied:
@@ -87,16 +93,18 @@ class Sweep:
         return "budget" if swept.cut else "nothing nearer expected"
 
 
-def _sweep(swept: Swept, values: int) -> Generator[Array, Array, None]:
+def _sweep(swept: Swept) -> Generator[Array, Array, None]:
     """Look around the query and the best rows while that helps, then shorten answers."""
     question = swept.question
-    yield from _around(swept, swept.own, values, first=True)
+    yield from _around(swept, [(question.region.query, question.output)], first=True)
     before, better, tried = swept.standing(), True, 0
     while better and swept.spare > 0 and not swept.satisfied:
         if not swept.reached and (tried or swept.left > 0.25):
             yield from climb(swept)
         tried += 1
-        yield from _around(swept, _bases(swept, max(2, question.n)), 8)
+        # Where the model has no steps, climbs lead on better than a look around the best row.
+        if swept.reached or swept.stepped or not swept.starts:
+            yield from _around(swept, _bases(swept, max(2, question.n)))
         before, better = swept.compared(before)
         better |= before[0] == 0 and (tried == 1 or bool(swept.starts))
     swept.shortened.clear()  # more is known by now of where changes begin to matter
@@ -110,8 +118,8 @@ def _sweep(swept: Swept, values: int) -> Generator[Array, Array, None]:
         yield from shorten(question, question.account.left, batch=swept.batch)
 
 
-def _bases(swept: Swept, n: int) -> list[int]:
-    """Return positions of the best rows with different changes that were not looked around."""
+def _bases(swept: Swept, n: int) -> Bases:
+    """Return the best rows with different changes that were not looked around, with outputs."""
     order = best_first(swept.question, swept.X, swept.y)[:128]
     if swept.reached:
         order = order[swept.question.accepted(swept.y[order])]
@@ -119,28 +127,29 @@ def _bases(swept: Swept, n: int) -> list[int]:
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]
     keys = zip(order.tolist(), row_keys(swept.X[order]), strict=True)
-    return [at for at, key in keys if key not in swept.around][:n]
+    new = [at for at, key in keys if key not in swept.around][:n]
+    return [(swept.X[at], float(swept.y[at])) for at in new]
 
 
-def _around(
-    swept: Swept, bases: list[int], values: int, *, first: bool = False
-) -> Generator[Array, Array, None]:
+def _around(swept: Swept, bases: Bases, *, first: bool = False) -> Generator[Array, Array, None]:
     """Change single features of some rows, then pairs of them; the `first` time more thoroughly."""
     question, region = swept.question, swept.region
     if not bases or swept.spare <= 0:
         return
-    each = swept.spare // (len(bases) * max(len(region.moving), 1))
-    values = max(2, min(values, int(0.35 * each), 400 // max(len(region.moving), 1)))
+    blocks = max(len(region.moving), 1)
+    affordable = min(0.35 * swept.spare / len(bases), swept.many) / blocks
+    values = max(2, int(min(swept.several if first else swept.few, affordable)))
     moves = []
-    for at in bases:
-        swept.around.add(row_keys(swept.X[[at]])[0])
+    for base, _ in bases:
+        swept.around.add(row_keys(base[None])[0])
         # Around the query the same rows every time: they may be known.
-        base, below = (region.query, np.inf) if at in swept.own else (swept.X[at], swept.below)
+        below = np.inf if first else swept.below
         moves.append(single_moves(region, base, values, swept.values, below))
     y = yield from swept.ask(np.vstack([part.X for part in moves]), swept.spare)
-    outputs, tables, far = question.to_surrogate(swept.y[bases]), [], False
+    outputs = question.to_surrogate(np.array([value for _, value in bases]))
+    tables, far = list[Pairs](), False
     for value, known in zip(outputs.tolist(), swept.scored(moves, outputs, y), strict=True):
-        swept.stepped |= len(known.steps().X) < len(known.X)
+        swept.stepped |= known.stepped
         far = first and too_far(swept, known, value)
         if first and swept.stepped and not far:  # it matters where steps are
             most = min(swept.batch, swept.spare // 4)

@@ -17,17 +17,20 @@ class Swept:
     """The rows that one sweep has seen."""
 
     def __init__(self, question: Question, values: int, batch: int) -> None:
-        self.question, self.region, self.batch = question, question.region, batch
+        self.question, self.region = question, question.region
+        # Two thousand rows are the measure; up to ten times as many are made use of.
+        more = min(max(1.0, question.account.budget / 2000.0), 10.0)
+        self.batch, root = round(batch * more), np.sqrt(more)
+        # How many values of a feature are tried around the query, or around other rows, and
+        # how many of all features.
+        self.several, self.few, self.many = round(values * root), round(8 * root), 400 * root
         X, y, query = question.X, question.y, question.region.query[None]
         kept = best_first(question, X, y)[:400] if len(y) > 400 else np.arange(len(y))
         self.X, self.y = X[kept], y[kept]
-        # Where the query is, if it is allowed.
-        self.own: list[int] = np.flatnonzero(~not_among(self.X, query)).tolist()
-        if not self.own and self.region.contains(query)[0]:
-            self.own = [len(self.y)]
+        if not_among(query, self.X)[0] and self.region.contains(query)[0]:
             self.X, self.y = np.vstack([self.X, query]), np.append(self.y, question.output)
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
-        self.values = values_of(self.region, values)
+        self.values = values_of(self.region, self.several)
         self.starts: list[Array] | None = None  # of climbs to come, once there was one
         self.cut = False  # whether some rows could not be afforded
         self.stepped = False  # whether changes were seen that do nothing more than shorter ones
