@@ -256,6 +256,18 @@ def test_a_query_that_breaks_a_rule_is_brought_to_its_edge() -> None:
     assert nearest * (1.0 - 1e-9) <= answer.best.cost <= 1.005 * nearest
 
 
+@pytest.mark.parametrize("norm", [1, 2, 7])
+@pytest.mark.parametrize("price", [1e160, 1e300])
+def test_a_feature_that_costs_more_than_can_be_counted_stays(norm: float, price: float) -> None:
+    X = numbers()
+    space = cfx.Space.from_data(X).cost(norm=norm, per_feature={"x0": price})
+    answer = cfx.explain(
+        Recorder(lambda X: X.sum(axis=1)), X.iloc[0], space, cfx.increase(by=2), budget=800, rng=0
+    )
+    assert answer.reached
+    assert "x0" not in answer.best.changes
+
+
 def test_where_nearness_costs_nothing_the_first_hits_end_it() -> None:
     X = numbers()
     model = Recorder(lambda X: X.sum(axis=1))

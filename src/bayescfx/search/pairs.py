@@ -170,7 +170,10 @@ class Pairs:
 def _prices(region: Region, X: Array) -> tuple[Array, Array]:
     """Return the effort of rows ``(n, d)`` as sums over features: powers, premiums."""
     norm = region.cost.norm
-    powers = region.changes(X) * region.weight if norm == 0 else region.units(X) ** norm
+    if norm == 0:
+        powers = region.changes(X) * region.weight
+    else:  # what costs so much that its power overflows is as dear as can be
+        powers = np.minimum(region.units(X), 1e280 ** (1.0 / norm)) ** norm
     premium = PREMIUM if region.cost.weight != 0.0 else 0.0
     return powers.sum(axis=1), premium * (clear_changes(region, X) @ region.weight)
 
