@@ -87,7 +87,8 @@ def _shorter(swept: Swept, x: Array) -> list[Array]:
                 fine = longest + (1.0 - longest) * np.arange(64) / 64.0
                 rows = region.snap(_shared(region, x, moved, fine))
                 shares = fine[region.contains(rows)]
-                shares = shares[np.linspace(0, len(shares) - 1, 8).astype(np.intp)[: len(shares)]]
+                n = len(shares)
+                shares = shares[np.linspace(0, n - 1, min(n, 8)).astype(np.intp)]
         found.append(_shared(region, x, moved, shares))
     return found
 
