@@ -237,3 +237,15 @@ def test_a_fixed_feature_binds_if_others_have_moved_it() -> None:
 
 def test_nothing_binds_where_no_feature_matters() -> None:
     assert words(Space(UNIT), 8.0, f=lambda frame: 0.0 * frame["a"] + 1.0) == ()
+
+
+@pytest.mark.parametrize("size", [1e150, 1.0, 1e-150])
+@pytest.mark.parametrize("changes", [1, 2])
+def test_what_binds_is_the_same_whatever_the_size_of_outputs(size: float, changes: int) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    space = cfx.Space.from_data(X).max_changes(changes)
+    answer = cfx.explain(
+        lambda X: size * np.sin(X).sum(axis=1), X[0], space, cfx.at_least(4.0 * size), rng=0
+    )
+    assert not answer.reached
+    assert f"at most {changes} change" in answer.binding[0]

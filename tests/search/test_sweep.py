@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,26 @@ def test_more_rows_bring_answers_that_are_no_farther_and_mostly_nearer() -> None
         costs.append([answer.best.cost for answer in answers])
     few, many = np.array(costs)
     assert many.mean() < few.mean()
+
+
+def test_many_rows_and_many_levels_take_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    X = numbers(1500, 4)
+    for name in ("k", "l", "m", "n"):
+        X[name] = np.char.mod("v%d", rng.integers(300, size=len(X)))
+    worth = dict(zip(np.char.mod("v%d", np.arange(300)), rng.normal(size=300), strict=True))
+
+    def model(X: pd.DataFrame) -> Any:
+        return X[["x0", "x1", "x2", "x3"]].sum(axis=1) + sum(X[c].map(worth) for c in "klmn")
+
+    tracemalloc.start()
+    answer = cfx.explain(
+        model, X.iloc[0], cfx.Space.from_data(X), cfx.increase(by=4), budget=20_000, rng=0
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.reached
+    assert peak < 2.5e8  # in one piece, what pairs teach takes two gigabytes
 
 
 def test_a_query_that_breaks_a_rule_is_brought_to_its_edge() -> None:

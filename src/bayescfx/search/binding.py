@@ -101,9 +101,11 @@ def _gains(mean: Array, std: Array, times: Array, doubt: Array) -> tuple[Array, 
     # Two witnesses, weighted by their precision: the surrogate at the end of the step, with
     # deviation `std`, and the same step inside, with `doubt`, from which it may differ by half.
     alike = times * (mean[3] - mean[2])
-    outside, inside = std**2, doubt**2 + (0.5 * alike) ** 2
-    trust = outside / np.maximum(outside + inside, np.finfo(float).tiny)
-    trust = np.where(times > 0, trust, 0.0)
+    own = np.hypot(doubt, 0.5 * alike)
+    size = np.maximum(np.maximum(std, own), np.finfo(float).tiny)  # squares of outputs overflow
+    outside, inside = (std / size) ** 2, (own / size) ** 2
+    known = (times > 0) & (outside > 0.0)
+    trust = np.divide(outside, outside + inside, out=np.zeros(len(times)), where=known)
     return (1.0 - trust) * (mean[1] - mean[0]) + trust * alike, trust
 
 

@@ -116,12 +116,14 @@ class Pairs:
         K += np.where(there, 0.01, 1.0)[:, :, None] * np.eye(most)
         inverse = np.linalg.inv(K)
         weights = np.einsum("bmn,bn->bm", inverse, np.where(there, self._error[at], 0.0))
-        across = kernel(self.i[useful][:, None], a[which])[:, 0]
-        across *= kernel(self.j[useful][:, None], b[which])[:, 0]
-        across *= there[which]
-        self._excess[useful] = (across * weights[which]).sum(axis=1)
-        drop = (np.einsum("um,umn->un", across, inverse[which]) * across).sum(axis=1)
-        self._variance[useful] = np.maximum(self._prior[useful] - drop, 0.0)
+        for begin in range(0, len(useful), 4096):  # each needs a matrix of its own
+            some, own = useful[begin : begin + 4096], which[begin : begin + 4096]
+            across = kernel(self.i[some][:, None], a[own])[:, 0]
+            across *= kernel(self.j[some][:, None], b[own])[:, 0]
+            across *= there[own]
+            self._excess[some] = (across * weights[own]).sum(axis=1)
+            drop = (np.einsum("um,umn->un", across, inverse[own]) * across).sum(axis=1)
+            self._variance[some] = np.maximum(self._prior[some] - drop, 0.0)
 
     def combinations(self, aim: float) -> tuple[Array, Array]:
         """Return rows of many moves at once that come to `aim` if effects add up, and the guesses.

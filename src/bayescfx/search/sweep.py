@@ -152,7 +152,7 @@ def _around(swept: Swept, bases: Bases, *, first: bool = False) -> Generator[Arr
         swept.stepped |= known.stepped
         far = first and too_far(swept, known, value)
         if first and swept.stepped and not far:  # it matters where steps are
-            most = min(swept.batch, swept.spare // 4)
+            most = min(swept.many // 2, swept.spare // 4)
             between = finer(region, known, swept.values, swept.below, most)
             y = yield from swept.ask(between.X, swept.spare)
             known = known.along(between._replace(gain=question.to_surrogate(y) - value))

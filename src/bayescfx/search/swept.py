@@ -23,7 +23,7 @@ class Swept:
         self.batch, root = round(batch * more), np.sqrt(more)
         # How many values of a feature are tried around the query, or around other rows, and
         # how many of all features.
-        self.several, self.few, self.many = round(values * root), round(8 * root), 400 * root
+        self.several, self.few, self.many = (round(n * root) for n in (values, 8, 400))
         X, y, query = question.X, question.y, question.region.query[None]
         kept = best_first(question, X, y)[:400] if len(y) > 400 else np.arange(len(y))
         self.X, self.y = X[kept], y[kept]
