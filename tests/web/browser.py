@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -93,7 +94,12 @@ class Viewer:
 
     def goal(self, text: str) -> None:
         """Say what is wanted, and wait until it is understood."""
-        with self.page.expect_response("**/api/goal"):
+
+        def about(response: Any) -> bool:  # not of what was said before
+            told = response.request.post_data if response.url.endswith("/api/goal") else None
+            return bool(told and json.loads(told)["target"] == text)
+
+        with self.page.expect_response(about):
             self.type("goal-text", text)
 
     def ended(self) -> str:
