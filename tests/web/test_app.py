@@ -213,6 +213,9 @@ def test_curves_are_the_models_own(page: httpx.Client, files: Path) -> None:
         assert all(np.array(told["low"]) <= np.array(told["high"]))
     quiet = page.post("/api/curve", json={"cells": query, "feature": "age", "ask": False}).json()
     assert (quiet["model"], quiet["mean"], quiet["rows"]) == (None, None, 0)
+    blank = {"cells": {**query, "bmi": None}, "feature": "age", "question": found["id"]}
+    gap = page.post("/api/curve", json={**blank, "ask": False})
+    assert (gap.status_code, gap.json()["mean"]) == (200, None)
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "html", "md", "py", "toml", "sh"])

@@ -86,9 +86,9 @@ def close(question: Question, share: float = 1.0) -> bool:
 
     And than a `share` of the way from the query's.
     """
-    way, *gaps = misses(question.acceptance, np.append(question.output, question.y))
-    gap = min(gaps, default=np.inf)
-    return bool(gap < 0.14 * np.ptp(question.y) and gap <= share * way)
+    miss = misses(question.acceptance, np.append(question.output, question.y))
+    gap = miss[1:].min(initial=np.inf)
+    return bool(gap < 0.14 * np.ptp(question.y) and gap <= share * miss[0])
 
 
 def hidden(region: Region, rng: np.random.Generator) -> bool:

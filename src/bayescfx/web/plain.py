@@ -162,9 +162,11 @@ def curve_as_plain(
     rows = region.rows(along(region, j, codes, region.query))
     found: Plain = {"mean": None, "low": None, "high": None, "seen": []}
     if view is not None and view.surrogate is not None:
-        mean, low, high, seen = view.line(view.region.encode(rows), j)
-        found |= {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
-        found["seen"] = np.column_stack(seen).tolist()
+        X = view.region.encode(rows)
+        if view.region.same_missing(X).all():  # of gaps elsewhere the surrogate knows nothing
+            mean, low, high, seen = view.line(X, j)
+            found |= {"mean": mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+            found["seen"] = np.column_stack(seen).tolist()
     texts, places = [scale.label(code) for code in codes.tolist()], [*region.schema.places]
     values = texts  # of a group
     if feature in places:
