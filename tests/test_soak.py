@@ -13,6 +13,7 @@ from tests import soak
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
+@pytest.mark.slow
 def test_ten_seconds_of_random_questions_and_faults() -> None:
     done = soak.run(10, seed=1000)
     assert done.answered > 0

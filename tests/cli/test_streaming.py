@@ -140,6 +140,7 @@ def test_a_command_that_failed_at_once_is_in_nobodys_way(shell: Shell) -> None:
     assert len(pd.read_csv(shell.folder / "h.csv")) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("parts")
 def test_queries_are_counted_once_however_many_answers_they_have(
     shell: Shell, monkeypatch: pytest.MonkeyPatch

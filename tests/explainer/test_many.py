@@ -52,6 +52,7 @@ def test_an_answer_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes[1] - sizes[0] < 32 * 20_000
 
 
+@pytest.mark.slow
 def test_sharing_saves_evaluations() -> None:
     X, space, target = cloud(), cfx.Space.from_data(cloud()), cfx.reach(1.4)
     together: list[cfx.Explanation] = []

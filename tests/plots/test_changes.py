@@ -177,6 +177,7 @@ def test_movements_are_signed_in_units_of_change_and_short_on_a_circle(
     assert found["job"].times == 2
 
 
+@pytest.mark.slow
 def test_long_names_are_written_in_full_and_nothing_leaves_the_picture(
     many: cfx.Explanations, tmp_path: Path
 ) -> None:

@@ -157,7 +157,7 @@ def test_of_a_batch_so_many_rows_are_tried_that_those_that_hit_can_be_settled() 
     assert 4 + len(tried) + to_settle(question.region, tried).max() <= 13
 
 
-@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("steps", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_hardly_an_answer_of_several_changes_anything_in_vain(steps: bool) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 5)), columns=list("abcde"))
 

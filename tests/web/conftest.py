@@ -86,6 +86,7 @@ def served(desk: Desk, **how: Any) -> Iterator[httpx.Client]:
     """Yield a client of the page, which a real server shows."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who comes before the server waits
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         guard = Guard(make_app(desk), frozenset([host]), **how)
         config = uvicorn.Config(guard, log_level="critical", ws="none")

@@ -24,7 +24,7 @@ def made() -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture(scope="module", params=[diabetes, houses])
+@pytest.fixture(scope="module", params=[diabetes, pytest.param(houses, marks=pytest.mark.slow)])
 def address(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
