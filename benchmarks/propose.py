@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bayescfx.acquisition import LogEI
-from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
+from bayescfx.data import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.potentials import AEP
 from bayescfx.propose.proposal import propose
 from bayescfx.space.region import Region

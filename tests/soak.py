@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.model.isolated import Isolated
+from bayescfx.models.isolated import Isolated
 
 Model = Callable[[Any], Any]
 METHODS = ("auto", "bayes-cfx", "bayes", "random", "lbfgsb", "gradient", "sweep")

@@ -23,8 +23,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 import bayescfx as cfx
 from bayescfx.acquisition import LogEI
 from bayescfx.arrays import Array, Mask
+from bayescfx.data import Feature
+from bayescfx.data.tables import Cells, Dtype
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.potentials import Linked, Logit
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Rounds
@@ -34,7 +35,6 @@ from bayescfx.space.repair import project
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.sampling import sample
 from bayescfx.surrogate.kernels import KERNELS
-from bayescfx.tables import Cells, Dtype
 from tests.conftest import Recorder
 
 # ── a rule and its verb: space/rules/one_group.py ──
@@ -146,7 +146,7 @@ def test_a_new_rule_may_derive_a_column_and_keep_to_itself_what_it_is_made_of() 
         assert region.contains(X).tolist() == [True, False]
 
 
-# ── a kind of feature: features/logarithms.py ──
+# ── a kind of feature: data/logarithms.py ──
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Magnitude(Feature):
         return [f"{10.0**code:g}" for code in codes]
 
 
-# ── its one line: an import in features/__init__.py ──
+# ── its one line: an import in data/__init__.py ──
 
 
 def dose_response(rows: Any) -> Any:

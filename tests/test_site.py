@@ -15,7 +15,7 @@ import pytest
 
 import bayescfx
 from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
-from bayescfx.cli.settings import read_settings, settable
+from bayescfx.cli.options import read_settings, settable
 from bayescfx.errors import SettingsError
 from tests.pages import ROOT, blocks, pages
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bayescfx.cli.arguments import COMMANDS, KINDS, Option, make_parser
-from bayescfx.cli.settings import settable
-from bayescfx.features import Feature
-from bayescfx.io.loaders import LOADERS
+from bayescfx.cli.options import settable
+from bayescfx.data import Feature
+from bayescfx.models.loaders import LOADERS
 from bayescfx.space.space import Space
 
 

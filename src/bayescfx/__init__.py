@@ -22,6 +22,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.acquisition import ei_cfx_gradient as ei_cfx_gradient
     from bayescfx.acquisition import log_ei_cfx as log_ei_cfx
     from bayescfx.acquisition import log_ei_cfx_gradient as log_ei_cfx_gradient
+    from bayescfx.data import Categorical as Categorical
+    from bayescfx.data import Integer as Integer
+    from bayescfx.data import Moment as Moment
+    from bayescfx.data import Ordinal as Ordinal
+    from bayescfx.data import Real as Real
     from bayescfx.errors import ArchiveError as ArchiveError
     from bayescfx.errors import BayesCFXError as BayesCFXError
     from bayescfx.errors import BayesCFXWarning as BayesCFXWarning
@@ -42,20 +47,15 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.explainer import explain_many as explain_many
     from bayescfx.explainer import explain_partition as explain_partition
     from bayescfx.explainer import explain_stream as explain_stream
-    from bayescfx.features import Categorical as Categorical
-    from bayescfx.features import Integer as Integer
-    from bayescfx.features import Moment as Moment
-    from bayescfx.features import Ordinal as Ordinal
-    from bayescfx.features import Real as Real
-    from bayescfx.io.endpoint import Endpoint as Endpoint
-    from bayescfx.io.endpoint import EndpointError as EndpointError
-    from bayescfx.io.endpoint import Patience as Patience
-    from bayescfx.io.loaded import Trust as Trust
-    from bayescfx.io.loaders import LoadError as LoadError
-    from bayescfx.io.loaders import UntrustedError as UntrustedError
-    from bayescfx.io.loaders import load_model as load_model
-    from bayescfx.model import probability as probability
-    from bayescfx.model.isolated import isolated as isolated
+    from bayescfx.models import probability as probability
+    from bayescfx.models.endpoint import Endpoint as Endpoint
+    from bayescfx.models.endpoint import EndpointError as EndpointError
+    from bayescfx.models.endpoint import Patience as Patience
+    from bayescfx.models.isolated import isolated as isolated
+    from bayescfx.models.loaded import Trust as Trust
+    from bayescfx.models.loaders import LoadError as LoadError
+    from bayescfx.models.loaders import UntrustedError as UntrustedError
+    from bayescfx.models.loaders import load_model as load_model
     from bayescfx.potentials import AEP as AEP
     from bayescfx.potentials import SEP as SEP
     from bayescfx.potentials import Plateau as Plateau
@@ -98,12 +98,12 @@ _HOMES = {
         ),
         "evaluations": "Evaluations",
         "explainer": "explain explain_many explain_partition explain_stream",
-        "features": "Categorical Integer Moment Ordinal Real",
-        "io.endpoint": "Endpoint EndpointError Patience",
-        "io.loaded": "Trust",
-        "io.loaders": "LoadError UntrustedError load_model",
-        "model": "probability",
-        "model.isolated": "isolated",
+        "data": "Categorical Integer Moment Ordinal Real",
+        "models.endpoint": "Endpoint EndpointError Patience",
+        "models.loaded": "Trust",
+        "models.loaders": "LoadError UntrustedError load_model",
+        "models": "probability",
+        "models.isolated": "isolated",
         "potentials": ("AEP SEP Plateau at_least at_most between change decrease increase reach"),
         "progress": "progress_bar",
         "result": "Counterfactual Explanation Explanations",

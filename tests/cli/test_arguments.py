@@ -14,7 +14,7 @@ import bayescfx as cfx
 from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Command, parse
 from bayescfx.cli.console import Console
 from bayescfx.cli.spaces import VERBS
-from bayescfx.io.loaders import LOADERS
+from bayescfx.models.loaders import LOADERS
 from bayescfx.search.methods import METHODS
 from tests.cli.shell import Shell
 

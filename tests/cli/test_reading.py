@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.cli.tables import Reading, check_numbers, read_chunks, read_table
+from bayescfx.cli.reading import Reading, check_numbers, read_chunks, read_table
 from bayescfx.errors import SettingsError
-from bayescfx.io.loaded import Loaded
+from bayescfx.models.loaded import Loaded
 from tests.cli.shell import FUNCTIONS, MANY, Shell
-from tests.model.test_known import boosted, flats, quick
+from tests.models.test_categories import boosted, flats, quick
 from tests.people import people
 
 ASK = ("--target", "+9", "--budget", "12", "--quiet")

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.deadline import Deadline
 from bayescfx.errors import EvaluationsError, ModelError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
-from bayescfx.features import Categorical, Integer, Real
-from bayescfx.model.model import Model, as_model
+from bayescfx.models.model import Model, as_model
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 

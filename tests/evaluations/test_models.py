@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayescfx as cfx
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from tests.conftest import Recorder
 
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
@@ -138,7 +138,7 @@ def test_fingerprints_are_the_same_after_saving_in_other_processes_and_after_use
         assert {name: as_model(m).fingerprint() for name, m in others.items()} == prints
     script = (
         "import joblib, sys\n"
-        "from bayescfx.model.model import as_model\n"
+        "from bayescfx.models.model import as_model\n"
         "print({k: as_model(m).fingerprint() for k, m in joblib.load(sys.argv[1]).items()})\n"
     )
     words = [sys.executable, "-c", script, str(tmp_path / "models.joblib")]

@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.io.endpoint import Endpoint
-from bayescfx.io.loaders import load_model
+from bayescfx.models.endpoint import Endpoint
+from bayescfx.models.loaders import load_model
 from tests.conftest import cloud, codes, plane
 from tests.servers import Scoring, serving
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MODULES = ("bayescfx", "bayescfx.cli.settings", "bayescfx.cli.tables", "bayescfx.cli.targets")
+MODULES = ("bayescfx", "bayescfx.cli.options", "bayescfx.cli.reading", "bayescfx.cli.goals")
 
 
 def parsers() -> dict[str, Callable[[str], object]]:

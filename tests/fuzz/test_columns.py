@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.data.values import same_cell
 from bayescfx.errors import BayesCFXError
-from bayescfx.values import same_cell
 
 N = 24
 pa: Any = pytest.importorskip("pyarrow", reason="needs pyarrow")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.features import Feature, Integer, Moment, Real
+from bayescfx.data import Feature, Integer, Moment, Real
+from bayescfx.data.values import same_cell
 from bayescfx.space.space import Space
-from bayescfx.values import same_cell
 from tests.oracles.usual import Counted
 
 Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bool_]]"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from bayescfx.arrays import Array
-from bayescfx.features import Real
+from bayescfx.data import Real
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space

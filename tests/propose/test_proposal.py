@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import minimize
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.deadline import Deadline
 from bayescfx.errors import OutOfTime
-from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.propose.proposal import propose
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.features import Categorical, Integer, Real
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.propose.proposal import propose
 from bayescfx.space.space import Space
 from tests.oracles.spaces import random_case

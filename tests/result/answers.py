@@ -11,19 +11,19 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.data.schema import by_feature
+from bayescfx.data.tables import row_of, rows_of
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.report import Posed, counterfactuals
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.question import Question
 from bayescfx.space.sampling import sample
-from bayescfx.space.schema import by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import row_of, rows_of
 
 FRAME = pd.DataFrame(
     {

@@ -15,7 +15,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.errors import ArchiveError
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation

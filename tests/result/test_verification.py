@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.data import Integer, Real
 from bayescfx.errors import SpaceError
-from bayescfx.features import Integer, Real
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model

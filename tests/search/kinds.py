@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Ordinal, Real
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
-from bayescfx.features import Categorical, Integer, Ordinal, Real
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.potentials import Target, increase
 from bayescfx.search.question import Question, Search
 from bayescfx.space.space import Space

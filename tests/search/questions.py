@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayescfx.data import Real
 from bayescfx.deadline import NEVER
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.features import Real
-from bayescfx.model.model import Link, Model
+from bayescfx.models.model import Link, Model
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.question import Ending, Question, RoundSearch, Search
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.features import Categorical, Integer
+from bayescfx.data import Categorical, Integer
 from bayescfx.potentials import increase
 from bayescfx.search.baselines import LBFGSB, RandomSearch
 from bayescfx.search.naive import NaiveBayes

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.deadline import NEVER
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
-from bayescfx.features import Categorical, Integer, Real
-from bayescfx.model.model import Link, Model
+from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.data import Categorical, Integer, Ordinal, Real
 from bayescfx.evaluations.evaluator import Account
-from bayescfx.features import Categorical, Integer, Ordinal, Real
 from bayescfx.search.verdict import (
     judge,
 )

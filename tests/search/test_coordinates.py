@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.features import Categorical, Integer, Ordinal, Real
+from bayescfx.data import Categorical, Integer, Ordinal, Real
 from bayescfx.search.coordinates import Coordinates
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.features import Real
+from bayescfx.data import Real
 from bayescfx.potentials import AEP, at_least, change, increase
 from bayescfx.search.gradient import ProjectedGradient, natural_step
 from bayescfx.space.space import Space

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.search.moves import finer, single_moves, values_of
 from bayescfx.search.question import effort
+from bayescfx.search.single import finer, single_moves, values_of
 
 
 def table(n: int = 200) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import bayescfx as cfx
 from bayescfx import Evaluations, at_least, explain, explain_many
 from bayescfx.arrays import Array, Indices
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.propose import ledger
 from bayescfx.search import nearby, objectives, surrogate
 from bayescfx.search.nearby import Nearby

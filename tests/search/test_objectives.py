@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
+from bayescfx.data import Integer, Real
 from bayescfx.deadline import NEVER
-from bayescfx.features import Integer, Real
 from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.coordinates import Coordinates

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.search.moves import single_moves, values_of
 from bayescfx.search.pairs import Pairs, chance
 from bayescfx.search.question import effort
+from bayescfx.search.single import single_moves, values_of
 from tests.search.test_moves import table
 
 

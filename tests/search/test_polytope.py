@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, linprog, minimize
 
 from bayescfx.arrays import Array
+from bayescfx.data import Integer, Real
 from bayescfx.errors import InfeasibleError, MissingExtraError
-from bayescfx.features import Integer, Real
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.polytope import Polytope, Slice
 from bayescfx.space.space import Space

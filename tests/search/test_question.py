@@ -8,10 +8,10 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+from bayescfx.data import Real
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.features import Real
-from bayescfx.model.model import Link, Model
+from bayescfx.models.model import Link, Model
 from bayescfx.potentials import Logit, Target, at_least, decrease, increase
 from bayescfx.search.question import Question, misses
 from bayescfx.space.space import Space

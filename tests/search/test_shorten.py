@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
-from bayescfx.features import Categorical, Integer, Real
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.errors import ModelError
-from bayescfx.features import Categorical, Integer, Real
 from bayescfx.potentials import increase
 from bayescfx.search.gradient import ProjectedGradient
 from bayescfx.search.slopes import difference_quotients

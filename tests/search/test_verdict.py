@@ -10,9 +10,9 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.deadline import NEVER
 from bayescfx.errors import InfeasibleError
-from bayescfx.features import Categorical, Integer, Real
 from bayescfx.potentials import change
 from bayescfx.search.question import Question
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn

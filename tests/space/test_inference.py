@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescfx.data import Categorical, Integer, Moment, Ordinal, Real
 from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical, Integer, Moment, Ordinal, Real
 from bayescfx.space.inference import robust_scale
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayescfx.data import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.errors import InfeasibleError
-from bayescfx.features import Categorical, Feature, Integer, Ordinal, Real
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import background, background_rows, draw, sample

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from bayescfx.features import Feature, Real
+from bayescfx.data import Feature, Real
 from bayescfx.space.repair import coordinate_corrections, project, project_linear, repair
 from bayescfx.space.space import Space
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayescfx.data import Categorical, Feature, Integer, Real
 from bayescfx.errors import InfeasibleError
-from bayescfx.features import Categorical, Feature, Integer, Real
 from bayescfx.space.sampling import background, background_rows, sample
 from bayescfx.space.space import Space
 from tests.conftest import plain

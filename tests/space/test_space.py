@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescfx.data import Categorical, Feature, Integer, Moment, Ordinal, Real
 from bayescfx.errors import QueryError, SpaceError, SpaceWarning
-from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from bayescfx.arrays import Array
+from bayescfx.data import Real
 from bayescfx.errors import SettingsError
 from bayescfx.evaluations.evaluator import Stop
-from bayescfx.features import Real
 from bayescfx.potentials import AEP, at_least
 from bayescfx.search.gradient import ProjectedGradient, localopt_residual
 from bayescfx.search.polytope import Polytope

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.theory.existence import Formula, is_witness
 
 SMALL = Formula(3, np.array([[1, 2], [-1, 3], [-2, -3]]))

@@ -26,7 +26,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from bayescfx.cli.arguments import parse
 from bayescfx.cli.asking import make_subject, scoring
 from bayescfx.cli.console import Console
-from bayescfx.cli.settings import gather
+from bayescfx.cli.options import gather
 from bayescfx.web.app import make_app
 from bayescfx.web.guard import Guard
 from bayescfx.web.questions import Desk

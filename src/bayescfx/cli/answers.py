@@ -16,10 +16,10 @@ import bayescfx
 from bayescfx import Counterfactual, Explanation, Explanations, WhatIf
 from bayescfx.cli.asking import Asked
 from bayescfx.cli.console import describe
-from bayescfx.io.protocols import cell
+from bayescfx.data.tables import free_name
+from bayescfx.models.protocols import cell
 from bayescfx.result import wording
 from bayescfx.result.explanations import lines
-from bayescfx.tables import free_name
 
 
 def exit_code(statuses: Iterable[str]) -> int:

@@ -165,7 +165,7 @@ class Command:
 
     def add_to(self, parser: Parser) -> None:
         """Let a parser know the options of the command."""
-        from bayescfx.io.loaders import LOADERS
+        from bayescfx.models.loaders import LOADERS
 
         for title in self.groups:
             group = parser.add_argument_group(title) if title else parser

@@ -20,15 +20,15 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 
 import bayescfx as cfx
-from bayescfx.cli import tables
+from bayescfx.cli import reading as tables
 from bayescfx.cli.console import Console, about, progress
-from bayescfx.cli.settings import Settings, assignment
+from bayescfx.cli.options import Settings, assignment
 from bayescfx.cli.spaces import make_space
 from bayescfx.errors import SettingsError, SpaceWarning, suggest
 from bayescfx.explainer.run import BLOCK
-from bayescfx.io.loaded import Loaded
-from bayescfx.model.columns import knows
-from bayescfx.model.model import Model, as_model
+from bayescfx.models.input_columns import knows
+from bayescfx.models.loaded import Loaded
+from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Target
 from bayescfx.result.wording import ID, Output, label
 from bayescfx.version import VERSION

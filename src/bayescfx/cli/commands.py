@@ -17,11 +17,11 @@ import bayescfx as cfx
 from bayescfx.cli import answers
 from bayescfx.cli.asking import Asked, Subject, ask, make_subject, naming, scoring, who
 from bayescfx.cli.console import Console, about, describe, progress
-from bayescfx.cli.settings import Settings, assignment, gather
+from bayescfx.cli.goals import parse_target
+from bayescfx.cli.options import Settings, assignment, gather
+from bayescfx.cli.reading import cells_of, read_chunks, read_query, read_text
 from bayescfx.cli.spaces import value_of
 from bayescfx.cli.streaming import stream
-from bayescfx.cli.tables import cells_of, read_chunks, read_query, read_text
-from bayescfx.cli.targets import parse_target
 from bayescfx.errors import BayesCFXError, EvaluationsError, SettingsError, SpaceWarning
 from bayescfx.potentials import Target
 from bayescfx.result import wording

@@ -15,9 +15,9 @@ import numpy as np
 from bayescfx.cli.answers import fields
 from bayescfx.cli.asking import Subject, make_subject
 from bayescfx.cli.console import Console
-from bayescfx.cli.settings import Settings, gather
-from bayescfx.io.loaders import is_code
-from bayescfx.model.model import as_model
+from bayescfx.cli.options import Settings, gather
+from bayescfx.models.loaders import is_code
+from bayescfx.models.model import as_model
 from bayescfx.result import wording
 
 FACTS = ("kind", "levels", "low", "high", "step", "unit")

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from bayescfx.cli.console import about
-from bayescfx.cli.tables import as_number
+from bayescfx.cli.reading import as_number
+from bayescfx.data import Feature
 from bayescfx.errors import SettingsError, suggest
-from bayescfx.features import Feature
-from bayescfx.io.loaders import import_name
+from bayescfx.models.loaders import import_name
 from bayescfx.space.space import Space
 
 

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.cli.console import Console
+from bayescfx.data.tables import Layout, Rows, as_frame, free_name
+from bayescfx.data.values import from_plain
 from bayescfx.errors import BayesCFXError, SettingsError
 from bayescfx.evaluations.section import Section
 from bayescfx.evaluations.store import File
-from bayescfx.tables import Layout, Rows, as_frame, free_name
-from bayescfx.values import from_plain
 
 
 def store(options: Namespace, console: Console) -> int:

@@ -22,10 +22,10 @@ import pandas as pd
 from bayescfx.cli import answers
 from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
 from bayescfx.cli.console import Console, describe
-from bayescfx.cli.settings import Settings
-from bayescfx.cli.tables import read_chunks, read_table
+from bayescfx.cli.options import Settings
+from bayescfx.cli.reading import read_chunks, read_table
 from bayescfx.errors import BayesCFXError, SettingsError, optional
-from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.call import CallSettings
 from bayescfx.explainer.stream import answer_stream
 from bayescfx.potentials import Target
 

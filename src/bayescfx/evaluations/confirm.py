@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, is_single, row_keys
+from bayescfx.data.tables import Rows
 from bayescfx.errors import BayesCFXWarning, OutOfTime, warn
 from bayescfx.evaluations.evaluator import Account, not_its_own
-from bayescfx.model.model import Model
-from bayescfx.tables import Rows
+from bayescfx.models.model import Model
 
 
 @dataclass(frozen=True, eq=False)

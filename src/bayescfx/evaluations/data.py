@@ -17,13 +17,13 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check
+from bayescfx.data.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import InMemory, Packed, joined
 from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
-from bayescfx.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 
 
 class Evaluations:

@@ -14,15 +14,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
+from bayescfx.data.schema import Own, Schema
+from bayescfx.data.tables import Rows, pick
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, OutOfTime
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Known, Past, mark
 from bayescfx.evaluations.section import Kept
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.space.region import Region
-from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows, pick
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]

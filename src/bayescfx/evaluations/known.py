@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys
+from bayescfx.data.schema import Schema
+from bayescfx.data.tables import Layout, Rows, identical, pick
 from bayescfx.errors import QueryError
-from bayescfx.space.schema import Schema
-from bayescfx.tables import Layout, Rows, identical, pick
 
 
 class Known:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.tables import Cells, Layout, Rows, cells_in, join
+from bayescfx.data.tables import Cells, Layout, Rows, cells_in, join
 
 _MANY = 65_536  # rows that are packed together
 

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.data.tables import Layout, Rows, cells_of
+from bayescfx.data.values import from_plain, to_plain
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, suggest
 from bayescfx.evaluations.store import File, digest
-from bayescfx.tables import Layout, Rows, cells_of
-from bayescfx.values import from_plain, to_plain
 
 
 class Kept(NamedTuple):

@@ -19,9 +19,9 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator, Stop, Stopped
 from bayescfx.evaluations.known import Past
 from bayescfx.evaluations.memory import Packed
+from bayescfx.explainer.call import CallSettings, Wishes
 from bayescfx.explainer.report import Posed, report
-from bayescfx.explainer.settings import CallSettings, Wishes
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.potentials import contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayescfx.data.tables import as_pandas
 from bayescfx.errors import QueryError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
+from bayescfx.explainer.call import CallSettings, Seed
 from bayescfx.explainer.run import answer_all, in_order
-from bayescfx.explainer.settings import CallSettings, Seed
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations
 from bayescfx.search.question import Search
 from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
-from bayescfx.tables import as_pandas
 
 
 def explain(

@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array
+from bayescfx.data.schema import by_feature
+from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import NEVER
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Account, Stopped
-from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.call import CallSettings
 from bayescfx.potentials import Target
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
@@ -21,8 +23,6 @@ from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import UNLIKELY, Verdict, judge
-from bayescfx.space.schema import by_feature
-from bayescfx.tables import Row, rows_of
 
 #: A row in the user's columns, its cells by feature, and what share of the data is less usual.
 Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]

@@ -16,10 +16,10 @@ from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.explainer.blocks import Block, Done, Job, work
-from bayescfx.explainer.identity import opened
-from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.call import CallSettings
+from bayescfx.explainer.run_key import opened
 from bayescfx.explainer.workers import count_workers, in_workers
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from bayescfx.progress import progress_bar
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Explanations

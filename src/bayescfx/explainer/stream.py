@@ -11,17 +11,17 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.checks import check, is_several
+from bayescfx.data.tables import as_pandas
 from bayescfx.errors import BayesCFXError, QueryError, SettingsError, suggest
 from bayescfx.explainer import run
 from bayescfx.explainer.blocks import Block, Done
-from bayescfx.explainer.identity import check_part, opened
-from bayescfx.explainer.settings import CallSettings
+from bayescfx.explainer.call import CallSettings
+from bayescfx.explainer.run_key import check_part, opened
 from bayescfx.explainer.workers import count_workers
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from bayescfx.result.explanations import lines
 from bayescfx.search.turns import Halt
 from bayescfx.space.space import Space
-from bayescfx.tables import as_pandas
 
 
 def explain_stream(

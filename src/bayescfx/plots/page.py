@@ -13,6 +13,8 @@ from string import Template
 from typing import Any
 
 from bayescfx.checks import check
+from bayescfx.data.tables import cells_of
+from bayescfx.data.values import same_cell
 from bayescfx.plots.draw import drawn
 from bayescfx.plots.info import changes as charts
 from bayescfx.plots.info import outcomes
@@ -20,8 +22,6 @@ from bayescfx.plots.info.view import View
 from bayescfx.plots.style import COLUMN, write
 from bayescfx.result import markup, wording
 from bayescfx.result.explanation import Explanation
-from bayescfx.tables import cells_of
-from bayescfx.values import same_cell
 from bayescfx.version import VERSION
 
 _AXIS = '<path class="axis" d="M8 8H144"/>'

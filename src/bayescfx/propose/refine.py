@@ -10,7 +10,7 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.ascent import Box, ascend
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
-from bayescfx.propose.moves import improve
+from bayescfx.propose.neighbours import improve
 
 Effort: TypeAlias = Literal["thorough", "brief", "swift", "glance"]
 

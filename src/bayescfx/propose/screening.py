@@ -12,7 +12,7 @@ from bayescfx.arrays import Array, Mask
 from bayescfx.errors import InfeasibleError
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
-from bayescfx.propose.moves import MOST_ROWS, some
+from bayescfx.propose.neighbours import MOST_ROWS, some
 from bayescfx.propose.refine import Effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayescfx.checks import check, is_number
+from bayescfx.data.tables import Layout, Row, cells_of, row_of
+from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.potentials import Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
-from bayescfx.tables import Layout, Row, cells_of, row_of
-from bayescfx.values import Plain, from_plain, to_plain
 from bayescfx.version import VERSION
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
+from bayescfx.data.schema import Schema, by_feature
+from bayescfx.data.tables import Row, Rows, as_pandas, pick, row_of, rows_of
+from bayescfx.data.values import is_missing
 from bayescfx.errors import QueryError, SpaceError, hearing, one_line
-from bayescfx.model.model import Model, as_model
+from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result import wording
 from bayescfx.space.region import Region
-from bayescfx.space.schema import Schema, by_feature
 from bayescfx.space.space import Space
-from bayescfx.tables import Row, Rows, as_pandas, pick, row_of, rows_of
-from bayescfx.values import is_missing
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bayescfx.data.tables import Row
 from bayescfx.result import wording
-from bayescfx.tables import Row
 
 
 @dataclass(frozen=True, eq=False)

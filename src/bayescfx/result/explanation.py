@@ -14,10 +14,12 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
+from bayescfx.data.tables import Layout, Row, Rows, as_frame, cells_of, free_name
+from bayescfx.data.values import same_cell
 from bayescfx.errors import ArchiveError, SettingsError, SpaceError
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
-from bayescfx.model.model import as_model
+from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import Shift
 from bayescfx.result import archive, markup, wording
@@ -26,8 +28,6 @@ from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.verification import violations
 from bayescfx.space.space import Space
-from bayescfx.tables import Layout, Row, Rows, as_frame, cells_of, free_name
-from bayescfx.values import same_cell
 
 Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
 

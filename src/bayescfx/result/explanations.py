@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.checks import check, is_several, reading
+from bayescfx.data.tables import cells_of, free_name
+from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
 from bayescfx.result import archive, markup, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
-from bayescfx.tables import cells_of, free_name
-from bayescfx.values import Plain, from_plain, to_plain
 
 
 class Explanations(Sequence[Explanation]):

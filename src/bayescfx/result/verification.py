@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescfx.arrays import Array, Mask, is_single
+from bayescfx.data.tables import Rows, join, pick
+from bayescfx.data.values import same_cell
 from bayescfx.errors import QueryError
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.result.assessment import changes_of
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows, join, pick
-from bayescfx.values import same_cell
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation

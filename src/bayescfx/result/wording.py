@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bayescfx.features.datetimes import times
+from bayescfx.data.datetimes import times
+from bayescfx.data.values import is_missing
 from bayescfx.potentials import Intervals
-from bayescfx.values import is_missing
 
 if TYPE_CHECKING:
     from bayescfx.result.explanation import Explanation

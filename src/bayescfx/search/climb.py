@@ -7,8 +7,8 @@ from collections.abc import Generator
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.search.moves import Moves, single_moves
 from bayescfx.search.question import best_first
+from bayescfx.search.single import Moves, single_moves
 from bayescfx.search.starting import usual_rows
 from bayescfx.search.swept import Swept
 from bayescfx.space.repair import project

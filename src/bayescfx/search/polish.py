@@ -8,10 +8,10 @@ from itertools import combinations, islice
 import numpy as np
 
 from bayescfx.arrays import Array, firsts
-from bayescfx.search.moves import crossings, single_moves
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import effort
 from bayescfx.search.shorten import taken_back
+from bayescfx.search.single import crossings, single_moves
 from bayescfx.search.swept import Swept
 from bayescfx.space.region import Region
 

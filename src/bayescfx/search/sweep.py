@@ -21,11 +21,11 @@ from bayescfx.arrays import Array, firsts, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
 from bayescfx.search.climb import climb, too_far
-from bayescfx.search.moves import finer, single_moves
 from bayescfx.search.pairs import Pairs, choose, several
 from bayescfx.search.polish import exchange, shorter, walk_back
 from bayescfx.search.question import Ending, Question, Rounds, best_first
 from bayescfx.search.shorten import shorten
+from bayescfx.search.single import finer, single_moves
 from bayescfx.search.starting import fresh_rows
 from bayescfx.search.swept import Swept
 from bayescfx.space.sampling import nothing_found

@@ -7,10 +7,10 @@ from collections.abc import Generator
 import numpy as np
 
 from bayescfx.arrays import Array, firsts, not_among
-from bayescfx.search.moves import Moves, values_of
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Question, best_first, misses
 from bayescfx.search.shorten import to_settle
+from bayescfx.search.single import Moves, values_of
 
 
 class Swept:

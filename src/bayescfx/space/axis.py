@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.features import Feature
+from bayescfx.data import Feature
 
 MOST_CHOICES = 10_000  # grids with more points are not listed
 

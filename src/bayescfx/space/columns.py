@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayescfx.checks import check, is_hashable, is_several
+from bayescfx.data import Categorical
+from bayescfx.data.schema import group_codes
 from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical
-from bayescfx.space.schema import group_codes
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space

@@ -22,8 +22,8 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.checks import shown
+from bayescfx.data import Feature
 from bayescfx.errors import SpaceError, suggest
-from bayescfx.features import Feature
 from bayescfx.space.expressions import COMPARE, Columns, Comparison, Named, expression_of, refused
 
 

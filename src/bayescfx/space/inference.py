@@ -14,10 +14,10 @@ import pandas as pd
 
 from bayescfx.arrays import Array
 from bayescfx.checks import check, is_a, shown
+from bayescfx.data import Feature, infer
+from bayescfx.data.schema import Schema
+from bayescfx.data.tables import Column, as_pandas, cells_in
 from bayescfx.errors import SpaceError, suggest
-from bayescfx.features import Feature, infer
-from bayescfx.space.schema import Schema
-from bayescfx.tables import Column, as_pandas, cells_in
 
 
 def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:

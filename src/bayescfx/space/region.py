@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
+from bayescfx.data.schema import Own, Schema
+from bayescfx.data.tables import Rows
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import QueryError, SpaceWarning, warn
 from bayescfx.space.axis import Axis
@@ -23,8 +25,6 @@ from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.derived import recompute
 from bayescfx.space.rules.limits import Limits
-from bayescfx.space.schema import Own, Schema
-from bayescfx.tables import Rows
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space

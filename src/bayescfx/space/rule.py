@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.features import Feature
+from bayescfx.data import Feature
+from bayescfx.data.tables import Rows
+from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.space.axis import Axis
-from bayescfx.tables import Rows
-from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayescfx.data import Feature
+from bayescfx.data.schema import Schema
+from bayescfx.data.tables import Column, dtype_from_plain, dtype_to_plain
+from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
-from bayescfx.space.schema import Schema
-from bayescfx.tables import Column, dtype_from_plain, dtype_to_plain
-from bayescfx.values import Plain, from_plain, to_plain
 
 if TYPE_CHECKING:
     from bayescfx.space.space import Space

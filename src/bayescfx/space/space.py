@@ -16,18 +16,18 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.checks import as_numbers, check, reading
+from bayescfx.data import Feature
+from bayescfx.data.schema import Schema
+from bayescfx.data.tables import Rows
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.space import columns, inference, saved
 from bayescfx.space import cost as costs
 from bayescfx.space import region as regions
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
-from bayescfx.space.rules import changes, derived, limits, near
+from bayescfx.space.rules import derived, limits, near, sparsity
 from bayescfx.space.rules import require as requirements
-from bayescfx.space.schema import Schema
 from bayescfx.space.usual import Usual
-from bayescfx.tables import Rows
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -41,7 +41,7 @@ class Space:
 
     Examples
     --------
-    >>> from bayescfx.features import Categorical, Integer
+    >>> from bayescfx.data import Categorical, Integer
     >>> space = Space({"age": Integer(17, 90), "sex": Categorical(["f", "m"])})
     >>> region = space.fix("sex").only_up("age").around({"age": 30, "sex": "f"})
     >>> region.low, region.high
@@ -129,8 +129,8 @@ class Space:
     between = limits.between
     move = limits.move
     require = requirements.require
-    together = changes.together
-    max_changes = changes.max_changes
+    together = sparsity.together
+    max_changes = sparsity.max_changes
     derive = derived.derive
     near_data = near.near_data
     cost = costs.cost

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.features import Feature
+from bayescfx.data import Feature
 
 _BITS = 6  # there are two to the power of it bins
 _MISSING = 2**_BITS  # the bin of missing cells

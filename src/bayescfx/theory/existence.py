@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.model.model import Model
+from bayescfx.models.model import Model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.space.region import Region
 

@@ -18,13 +18,13 @@ from starlette.staticfiles import StaticFiles
 
 from bayescfx.cli.arguments import SYNTAX
 from bayescfx.cli.console import describe
-from bayescfx.cli.targets import parse_target
+from bayescfx.cli.goals import parse_target
+from bayescfx.data.tables import cells_of
+from bayescfx.data.values import same_cell
 from bayescfx.errors import BayesCFXError, one_line
-from bayescfx.io.protocols import cell
+from bayescfx.models.protocols import cell
 from bayescfx.result import wording
 from bayescfx.result.assessment import what_if
-from bayescfx.tables import cells_of
-from bayescfx.values import same_cell
 from bayescfx.version import VERSION
 from bayescfx.web.exports import exported
 from bayescfx.web.forms import AskForm, Bookmarks, Goal, Guess, Line

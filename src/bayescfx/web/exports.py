@@ -14,11 +14,11 @@ import pandas as pd
 
 from bayescfx.cli.answers import write
 from bayescfx.cli.asking import Asked
+from bayescfx.cli.goals import parse_call
 from bayescfx.cli.inspecting import toml_value
-from bayescfx.cli.settings import Settings
+from bayescfx.cli.options import Settings
 from bayescfx.cli.spaces import as_values
-from bayescfx.cli.targets import parse_call
-from bayescfx.io.loaders import is_code
+from bayescfx.models.loaders import is_code
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.wording import ID
 from bayescfx.web.forms import AskForm

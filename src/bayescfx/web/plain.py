@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.features import Feature
-from bayescfx.io.protocols import cell
+from bayescfx.data import Feature
+from bayescfx.data.tables import cells_of
+from bayescfx.models.protocols import cell
 from bayescfx.plots.info.changes import Change, change_info
 from bayescfx.plots.info.view import Scale, View, along
 from bayescfx.potentials import Intervals
@@ -18,7 +19,6 @@ from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.methods import METHODS
 from bayescfx.space.rules.limits import limits_of
-from bayescfx.tables import cells_of
 from bayescfx.version import VERSION
 from bayescfx.web.forms import MOST, AskForm
 from bayescfx.web.relaxing import relaxed

@@ -17,18 +17,18 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.cli.asking import facts
 from bayescfx.cli.console import describe
-from bayescfx.cli.targets import parse_target
+from bayescfx.cli.goals import parse_target
+from bayescfx.data.tables import Rows
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain
-from bayescfx.io.protocols import cell
+from bayescfx.models.protocols import cell
 from bayescfx.plots.info.view import View
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
 from bayescfx.search.turns import Step
 from bayescfx.space.region import Region
-from bayescfx.tables import Rows
 from bayescfx.web.forms import AskForm
 from bayescfx.web.plain import Plain, answer_as_plain, pair
 from bayescfx.web.site import Site

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from bayescfx.cli.asking import make_subject, scoring
 from bayescfx.cli.console import Console
-from bayescfx.cli.settings import gather
+from bayescfx.cli.options import gather
 from bayescfx.errors import SettingsError, optional
 from bayescfx.evaluations.data import Evaluations
 

@@ -15,17 +15,17 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.cli.asking import Subject
 from bayescfx.cli.console import describe
-from bayescfx.cli.settings import Settings
+from bayescfx.cli.options import Settings
+from bayescfx.cli.reading import cells_of
 from bayescfx.cli.spaces import with_wishes
-from bayescfx.cli.tables import cells_of
+from bayescfx.data.tables import Rows, pick
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.memory import joined
-from bayescfx.io.endpoint import Endpoint
-from bayescfx.io.protocols import cell
-from bayescfx.model.model import Model
+from bayescfx.models.endpoint import Endpoint
+from bayescfx.models.model import Model
+from bayescfx.models.protocols import cell
 from bayescfx.space.space import Space
-from bayescfx.tables import Rows, pick
 
 MOST = 50_000  # rows that are remembered without a file, the last ones
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescfx.data import Categorical, Real
 from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical, Real
 from bayescfx.space.rules.near import NearData
 from bayescfx.space.sampling import draw, sample
 from bayescfx.space.space import Space

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayescfx.data import Categorical, Feature, Integer, Moment, Ordinal, Real
 from bayescfx.errors import SpaceError
-from bayescfx.features import Categorical, Feature, Integer, Moment, Ordinal, Real
 from bayescfx.space.region import Region
 from bayescfx.space.rules.require import FunctionRule, TextRule
 from bayescfx.space.sampling import sample

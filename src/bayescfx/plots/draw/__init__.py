@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bayescfx.plots.draw import changes, outcomes
+from bayescfx.plots.draw import draw_changes as changes
+from bayescfx.plots.draw import draw_outcomes as outcomes
 from bayescfx.plots.info.changes import AlternativesInfo, ChangeInfo, MovementInfo
 from bayescfx.plots.info.outcomes import ConvergenceInfo, PotentialInfo, ResponseInfo, SurfaceInfo
 from bayescfx.plots.style import COLUMN, Axes, matplotlib, styled

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, same_codes
-from bayescfx.features import Real
+from bayescfx.data import Real
 from bayescfx.plots.info.outcomes import output_range
 from bayescfx.plots.info.view import Scale, View
 from bayescfx.potentials import Intervals

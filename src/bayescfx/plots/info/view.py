@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
+from bayescfx.data import Feature
 from bayescfx.deadline import NEVER
 from bayescfx.errors import hearing
 from bayescfx.evaluations.known import fitting_codes
-from bayescfx.features import Feature
 from bayescfx.potentials import Logit
 from bayescfx.result import wording
 from bayescfx.result.assessment import around

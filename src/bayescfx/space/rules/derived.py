@@ -10,11 +10,11 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask, same_codes
 from bayescfx.checks import check
+from bayescfx.data import Feature
+from bayescfx.data.tables import Rows, lent
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.space.rule import Rule, Words
 from bayescfx.space.rules.require import called
-from bayescfx.tables import Rows, lent
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region

@@ -15,8 +15,8 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.checks import is_several, shown
+from bayescfx.data import Feature
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.space.axis import MOST_CHOICES, Axis
 from bayescfx.space.rule import Rule, Words
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.checks import check
+from bayescfx.data import Feature
+from bayescfx.data.tables import returned
+from bayescfx.data.values import Plain
 from bayescfx.errors import SpaceError
-from bayescfx.features import Feature
 from bayescfx.space.axis import Axis
 from bayescfx.space.conditions import Condition, Member, parse_rule
 from bayescfx.space.expressions import Comparison
 from bayescfx.space.rule import Rule
-from bayescfx.tables import returned
-from bayescfx.values import Plain
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region

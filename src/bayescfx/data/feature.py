@@ -1,0 +1,222 @@
+"""What a column can do, whatever its kind.
+
+A *code* is one ``float64`` per cell: numbers stand for themselves, levels for their position, times
+for units since an origin, and ``nan`` for a missing cell. A feature knows no name, dtype or rule.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array
+from bayescfx.checks import is_number, shown
+from bayescfx.data.tables import Cells, Dtype, cells_in
+from bayescfx.data.values import Plain, from_plain, to_plain
+from bayescfx.errors import SpaceError, SpaceWarning, suggest, warn
+
+
+class Feature(ABC):
+    """One column as codes. A new kind is a frozen dataclass derived from this."""
+
+    kinds: ClassVar[dict[str, type[Feature]]] = {}  # every kind by its word
+    kind: ClassVar[str]  # the word: the name of the class, in lower case
+
+    levelled: ClassVar[bool] = False  # codes are positions among `levels`
+    categorical: ClassVar[bool] = False  # codes are names: each change is as large as any other
+    numeric: ClassVar[bool] = False  # codes are the user's own numbers
+    floating: ClassVar[bool] = False  # the grid counts from the query, not from the lower end
+    natural: ClassVar[str] = ""  # NumPy's letters of the dtypes it suits; "o": ordered categories
+
+    low: Any  # where the kind has limits and a step
+    step: Any
+    high: Any
+    levels: tuple[Hashable, ...]  # where it has levels
+    period: int = 0  # length of the circle, where it lives on one
+    form: str = ""  # how text writes points in time, where it does
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
+        if not cls.__name__.startswith("_"):
+            Feature.kinds[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def code_range(self) -> tuple[float, float]:
+        """Lowest and highest code."""
+
+    @property
+    def code_step(self) -> float:
+        """Grid step in codes; 0 where continuous."""
+        return 1.0
+
+    @property
+    def dated(self) -> bool:
+        """Whether numbers in text rules count from a day that nobody means."""
+        return False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether up and down mean something."""
+        return not self.categorical and not self.period
+
+    @property
+    def lattice(self) -> tuple[float, float, float] | None:
+        """Whole numbers (first, stride, unit): grid codes are exactly (first + k stride) / unit."""
+        low, step = self.code_range[0], self.code_step
+        even = step > 0 and not self.floating and step.is_integer() and low.is_integer()
+        return (low, step, 1.0) if even else None
+
+    def stepped(self, name: Hashable, step: float | None) -> Feature:
+        """Return the feature with another step, if numbers have one; None for the smallest."""
+        raise SpaceError(f"`steps` needs numbers, but {name!r} is {type(self).__name__}.")
+
+    def graded(self, cells: pd.Series[Any]) -> Feature:
+        """Return the feature with the step that the cells of its column show, if any."""
+        return self
+
+    def grid(self, k: Array, anchor: float) -> Array:
+        """Return the codes ``anchor + k * step`` exactly as cells of the feature are encoded."""
+        return anchor + k * self.code_step
+
+    @abstractmethod
+    def covering(self, values: pd.Series[Any]) -> Feature:
+        """Return the feature with its range or levels grown to include `values`; codes stay."""
+
+    def growth(self, before: Feature) -> str:
+        """Return in words what the feature has and `before` had not."""
+        return f"the range {self.low!s} … {self.high!s}"
+
+    @abstractmethod
+    def encode(self, cells: Cells) -> Array:
+        """Return the codes of cells ``(n,)``: ``nan`` where missing, -1 for an unknown level."""
+
+    @abstractmethod
+    def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the cells for codes ``(n,)``, in the column's dtype."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Dtype:
+        """The dtype of a column made for the feature."""
+
+    @classmethod
+    def suits(cls, cells: pd.Series[Any]) -> bool:
+        """Return whether a column is of this kind if nobody says what it is."""
+        letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
+        return letter in cls.natural
+
+    @classmethod
+    def doubt(cls, cells: pd.Series[Any]) -> str:
+        """Return why a column may be of this kind, and what would settle it; or nothing."""
+        return ""
+
+    def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless a column such as this can hold every value of the feature."""
+        return
+
+    @classmethod
+    def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the feature of this kind that a column shows."""
+        raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
+
+    def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the code of one value that a user gave to a verb."""
+        endless = isinstance(value, float) and abs(value) == math.inf
+        if not (endless or isinstance(value, bool) or is_number(value)):
+            raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
+        return float(value)
+
+    def shift(self, value: Any, name: Hashable = "value") -> float:
+        """Return a relative change that a user gave to `move`, in codes."""
+        return Feature.code(self, value, name, "move")
+
+    def measure(self, name: Hashable, text: str) -> str:
+        """Return what the feature's numbers count in a text rule; raise if it has no numbers."""
+        return ""
+
+    def numbers(self, codes: Array) -> Array:
+        """Return the numbers that codes stand for in text rules."""
+        return codes
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        """Offset and slope of these numbers over the codes; None if they are not on a line."""
+        return 0.0, 1.0
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Range and step, or levels, short."""
+
+    def say(self, *codes: float) -> list[str]:
+        """Return codes as a person writes them."""
+        return [f"{code:g}" for code in codes]
+
+    def label(self, code: float) -> str:
+        """Return a code as it is written beside an axis."""
+        return self.say(code)[0]
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return the feature in JSON's own types."""
+        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # kinds are dataclasses
+        return {"kind": type(self).__name__, **values}
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Feature:
+        """Return the feature that :meth:`to_plain` wrote."""
+        values = {key: from_plain(value) for key, value in plain.items() if key != "kind"}
+        return Feature.kinds[plain["kind"].lower()](**values)
+
+
+def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = None) -> Feature:
+    """Return the feature of a column: the one wished for, of a kind named, or what it shows."""
+    try:
+        feature = _inferred(name, cells, wish)
+        feature.check(name, cells)
+        feature.encode(cells_in(cells.iloc[:2]))
+        feature.decode(np.array(feature.code_range), cells.dtype)
+    except SpaceError as error:
+        if repr(name) in str(error):
+            raise
+        told = str(error).removesuffix(error.advice).strip()
+        told = f"column {name!r} can't be used: {told}"
+        raise SpaceError(told, parameter=error.parameter, advice=error.advice) from error
+    except Exception as error:  # of pandas or pyarrow, which can't do everything with every dtype
+        raise SpaceError(
+            f"column {name!r} of dtype {cells.dtype} can't be used: {shown(str(error))}. Convert "
+            "it to numbers, text or times within 290,000 years."
+        ) from error
+    return feature
+
+
+def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None) -> Feature:
+    if isinstance(wish, Feature):
+        feature = wish
+    elif wish is None:
+        found = [kind for kind in Feature.kinds.values() if kind.suits(cells)]
+        kind = found[-1] if found else Feature.kinds["categorical"]
+        feature = kind.of_column(name, cells).graded(cells)
+        for told in filter(None, (kind.doubt(cells) for kind in Feature.kinds.values())):
+            warn(f"column {name!r} {told}", SpaceWarning)
+    elif wish in list(Feature.kinds):
+        feature = Feature.kinds[wish].of_column(name, cells)
+    elif "<" in str(wish):
+        ordinal: Any = Feature.kinds["ordinal"]
+        feature = ordinal.of_order(name, cells, str(wish).split("<"))
+    elif "%" in str(wish):
+        moment: Any = Feature.kinds["moment"]
+        feature = moment.of_form(cells, str(wish))
+    else:
+        listed = ", ".join(map(repr, Feature.kinds))
+        raise SpaceError(
+            f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or how "
+            f"dates are written, such as '%d/%m/%Y'; got {wish!r}.{suggest(wish, Feature.kinds)}"
+        )
+    return feature

@@ -1,0 +1,338 @@
+"""What a user's table looks like: its columns, and its rows as exact JSON and back.
+
+With a :class:`Layout`, rows written as plain cells become the same rows again. A :class:`Column`
+takes cells in its own dtype only: what it can't hold exactly is an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+import sys
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionDtype
+
+from bayescfx.arrays import Indices, Mask
+from bayescfx.data.values import Plain, as_python, from_plain, same_cell, to_plain
+from bayescfx.errors import BayesCFXError, CellError, MissingExtraError, QueryError, optional
+
+Rows: TypeAlias = pd.DataFrame | NDArray[Any]
+Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
+Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
+Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The form of a table: its columns and their dtypes."""
+
+    names: tuple[Any, ...]  # x0, x1, … for an array
+    dtypes: tuple[Any, ...]  # one per column
+    is_frame: bool  # else an array of one dtype
+
+    @classmethod
+    def of(cls, rows: Rows) -> Layout:
+        """Return the layout of a table."""
+        if isinstance(rows, pd.DataFrame):
+            return cls(tuple(rows.columns), tuple(rows.dtypes), is_frame=True)
+        width = rows.shape[1]
+        return cls(tuple(f"x{j}" for j in range(width)), (rows.dtype,) * width, is_frame=False)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Layout:
+        """Return the layout that :meth:`to_plain` wrote."""
+        names = tuple(from_plain(name) for name in plain["names"])
+        return cls(names, tuple(dtype_from_plain(d) for d in plain["dtypes"]), plain["frame"])
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return the layout in JSON's own types."""
+        return {
+            "frame": self.is_frame,
+            "names": [to_plain(name) for name in self.names],
+            "dtypes": [dtype_to_plain(dtype) for dtype in self.dtypes],
+        }
+
+    def merge(self, other: Layout) -> Layout:
+        """Return a layout that holds the rows of both; the columns must be the same."""
+        dtypes = tuple(map(_common, self.dtypes, other.dtypes))
+        return Layout(self.names, dtypes, self.is_frame)
+
+    def table(self, cells: Sequence[Sequence[Any]]) -> Rows:
+        """Return rows of cells, ``n`` lists of one cell per column, as a table."""
+        if not self.is_frame:
+            dtype = self.dtypes[0] if self.dtypes else np.float64
+            return np.array(cells, dtype=dtype).reshape(len(cells), len(self.names))
+        columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
+        series: dict[int, pd.Series[Any]] = {}
+        for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
+            lists = not {list, tuple, dict}.isdisjoint(map(type, column))
+            if lists and getattr(dtype, "kind", "O") in "biufmM":
+                raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
+            series[c] = pd.Series(list(column), dtype=dtype)
+        frame = pd.DataFrame(series, index=range(len(cells)))
+        return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
+
+
+def dtype_to_plain(dtype: Any) -> Plain:
+    """Return a dtype in JSON's own types; categories in full."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = [to_plain(level) for level in dtype.categories.tolist()]
+        kind = dtype_to_plain(dtype.categories.dtype)
+        return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
+    if isinstance(dtype, pd.ArrowDtype):  # whose names don't say everything
+        pa = optional("pyarrow", "columns of Arrow need", "models")
+        schema = pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes()
+        return {"arrow": base64.b64encode(schema).decode()}
+    return str(dtype)
+
+
+def dtype_from_plain(plain: Any) -> Any:
+    """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
+    if isinstance(plain, dict) and "arrow" in plain:
+        pa = optional("pyarrow", "columns of Arrow need", "models")
+        buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
+        return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
+    if isinstance(plain, dict):
+        levels = [from_plain(v) for v in plain["levels" if "levels" in plain else "categories"]]
+        index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))
+        return pd.CategoricalDtype(index, ordered=plain["ordered"])
+    return pd.api.types.pandas_dtype(plain)
+
+
+def _common(a: Any, b: Any) -> Any:
+    """Return a dtype that holds the values of both."""
+    if a == b:
+        return a
+    if isinstance(a, pd.CategoricalDtype) and isinstance(b, pd.CategoricalDtype):
+        levels = a.categories.append(b.categories.difference(a.categories, sort=False))
+        return pd.CategoricalDtype(levels, ordered=bool(a.ordered and b.ordered))
+    return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
+
+
+def cells_of(rows: Rows) -> list[list[Any]]:
+    """Return the rows of a table as lists of cells."""
+    if not isinstance(rows, pd.DataFrame):
+        return [list(row) for row in rows.tolist()]
+    columns = [column.tolist() for _, column in rows.items()]
+    return list(map(list, zip(*columns, strict=True))) if columns else [[]] * len(rows)
+
+
+def row_of(rows: Rows, i: int) -> Row:
+    """Return one row as a Series (of an array: as an array) whose cells keep their types."""
+    return rows_of(rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]])[0]
+
+
+def rows_of(rows: Rows) -> list[Row]:
+    """Return all rows one by one, as :func:`row_of` does."""
+    if not isinstance(rows, pd.DataFrame):
+        return [line.copy() for line in rows]
+    if rows.shape[1] and len(set(rows.dtypes)) == 1:
+        return [rows.iloc[i].rename(None) for i in range(len(rows))]
+    return [pd.Series(line, index=rows.columns, dtype=object) for line in cells_of(rows)]
+
+
+def join(tables: Sequence[Rows]) -> Rows:
+    """Return the rows of several tables with the same columns as one table."""
+    if len(tables) == 1:
+        return tables[0]
+    frames = [table for table in tables if isinstance(table, pd.DataFrame)]
+    return pd.concat(frames, ignore_index=True) if frames else np.concatenate(tables)
+
+
+def pick(rows: Rows, chosen: Indices) -> Rows:
+    """Return some rows of a table, numbered anew."""
+    if isinstance(rows, pd.DataFrame):
+        return rows.iloc[chosen].reset_index(drop=True)
+    return rows[chosen]
+
+
+def lent(rows: Rows) -> Rows:
+    """Return a copy for somebody who may write to it; pandas 3 copies cells only then."""
+    if isinstance(rows, pd.DataFrame):
+        return rows.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
+    return rows.copy()
+
+
+def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any:
+    """Return what a user's function said of rows, in their order; masked cells are missing.
+
+    A Series or a DataFrame goes by its index: in another order it is put right, with other labels
+    it is an `error` about `what`.
+    """
+    if isinstance(raw, pd.Series | pd.DataFrame) and len(raw) == len(rows):
+        index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(rows))
+        if not raw.index.equals(index):
+            if not raw.index.is_unique or not index.isin(raw.index).all():
+                got = ", ".join(map(repr, raw.index[:5]))
+                raise error(
+                    f"{what} must return one value for each row, by position or with the index of "
+                    f"the rows; got a {type(raw).__name__} with index {got}, … Return it with "
+                    "to_numpy()."
+                )
+            return raw.reindex(index)
+    masked = isinstance(raw, np.ma.MaskedArray)
+    return np.ma.filled(raw.astype(object), np.nan) if masked else raw
+
+
+def as_pandas(given: Any) -> Any:
+    """Return a table of polars, Arrow and the like as a DataFrame; anything else as it is."""
+    if type(given).__name__ == "LazyFrame":
+        given = given.collect()
+    if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "to_pandas"):
+        return given
+    arrow = type(given).__module__.startswith("pyarrow")
+    try:
+        frame = given.to_pandas(date_as_object=False) if arrow else given.to_pandas()
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a {type(given).__name__} of {type(given).__module__.partition('.')[0]} needs "
+            f"{error.name}: pip install {error.name}."
+        ) from error
+    # What pandas changes where cells are missing, and decimals, which are numbers to us.
+    wanted = {"int": "Int64", "uint": "UInt64", "bool": "boolean", "decimal": "float64"}
+    for name in frame.columns if isinstance(frame, pd.DataFrame) else ():
+        cells: Any = given[name]
+        known = re.match("[a-z]+", str(getattr(cells, "type", getattr(cells, "dtype", ""))).lower())
+        kind = wanted.get(known[0]) if known else None
+        if kind is not None and frame[name].dtype.kind in "fO":
+            frame[name] = frame[name].astype(kind)
+    return frame
+
+
+def in_form_of(like: Any, rows: Rows) -> Any:
+    """Return rows as a table of another library, with the types of an empty one of it."""
+    if hasattr(like, "from_pandas"):  # Arrow
+        return like.from_pandas(rows, schema=like.schema, preserve_index=False)
+    polars = sys.modules[type(like).__module__.partition(".")[0]]
+    return polars.from_pandas(rows).cast(dict(like.schema))
+
+
+def as_frame(rows: Rows) -> pd.DataFrame:
+    """Return a copy of a table as a DataFrame; an array's columns are ``x0``, ``x1`` and so on."""
+    if isinstance(rows, pd.DataFrame):
+        return rows.copy()
+    return pd.DataFrame(rows.copy(), columns=list(Layout.of(rows).names))
+
+
+def free_name(name: str, taken: Iterable[Any]) -> str:
+    """Return `name`, with ``_`` appended as often as it takes to be free."""
+    known = set(taken)
+    while name in known:
+        name += "_"
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Name and dtype of one column of the user's table."""
+
+    name: Hashable
+    dtype: Dtype
+
+    @property
+    def optional(self) -> bool:
+        """Whether a cell may be missing."""
+        return not isinstance(self.dtype, np.dtype) or self.dtype.kind not in "biu"
+
+    def strict(self, given: Any, what: str) -> Cells:
+        """Return cells ``(n,)`` in the column's dtype; a `QueryError` names one it can't hold."""
+        given = cells_in(given) if isinstance(given, pd.Series) else given
+        if given.dtype == self.dtype:
+            return given
+        if given.dtype == object and self.dtype.kind == "f":  # any kind of missing is nan
+            given = np.where(pd.isna(given), np.nan, given)
+        found = self._converted(given)
+        if found is not None:
+            return found
+        wrong = (v for v in given if self._converted(_object_cell(v)) is None)
+        bad, levels = as_python(next(wrong, given)), getattr(self.dtype, "categories", ())
+        listed = f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
+        raise QueryError(
+            f"`{what}` must fit the dtypes of the space; got {bad!r} in column {self.name!r} of "
+            f"dtype {self.dtype}{listed if len(levels) else ''}.",
+            parameter="na" if isinstance(bad, str) and self.dtype.kind in "iuf" else what,
+            advice="Correct the cell.",
+        )
+
+    def _converted(self, given: Any) -> Cells | None:
+        """Return the cells in the column's dtype; None if one of them can't be held."""
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            cells = pd.Index(np.asarray(given, dtype=object), dtype=object, tupleize_cols=False)
+            codes = self.dtype.categories.astype(object).get_indexer(cells)
+            known = (codes >= 0) | np.asarray(pd.isna(given))
+            return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
+        kind = self.dtype.kind
+        if kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
+            return None
+        try:
+            found = pd.Series(given).astype(self.dtype).array
+            if not _unchanged(given, found, kind):
+                return None
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
+
+    def strict_one(self, value: Any, what: str) -> Cells:
+        """Return one cell as an array of length 1; see :meth:`strict`."""
+        if isinstance(self.dtype, np.dtype):
+            if self.dtype.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
+                with contextlib.suppress(OverflowError):  # of a whole number, told below
+                    return np.array([value], dtype=self.dtype)
+            if self.dtype.kind == "i" and isinstance(value, (int, np.signedinteger)):
+                info = np.iinfo(self.dtype)
+                if info.min <= value <= info.max:
+                    return np.array([value], dtype=self.dtype)
+        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+            return pd.array([value], dtype=self.dtype)
+        return self.strict(_object_cell(value), what)
+
+
+def identical(a: Cells, b: Cells) -> Mask:
+    """Return where two columns of one dtype hold the same cell, its type and sign included."""
+    if isinstance(a, np.ndarray) and a.dtype.kind in "biufmM":
+        same: Mask = (a == b) | (pd.isna(a) & pd.isna(b))
+        return same & ((np.signbit(a) == np.signbit(b)) | (a != b)) if a.dtype.kind == "f" else same
+    pairs = zip(np.asarray(a, dtype=object), np.asarray(b, dtype=object), strict=True)
+    quick = (str, int, bool)
+    alike = (
+        x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
+        for x, y in pairs
+    )
+    return np.fromiter(alike, dtype=np.bool_, count=len(a))
+
+
+def cells_in(column: pd.Series[Any]) -> Cells:
+    """Return the cells of a column ``(n,)`` as an array of its dtype."""
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+
+
+def day_or_month_first(text: str) -> bool:
+    """Return whether a text is a date of which nobody says what is the day, such as 03/04/2018."""
+    return re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", text) is not None
+
+
+def _object_cell(value: Any) -> NDArray[Any]:
+    cell = np.empty(1, dtype=object)
+    cell[0] = value
+    return cell
+
+
+def _unchanged(before: Any, after: Any, kind: str) -> bool:
+    """Return whether a conversion kept every cell; floats may round to a narrower float."""
+    gone = np.asarray(pd.isna(before))
+    if not np.array_equal(gone, np.asarray(pd.isna(after))):
+        return False
+    if kind in "mM":
+        return True
+    cells, texts = np.asarray(before, dtype=object)[~gone], (str, bytes)
+    if kind == "f":
+        return not any(isinstance(cell, texts) for cell in cells)
+    pairs = zip(cells, after[~gone], strict=True)
+    return all(a == b and isinstance(a, texts) == isinstance(b, texts) for a, b in pairs)

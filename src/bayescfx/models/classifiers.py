@@ -1,0 +1,111 @@
+"""A classifier as a model: the probability of one label."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.checks import check, is_hashable, shown
+from bayescfx.data.values import as_python
+from bayescfx.errors import ModelError, suggest
+from bayescfx.models.adapters import adapter_of
+from bayescfx.models.categories import categories_of
+from bayescfx.models.input_columns import Category, as_fitted
+from bayescfx.models.model import Model, answered, as_model, kind_of, known_as
+
+
+def probability(clf: object, label: object = None) -> Model:
+    """Return a classifier's probability of one label as a model.
+
+    The outputs are probabilities, and so are targets on them; a surrogate works on log-odds, where
+    a logistic model is a plane.
+
+    Parameters
+    ----------
+    clf : object
+        A fitted classifier with ``predict_proba`` and ``classes_``, or a callable that returns the
+        probability for each row.
+    label : object, optional
+        One of ``clf.classes_``. ``None`` means the second class of a binary classifier.
+
+    Raises
+    ------
+    ModelError
+        If `label` is not a class of `clf`, or `clf` gives no probabilities.
+
+    Examples
+    --------
+    >>> half = probability(lambda X: [0.5 for _ in X])
+    >>> half(np.zeros((2, 1))), half.link
+    (array([0.5, 0.5]), 'logit')
+    """
+    name, local = known_as(clf)
+    clf = as_classifier(clf)
+    if not hasattr(clf, "predict_proba"):
+        if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
+            raise ModelError(
+                f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
+                "classifier without probabilities pass clf.decision_function as the model, and "
+                "e.g. at_least(0)."
+            )
+        advice = "Let the callable return the probability of that label."
+        check(label is None, "label", "None for a callable", label, ModelError, advice)
+        return Model(as_model(clf).predict, link="logit")
+    classes = _classes(clf)
+    column = _column(classes, label)
+    predict = partial(_ask_column, clf, categories_of(clf), column, len(classes))
+    return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
+
+
+def as_classifier(model: object) -> object:
+    """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
+    adapter = adapter_of(model)
+    seen = None if adapter is None else adapter.classifier(model)
+    return model if seen is None else seen
+
+
+def _ask_column(
+    clf: Any, categories: tuple[Category, ...], column: int, n_classes: int, rows: Any
+) -> object:
+    """Return one column of a classifier's probabilities, shape ``(n,)``."""
+    table = answered(clf.predict_proba(as_fitted(clf, rows, categories)), rows)
+    if table.shape != (len(rows), n_classes):
+        raise ModelError(
+            f"`clf.predict_proba` returned shape {table.shape} for {len(rows)} rows; expected "
+            f"({len(rows)}, {n_classes}), one column for each of `clf.classes_`."
+        )
+    return table[:, column]
+
+
+def _classes(clf: object) -> list[object]:
+    """Return the classes as plain values."""
+    classes = getattr(clf, "classes_", None)
+    if classes is None:
+        raise ModelError(
+            f"`clf` must have `classes_`; got {kind_of(clf)} without. Fit it first, or pass a "
+            "callable, e.g. lambda X: clf.predict_proba(X)[:, 1]."
+        )
+    table = np.asarray(classes, dtype=object)
+    if table.ndim != 1:
+        raise ModelError(
+            "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
+            "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
+        )
+    return [as_python(c) for c in table]
+
+
+def _column(classes: list[object], label: object) -> int:
+    """Return which column of ``predict_proba`` belongs to `label`."""
+    if label is None and len(classes) == 2:
+        return 1
+    for column, known in enumerate(classes):
+        if is_hashable(label) and label is not pd.NA and known == as_python(label):
+            return column
+    listed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
+    binary = ", which only a binary classifier allows."
+    more = binary if label is None else f".{suggest(label, classes)}"
+    raise ModelError(f"`label` must be one of {listed}; got {shown(label)}{more}")

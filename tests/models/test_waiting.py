@@ -1,0 +1,88 @@
+"""How long a server is waited for: as it wishes, and as long as the search has time."""
+
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.deadline import waiting_until
+from bayescfx.explainer import blocks
+from bayescfx.models.endpoint import Endpoint, EndpointError, Patience
+from tests.models.test_endpoint import NUMBERS, age, quick
+from tests.servers import Scoring, serving
+
+SPACE = cfx.Space.from_data(pd.DataFrame({"age": [30.0, 40.5, 50.0], "bmi": [20.0, 25.0, 30.0]}))
+QUERY = {"age": 30.0, "bmi": 25.0}
+
+
+@pytest.mark.parametrize(
+    ("wish", "pause"),
+    [
+        ("3600", 60.0),
+        ("9" * 400, 60.0),
+        ("Wed, 21 Oct 2015 07:28:09 GMT", 9.0),
+        ("Wed, 21 Oct 2015 07:27:00 GMT", 0.25),
+        ("Wed, 21 Oct 9999 07:28:09 GMT", 60.0),
+        ("soon", 0.25),
+    ],
+)
+def test_when_to_come_back_is_seconds_or_a_date_and_a_minute_at_most(
+    wish: str, pause: float
+) -> None:
+    now = "Wed, 21 Oct 2015 07:28:00 GMT"
+    pauses: list[float] = []
+    with serving(Scoring(age, statuses=[503], headers={"Retry-After": wish}, date=now)) as server:
+        assert Endpoint(server.url, sleep=pauses.append)(NUMBERS).tolist() == [30.0, 40.0, 50.0]
+    assert pauses == [pause]
+
+
+@pytest.mark.parametrize("away", ["hangs", "busy", "later"])
+def test_the_time_of_a_search_ends_the_waiting_for_a_server(away: str) -> None:
+    pauses: list[float] = []
+    headers = {"Retry-After": "3600"} if away == "later" else {}
+
+    def fall_silent(step: cfx.Step) -> None:
+        if away == "hangs":
+            server.delay = 30.0
+        else:
+            server.statuses = [503] * 10_000
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        time.sleep(seconds)
+
+    with serving(Scoring(age, headers=headers)) as server:
+        endpoint = Endpoint(server.url, patience=Patience(timeout=60, retries=10_000), sleep=pause)
+        answer = cfx.explain(
+            endpoint,
+            QUERY,
+            SPACE,
+            cfx.reach(44),
+            method="bayes-cfx",
+            budget=500,
+            timeout=1.0,
+            rng=0,
+            on_step=fall_silent,
+        )
+    assert answer.stopped == "timeout"
+    assert len(answer.evaluations) < answer.n_evaluations < 500
+    assert all(seconds <= 1.0 for seconds in pauses)
+    assert bool(pauses) == (away != "hangs")
+
+
+def test_a_querys_own_output_is_waited_for_in_spite_of_a_short_time() -> None:
+    with serving(Scoring(age, delay=0.1, statuses=[503])) as server:
+        answer = cfx.explain(quick(server.url), QUERY, SPACE, cfx.reach(44), timeout=0.0, rng=0)
+    assert (answer.output, answer.n_evaluations, answer.stopped) == (30.0, 1, "timeout")
+
+
+def test_a_querys_own_output_that_does_not_come_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "waiting_until", lambda until, _: waiting_until(until, 0.2))
+    told = pytest.raises(EndpointError, match=r"in time: no answer within 0\.\d+ s, 1 attempts")
+    with serving(Scoring(age, delay=5.0)) as server, told:
+        cfx.explain(quick(server.url), QUERY, SPACE, cfx.reach(44), timeout=0.1, rng=0)
