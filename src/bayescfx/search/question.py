@@ -61,6 +61,25 @@ class Question:
         vars(self).update(potential=potential, surrogate_potential=carried, _link=link)
         vars(self).update(acceptance=accepted, surrogate_acceptance=inside)
 
+    @property
+    def budget(self) -> int:
+        """The number of rows that may be sent to the model for this question."""
+        return self.account.budget
+
+    @property
+    def spent(self) -> int:
+        """The number of rows sent to the model for this question so far."""
+        return self.account.spent
+
+    @property
+    def left(self) -> int:
+        """The number of rows that may still be sent."""
+        return self.account.left
+
+    def evaluate(self, X: Array) -> Array:
+        """Return outputs ``(n,)`` of codes ``(n, d)``; raise `Stop` if some can't be had."""
+        return self.account.evaluate(X)
+
     def to_surrogate(self, y: Array) -> Array:
         """Return outputs ``(n,)`` on the surrogate's scale; always finite for finite outputs."""
         return y if self._link is None else self._link.forward(y)
