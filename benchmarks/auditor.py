@@ -14,7 +14,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from bayescfx.arrays import Array, Mask
-from bayescfx.search.question import effort
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 SINGLES, LINES, PAIRS, MOST_PAIRS = 400, 100, 40, 45  # values per sweep, and pairs looked at

@@ -29,7 +29,7 @@ from bayescfx.errors import SpaceError
 from bayescfx.potentials import Linked, Logit
 from bayescfx.search.methods import METHODS
 from bayescfx.search.question import Question, Rounds
-from bayescfx.search.starting import fresh_rows
+from bayescfx.search.start import fresh_rows
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project
 from bayescfx.space.rule import Rule, Words

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
-from bayescfx.search.question import PREMIUM
+from bayescfx.space.effort import PREMIUM
 from benchmarks.limit import limit
 from benchmarks.mixed import available
 from benchmarks.parts import Settings

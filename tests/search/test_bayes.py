@@ -23,7 +23,7 @@ from bayescfx.search.nearby import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import different, distinct
 from bayescfx.search.shorten import to_settle
-from bayescfx.search.starting import alone, few_rows, first_rows, towards_query, towards_target
+from bayescfx.search.start import alone, few_rows, first_rows, towards_query, towards_target
 from bayescfx.search.surrogate import SurrogateSettings, learn
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
-from bayescfx.search.question import effort
 from bayescfx.search.single import finer, single_moves, values_of
+from bayescfx.space.effort import effort
 
 
 def table(n: int = 200) -> pd.DataFrame:

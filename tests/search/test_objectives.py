@@ -14,13 +14,13 @@ from bayescfx.data import Integer, Real
 from bayescfx.deadline import NEVER
 from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
-from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.objectives import Gain, Nearer, Record, SurrogateFunction, Terraces
-from bayescfx.search.question import PREMIUM, effort
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
+from bayescfx.space.effort import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate.coordinates import Coordinates
 
 
 def f(X: Array) -> Array:

@@ -10,8 +10,8 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.search.pairs import Pairs, chance
-from bayescfx.search.question import effort
 from bayescfx.search.single import single_moves, values_of
+from bayescfx.space.effort import effort
 from tests.search.test_moves import table
 
 

@@ -17,10 +17,11 @@ from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
 from bayescfx.search.objectives import Flats
-from bayescfx.search.question import Question, effort
+from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct, needless
 from bayescfx.search.shorten import exchanged, halved, shorten, taken_back, to_settle
-from bayescfx.search.starting import alone
+from bayescfx.search.start import alone
+from bayescfx.space.effort import effort
 from bayescfx.space.space import Space
 from tests.search.questions import drive
 

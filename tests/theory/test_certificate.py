@@ -17,7 +17,7 @@ from bayescfx.errors import SettingsError
 from bayescfx.evaluations.evaluator import Stop
 from bayescfx.potentials import AEP, at_least
 from bayescfx.search.gradient import ProjectedGradient, localopt_residual
-from bayescfx.search.polytope import Polytope
+from bayescfx.space.linear import Polytope
 from bayescfx.space.space import Space
 from bayescfx.theory.certificate import (
     GradientViolation,

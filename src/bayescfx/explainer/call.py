@@ -15,8 +15,7 @@ from bayescfx.errors import SettingsError, SpaceError, optional, suggest
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import OnFault
 from bayescfx.models.model import Model
-from bayescfx.search.auto import Auto
-from bayescfx.search.methods import METHODS
+from bayescfx.search.methods import METHODS, Auto
 from bayescfx.search.question import Search
 from bayescfx.search.sweep import Sweep
 from bayescfx.search.turns import Listener

@@ -16,7 +16,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check_positive, check_whole
 from bayescfx.search.question import Ending, Question, Rounds
 from bayescfx.search.slopes import difference_quotients
-from bayescfx.search.starting import fresh_rows
+from bayescfx.search.start import fresh_rows
 from bayescfx.space.repair import repair
 
 

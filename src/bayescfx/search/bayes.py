@@ -23,12 +23,13 @@ from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
-from bayescfx.search import starting
+from bayescfx.search import start as starting
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
-from bayescfx.search.question import Ending, Question, Rounds, clear_changes, effort, misses
+from bayescfx.search.question import Ending, Question, Rounds, misses
 from bayescfx.search.shorten import exchanged, shorten, to_settle
 from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
+from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.sampling import sample
 
 

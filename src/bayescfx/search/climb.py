@@ -9,8 +9,8 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.search.question import best_first
 from bayescfx.search.single import Moves, single_moves
-from bayescfx.search.starting import usual_rows
-from bayescfx.search.swept import Swept
+from bayescfx.search.start import usual_rows
+from bayescfx.search.sweep_state import Swept
 from bayescfx.space.repair import project
 
 

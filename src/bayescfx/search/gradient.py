@@ -1,7 +1,7 @@
 """Projected gradient ascent of the potential (Section 2.1).
 
 The paper's recurrence is ``x <- Π[x + η ∇ρ(f(x))]``. It works on the continuous features, each in
-units of its own scale (:mod:`bayescfx.search.polytope`), and ends at a point for which the
+units of its own scale (:mod:`bayescfx.space.slice`), and ends at a point for which the
 certificate of CFX-Potential-Localopt holds (:mod:`bayescfx.theory.certificate`).
 """
 
@@ -17,10 +17,10 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.checks import check_positive, check_whole
 from bayescfx.errors import SpaceError
-from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Ending, Question
 from bayescfx.search.slopes import Slopes
-from bayescfx.search.starting import fresh_rows
+from bayescfx.search.start import fresh_rows
+from bayescfx.space.slice import Slice
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from bayescfx.checks import check_whole
 from bayescfx.propose import propose
 from bayescfx.search.baselines import satisfied
 from bayescfx.search.question import Question, Rounds
-from bayescfx.search.starting import usual_rows
+from bayescfx.search.start import usual_rows
 from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.evaluations.evaluator import Account
-from bayescfx.search.coordinates import Coordinates
 from bayescfx.space.region import Region
+from bayescfx.surrogate.coordinates import Coordinates
 
 #: At most so many of rows with codes (n, d) and outputs (n,).
 Choice: TypeAlias = Callable[[Array, Array, int], Indices]

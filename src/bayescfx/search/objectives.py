@@ -17,11 +17,11 @@ import numpy as np
 from bayescfx.acquisition import LogEI, log_probability_in
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
-from bayescfx.search.coordinates import Coordinates
-from bayescfx.search.question import clear_changes, effort, effort_rise
 from bayescfx.search.selection import different, further
 from bayescfx.search.surrogate import Surrogate
+from bayescfx.space.effort import clear_changes, effort, effort_rise
 from bayescfx.space.region import Region
+from bayescfx.surrogate.coordinates import Coordinates
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from scipy.special import expit
 from bayescfx.arrays import Array, Indices, firsts
 from bayescfx.potentials import Intervals
 from bayescfx.search.objectives import Record
-from bayescfx.search.question import PREMIUM, clear_changes, effort
 from bayescfx.search.single import Moves, crossings
-from bayescfx.search.swept import Swept
+from bayescfx.search.sweep_state import Swept
+from bayescfx.space.effort import PREMIUM, clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayescfx.arrays import Array, firsts
 from bayescfx.search.objectives import Record
-from bayescfx.search.question import effort
 from bayescfx.search.shorten import taken_back
 from bayescfx.search.single import crossings, single_moves
-from bayescfx.search.swept import Swept
+from bayescfx.search.sweep_state import Swept
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 
 

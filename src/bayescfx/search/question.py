@@ -16,12 +16,11 @@ from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
 from bayescfx.search.nearby import Nearby, relevant
+from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample
 
 Rounds: TypeAlias = Generator[Array, Array, Ending]
-
-PREMIUM = 0.2  # what one more changed feature counts, as a share of the distance, of 1 at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,27 +222,3 @@ def misses(acceptance: Intervals, y: Array) -> Array:
     for low, high in acceptance:
         found = np.minimum(found, np.maximum(np.maximum(low - y, y - high), 0.0))
     return found
-
-
-def effort(region: Region, X: Array) -> Array:
-    """Return what moving to codes ``(n, d)`` takes: their distance, and a little per change."""
-    distance = region.distance(X)
-    if region.cost.weight == 0.0:
-        return distance
-    premium = PREMIUM * clear_changes(region, X) @ region.weight
-    return np.asarray(distance + premium * np.minimum(distance, 1.0))
-
-
-def effort_rise(region: Region, X: Array) -> Array:
-    """Return by how much the effort ``(n,)`` rises with a unit of distance."""
-    if region.cost.weight == 0.0:
-        return np.ones(len(X))
-    premium = PREMIUM * clear_changes(region, X) @ region.weight
-    return np.asarray(1.0 + np.where(region.distance(X) < 1.0, premium, 0.0))
-
-
-def clear_changes(region: Region, X: Array) -> Mask:
-    """Return the features ``(n, d)`` that codes change, trivial changes of numbers left out."""
-    # Less than a hundredth of a feature's scale is no change.
-    tiny = np.abs(X - region.query) < 0.01 * region.scale
-    return np.asarray(region.changes(X) & ~tiny)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.search.question import Question, best_first, clear_changes
+from bayescfx.search.question import Question, best_first
+from bayescfx.space.effort import clear_changes
 from bayescfx.space.region import Region
 
 

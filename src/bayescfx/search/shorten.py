@@ -11,8 +11,9 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, firsts
-from bayescfx.search.question import Question, effort
+from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.repair import repair
 

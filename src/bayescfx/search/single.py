@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.potentials import Intervals
-from bayescfx.search.question import effort
+from bayescfx.space.effort import effort
 from bayescfx.space.region import Region
 from bayescfx.space.repair import between, repair
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from bayescfx.arrays import Array, Indices, is_single
 from bayescfx.errors import ModelError
-from bayescfx.search.polytope import Slice
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
+from bayescfx.space.slice import Slice
 
 
 def difference_quotients(

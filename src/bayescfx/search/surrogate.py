@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.search.coordinates import Coordinates
 from bayescfx.search.question import Question
 from bayescfx.space.region import Region
+from bayescfx.surrogate.coordinates import Coordinates
 from bayescfx.surrogate.process import GaussianProcess
 
 TRENDS = 8  # rows below which only trends are learnt, no steps

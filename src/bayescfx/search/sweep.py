@@ -26,8 +26,8 @@ from bayescfx.search.polish import exchange, shorter, walk_back
 from bayescfx.search.question import Ending, Question, Rounds, best_first
 from bayescfx.search.shorten import shorten
 from bayescfx.search.single import finer, single_moves
-from bayescfx.search.starting import fresh_rows
-from bayescfx.search.swept import Swept
+from bayescfx.search.start import fresh_rows
+from bayescfx.search.sweep_state import Swept
 from bayescfx.space.sampling import nothing_found
 
 Bases: TypeAlias = list[tuple[Array, float]]  # rows (d,) to change, and their outputs

@@ -25,7 +25,8 @@ from bayescfx.checks import check_positive
 from bayescfx.errors import SettingsError
 from bayescfx.potentials import Potential
 from bayescfx.search.gradient import localopt_residual
-from bayescfx.search.polytope import Polytope, Slice
+from bayescfx.space.linear import Polytope
+from bayescfx.space.slice import Slice
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]

@@ -8,10 +8,10 @@ import pytest
 
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Ordinal, Real
-from bayescfx.search.coordinates import Coordinates
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate.coordinates import Coordinates
 
 SKEWED = np.random.default_rng(0).lognormal(3.0, 1.0, size=400)
 

@@ -14,7 +14,8 @@ from bayescfx.arrays import Array
 from bayescfx.data import Integer, Real
 from bayescfx.errors import InfeasibleError, MissingExtraError
 from bayescfx.search.gradient import ProjectedGradient
-from bayescfx.search.polytope import Polytope, Slice
+from bayescfx.space.linear import Polytope
+from bayescfx.space.slice import Slice
 from bayescfx.space.space import Space
 from tests.search.kinds import KINDS, ask
 
