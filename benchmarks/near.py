@@ -67,9 +67,9 @@ def measured(X: pd.DataFrame) -> dict[str, float]:
     learnt = time.process_time() - begin
     assert isinstance(rule, NearData)
     begin = time.process_time()
-    rule.usual.score(others[:300])
+    rule.plausibility.score(others[:300])
     scored = time.process_time() - begin
-    near, old = lambda rows: rule.usual.score(rows) >= rule.least, neighbours(space, data)
+    near, old = lambda rows: rule.plausibility.score(rows) >= rule.least, neighbours(space, data)
     swapped = np.where(two, others, base)
     return {
         "rows": cut,

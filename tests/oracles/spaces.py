@@ -16,7 +16,7 @@ import pandas as pd
 from bayescfx.data import Feature, Integer, Moment, Real
 from bayescfx.data.values import same_cell
 from bayescfx.space.space import Space
-from tests.oracles.usual import Counted
+from tests.oracles.plausibility import Counted
 
 Checker = Callable[[pd.DataFrame, pd.DataFrame], "np.ndarray[Any, np.dtype[np.bool_]]"]
 

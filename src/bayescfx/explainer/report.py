@@ -54,7 +54,7 @@ def report(
         whose += [p.account.place] * (1 + len(X))
     if not posed:
         return {}
-    account, X, usual = posed[0].account, np.concatenate(codes), settings.space.usual
+    account, X, usual = posed[0].account, np.concatenate(codes), settings.space.plausibility
     rows = rows_of(account.evaluator.rows(X, np.array(whose)))
     shares = [None] * len(X) if usual is None else usual.share(X).tolist()
     lines = zip(rows, by_feature(account.region.schema, rows), shares, strict=True)

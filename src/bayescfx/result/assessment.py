@@ -257,8 +257,8 @@ def _measured(
         each = (row_of(region.rows(X), i) for i in range(len(X)))
         nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
-    if space.usual is not None:
-        found["usual"] = space.usual.share(X)
+    if space.plausibility is not None:
+        found["usual"] = space.plausibility.share(X)
     if goal is not None:
         found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
     return pd.DataFrame(found)

@@ -24,10 +24,10 @@ from bayescfx.space import columns, inference, saved
 from bayescfx.space import cost as costs
 from bayescfx.space import region as regions
 from bayescfx.space.cost import Cost
+from bayescfx.space.plausibility import Plausibility
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules import derived, limits, near, sparsity
 from bayescfx.space.rules import require as requirements
-from bayescfx.space.usual import Usual
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -110,11 +110,11 @@ class Space:
         return self
 
     @cached_property
-    def usual(self) -> Usual | None:
-        """What goes together in the data; None for a space without data, or where nothing does."""
+    def plausibility(self) -> Plausibility | None:
+        """The density model of the data; None without data or if all features are independent."""
         if len(self.background) < 2:
             return None
-        found = Usual.learn(self.background, self.features.values())
+        found = Plausibility.fit(self.background, self.features.values())
         return found if found.pairs else None
 
     @property
@@ -158,7 +158,7 @@ class Space:
         """Return a copy with some fields replaced."""
         other = copy.copy(self)
         if "background" in fields:
-            vars(other).pop("usual", None)
+            vars(other).pop("plausibility", None)
         vars(other).update(fields)
         return other
 

@@ -10,11 +10,11 @@ import pytest
 
 from bayescfx.data import Categorical, Real
 from bayescfx.errors import SpaceError
+from bayescfx.space.plausibility import Plausibility
 from bayescfx.space.rules.near import NearData
 from bayescfx.space.sampling import draw, sample
 from bayescfx.space.space import Space
-from bayescfx.space.usual import Usual
-from tests.oracles.usual import Counted
+from tests.oracles.plausibility import Counted
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -35,9 +35,9 @@ def mixed(n: int = 80, seed: int = 1) -> tuple[Any, list[bool]]:
     return rows(a, b, c, level, r.integers(0, 7, n)), [False, False, False, True, False]
 
 
-def learnt(data: Any, levels: list[bool]) -> Usual:
+def learnt(data: Any, levels: list[bool]) -> Plausibility:
     kinds = [Categorical(range(9)) if level else Real(0, 1) for level in levels]
-    return Usual.learn(data, kinds)
+    return Plausibility.fit(data, kinds)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -71,7 +71,7 @@ def test_at_least_the_stated_share_of_the_data_is_near_itself() -> None:
         space = Space.from_data(frame, {"d": "categorical"}).near_data(frame, quantile)
         (rule,) = space.rules
         assert isinstance(rule, NearData)
-        assert (rule.usual.scores >= rule.least).mean() >= quantile
+        assert (rule.plausibility.scores >= rule.least).mean() >= quantile
 
 
 def test_what_is_as_usual_as_the_query_is_usual_enough() -> None:

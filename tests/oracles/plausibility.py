@@ -1,4 +1,4 @@
-"""How usual rows are, computed again by counting in plain loops."""
+"""Plausibility of rows, computed again by counting in plain loops."""
 
 from __future__ import annotations
 
