@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 import bayescfx as cfx
 from bayescfx.arrays import Array
-from bayescfx.search.surrogate import SurrogateSettings
+from bayescfx.surrogate.fit import SurrogateSettings
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")

@@ -78,10 +78,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.search.bayes import BayesCFX as BayesCFX
     from bayescfx.search.gradient import ProjectedGradient as ProjectedGradient
     from bayescfx.search.naive import NaiveBayes as NaiveBayes
-    from bayescfx.search.surrogate import SurrogateSettings as SurrogateSettings
     from bayescfx.search.sweep import Sweep as Sweep
     from bayescfx.search.turns import Step as Step
     from bayescfx.space.space import Space as Space
+    from bayescfx.surrogate.fit import SurrogateSettings as SurrogateSettings
     from bayescfx.surrogate.process import GaussianProcess as GaussianProcess
 
 
@@ -112,10 +112,10 @@ _HOMES = {
         "search.bayes": "BayesCFX",
         "search.gradient": "ProjectedGradient",
         "search.naive": "NaiveBayes",
-        "search.surrogate": "SurrogateSettings",
         "search.sweep": "Sweep",
         "search.turns": "Step",
         "space.space": "Space",
+        "surrogate.fit": "SurrogateSettings",
         "surrogate.process": "GaussianProcess",
     }.items()
     for name in names.split()

@@ -36,7 +36,7 @@ def test_experiments_use_the_public_interface_only() -> None:
         ("bayescfx.arrays", "Array"),
         ("bayescfx.arrays", "Array", "Mask"),
         ("bayescfx.acquisition", "expected_improvement"),
-        ("bayescfx.search.surrogate", "SurrogateSettings"),
+        ("bayescfx.surrogate.fit", "SurrogateSettings"),
     } | {one for one in inside if one[0].startswith("bayescfx.theory.")}
 
 

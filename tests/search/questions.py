@@ -15,9 +15,9 @@ from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials.targets import as_target
 from bayescfx.search.question import Ending, Question, RoundSearch, Search
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 UNIT = {name: Real(0, 1) for name in "abcd"}
 MIDDLE = dict.fromkeys("abcd", 0.5)
@@ -64,4 +64,4 @@ def drive(search: Search, question: Question) -> Ending:
 
 def believed(question: Question) -> Surrogate:
     y = question.to_surrogate(question.y)
-    return learn(SurrogateSettings(), question.region, question.X, y, None, NEVER)
+    return fit_surrogate(SurrogateSettings(), question.region, question.X, y, None, NEVER)

@@ -19,14 +19,14 @@ from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
 from bayescfx.search.bayes import BayesCFX
-from bayescfx.search.nearby import relevant
+from bayescfx.search.learning import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import different, distinct
 from bayescfx.search.shorten import to_settle
 from bayescfx.search.start import alone, few_rows, first_rows, towards_query, towards_target
-from bayescfx.search.surrogate import SurrogateSettings, learn
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate.fit import SurrogateSettings, fit_surrogate
 from tests.conftest import Recorder
 from tests.search.questions import UNIT, asked, drive, plane
 
@@ -311,10 +311,10 @@ def test_hyperparameters_are_learnt_less_often_as_rows_accumulate() -> None:
     region = Space.from_data(DATA).around(MIDDLE)
     X = sample(region, 60, np.random.default_rng(0))
     y = np.asarray(smooth(pd.DataFrame(X, columns=list("abcd"))))
-    first = learn(SurrogateSettings(), region, X[:40], y[:40], None, NEVER)
-    second = learn(SurrogateSettings(), region, X[:45], y[:45], first, NEVER)
-    third = learn(SurrogateSettings(), region, X[:55], y[:55], second, NEVER)
-    assert (first.rows, second.rows, third.rows) == (40, 40, 55)
+    first = fit_surrogate(SurrogateSettings(), region, X[:40], y[:40], None, NEVER)
+    second = fit_surrogate(SurrogateSettings(), region, X[:45], y[:45], first, NEVER)
+    third = fit_surrogate(SurrogateSettings(), region, X[:55], y[:55], second, NEVER)
+    assert (first.n_rows, second.n_rows, third.n_rows) == (40, 40, 55)
     assert second.process.hyperparameters == first.process.hyperparameters
     mean, _ = second.predict(X[:45])
     assert mean == pytest.approx(y[:45], abs=0.1)

@@ -15,12 +15,12 @@ from bayescfx.deadline import NEVER
 from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.objectives import Gain, Nearer, Record, SurrogateFunction, Terraces
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.space.effort import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.coordinates import Coordinates
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 
 def f(X: Array) -> Array:
@@ -37,7 +37,7 @@ def region(norm: float = 1.0) -> Region:
 @cache
 def surrogate() -> Surrogate:
     X = np.vstack([region().query, sample(region(), 20, np.random.default_rng(0))])
-    return learn(SurrogateSettings(), region(), X, f(X), None, NEVER)
+    return fit_surrogate(SurrogateSettings(), region(), X, f(X), None, NEVER)
 
 
 def gain(weight: float, best: float = 0.3, norm: float = 1.0) -> Gain:
@@ -165,7 +165,7 @@ def test_missing_values_are_no_changes() -> None:
     data = pd.DataFrame({"a": [0.0, 1.0, 2.0], **{n: [np.nan, 1.0, 2.0] for n in "uvwx"}})
     around = Space.from_data(data).fix(*"uvwx").around(data.iloc[0])
     X = np.vstack([around.query, sample(around, 5, np.random.default_rng(0))])
-    found = learn(SurrogateSettings(), around, X, X[:, 0], None, NEVER)
+    found = fit_surrogate(SurrogateSettings(), around, X, X[:, 0], None, NEVER)
     few = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0, centre=around.query, few=1)
     assert np.isfinite(few.value(X[1:])).all()
 

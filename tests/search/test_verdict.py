@@ -15,7 +15,6 @@ from bayescfx.deadline import NEVER
 from bayescfx.errors import InfeasibleError
 from bayescfx.potentials import change
 from bayescfx.search.question import Question
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
 from bayescfx.search.verdict import (
     Verdict,
     Watch,
@@ -30,6 +29,7 @@ from bayescfx.search.verdict import (
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 from tests.oracles.spaces import random_case
 from tests.search.questions import MIDDLE, UNIT, asked, believed, plane
 
@@ -173,7 +173,7 @@ def first_doubt(question: Question, rows: Array) -> int | None:
         question.account.evaluate(row[None])
         if question.reached or question.account.left < 10:
             return None
-        surrogate = learn(
+        surrogate = fit_surrogate(
             SurrogateSettings(), question.region, question.X, question.y, surrogate, NEVER
         )
         if watch.out_of_reach(surrogate):

@@ -24,13 +24,15 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import start as starting
+from bayescfx.search.learning import surrogate_for
 from bayescfx.search.objectives import Flats, Gain, Letdowns, Nearer, Record, Terraces
 from bayescfx.search.question import Ending, Question, Rounds, misses
 from bayescfx.search.shorten import exchanged, shorten, to_settle
-from bayescfx.search.surrogate import TRENDS, Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.search.verdict import Watch
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.sampling import sample
+from bayescfx.surrogate import fit
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class _Run:
 
     def learn(self) -> Surrogate:
         """Fit the surrogate to what is known, or to what matters of it."""
-        self.surrogate = surrogate_of(self.question, self.settings.surrogate, self.surrogate)
+        self.surrogate = surrogate_for(self.question, self.settings.surrogate, self.surrogate)
         return self.surrogate
 
     def record(self) -> Record:
@@ -252,7 +254,7 @@ class _Run:
         turns: tuple[str, ...] = ("global",)
         if self.settings.local:
             late = ("data", "few", "data", "few", "global")
-            turns = late if surrogate.rows >= TRENDS else ("global", "data")
+            turns = late if surrogate.n_rows >= fit.TUNING.min_step_rows else ("global", "data")
         turn = self.steps
         self.steps += 1
         # Half of the budget is spent near the query in every other step; then a hit matters more.

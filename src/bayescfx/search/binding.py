@@ -22,9 +22,9 @@ from bayescfx.propose import propose
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.search.objectives import SurrogateFunction, nearness
 from bayescfx.search.question import Question, misses
-from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.axis import Axis
 from bayescfx.space.region import Region
+from bayescfx.surrogate.fit import Surrogate
 
 SAMPLES = 256  # joint samples that say how sure a gain is
 BEYOND = 0.2  # how far a limit is relaxed, as a share of the feature's range

@@ -16,10 +16,11 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import propose
 from bayescfx.search.baselines import satisfied
+from bayescfx.search.learning import surrogate_for
 from bayescfx.search.question import Question, Rounds
 from bayescfx.search.start import usual_rows
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, surrogate_of
 from bayescfx.space.region import Region
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class NaiveBayes:
             yield first
         surrogate: Surrogate | None = None
         while not satisfied(question):
-            surrogate = surrogate_of(question, self.surrogate, surrogate, partial(_seen, question))
+            surrogate = surrogate_for(question, self.surrogate, surrogate, partial(_seen, question))
             worth = question.score(question.y) - weight * region.distance(question.X)
             order = np.argsort(-worth, kind="stable")
             # without a row inside the region anything above 0, the least potential, is a gain

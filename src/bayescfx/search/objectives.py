@@ -18,10 +18,10 @@ from bayescfx.acquisition import LogEI, log_probability_in
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.potentials import Intervals, LevelPotential
 from bayescfx.search.selection import different, further
-from bayescfx.search.surrogate import Surrogate
 from bayescfx.space.effort import clear_changes, effort, effort_rise
 from bayescfx.space.region import Region
 from bayescfx.surrogate.coordinates import Coordinates
+from bayescfx.surrogate.fit import Surrogate
 
 
 @dataclass(frozen=True, eq=False)

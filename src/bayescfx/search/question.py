@@ -15,7 +15,7 @@ from bayescfx.evaluations.evaluator import Account
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
-from bayescfx.search.nearby import Nearby, relevant
+from bayescfx.search.learning import Nearby, relevant
 from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import background, sample

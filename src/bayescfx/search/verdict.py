@@ -18,11 +18,12 @@ from bayescfx.arrays import Array, not_among
 from bayescfx.potentials import Intervals
 from bayescfx.propose import propose
 from bayescfx.search.binding import binding
+from bayescfx.search.learning import surrogate_for
 from bayescfx.search.objectives import confidence_bound
 from bayescfx.search.question import Question, misses
-from bayescfx.search.surrogate import Surrogate, surrogate_of
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import WORTHWHILE, background_rows, sample
+from bayescfx.surrogate.fit import Surrogate
 
 UNLIKELY = 0.1  # a smaller probability is one that a target may be given up with
 OPTIMISM = 2.0  # how many deviations are hoped for
@@ -67,7 +68,7 @@ def informed(question: Question, rng: np.random.Generator) -> Surrogate:
     It is fitted to some of many rows. What it hopes for elsewhere may have been tried in vain long
     before: the known rows nearest to its hopes are told to it, three times over.
     """
-    surrogate = surrogate_of(question, everywhere=True)
+    surrogate = surrogate_for(question, everywhere=True)
     Z, outputs = surrogate.coordinates(question.X), question.to_surrogate(question.y)
     untold = not_among(Z, surrogate.process.rows)
     for _ in range(3):
@@ -212,7 +213,7 @@ def widening(surrogate: Surrogate) -> float:
     """Return by what factor deviations are widened: past overconfidence, and what learning cost."""
     # As in regression, n rows that fixed k hyperparameters (a lengthscale per input, a scale, a
     # noise) leave n - k to judge the error by.
-    rows, parameters = surrogate.rows, surrogate.coordinates.width + 2
+    rows, parameters = surrogate.n_rows, surrogate.coordinates.width + 2
     return overconfidence(surrogate) * min(1.5, float(np.sqrt(rows / max(rows - parameters, 1))))
 
 

@@ -18,11 +18,11 @@ from bayescfx.potentials import Logit
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
-from bayescfx.search.nearby import relevant
-from bayescfx.search.surrogate import Surrogate, SurrogateSettings, learn
+from bayescfx.search.learning import relevant
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import overconfidence
 from bayescfx.space.region import Region
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class View:
             chosen = np.union1d(chosen, np.flatnonzero(other.sum(axis=1) <= 1)[:200])
         y = self.y[chosen] if self.link is None else self.link.forward(self.y[chosen])
         with hearing(lambda _: None), one_thread():
-            return learn(settings, self.region, self.X[chosen], y, None, NEVER)
+            return fit_surrogate(settings, self.region, self.X[chosen], y, None, NEVER)
 
     @cached_property
     def doubt(self) -> float:

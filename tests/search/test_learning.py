@@ -14,8 +14,8 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.models.model import Model
 from bayescfx.propose import ledger
-from bayescfx.search import nearby, objectives, surrogate
-from bayescfx.search.nearby import Nearby
+from bayescfx.search import learning, objectives
+from bayescfx.search.learning import Nearby
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.space.space import Space
@@ -119,7 +119,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
 
         monkeypatch.setattr(owner, name, seen)
 
-    watch(surrogate, "learn", 2)
+    watch(learning, "fit_surrogate", 2)
     watch(objectives.Terraces, "__init__", 2)
     watch(objectives.Flats, "__init__", 2)
     watch(objectives.Record, "__init__", 2)
@@ -131,7 +131,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
         looked.append(len(y))
         add(self, counts, places, X, y)
 
-    monkeypatch.setattr(nearby.Nearby, "_add", adding)
+    monkeypatch.setattr(learning.Nearby, "_add", adding)
     rows = known_rows(20_000)
     answer = explain(
         lambda frame: np.sin(3 * plane(frame)) + plane(frame),
@@ -144,7 +144,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
         rng=0,
     )
     assert answer.n_evaluations > 8
-    assert sizes["learn"]
+    assert sizes["fit_surrogate"]
     for name, seen in sizes.items():
         bound = 4096 if name == "row_keys" else 900
         assert max(seen) <= bound, name
@@ -206,7 +206,7 @@ def test_many_questions_after_many_known_rows_keep_little(method: str) -> None:
 def test_a_surrogate_learns_from_rows_nearby_and_from_some_of_everywhere() -> None:
     region = Space(UNIT).around(MIDDLE)
     X = known_rows(5_000).to_numpy()
-    chosen = nearby.relevant(region, X, 200, np.empty((0, 4)))
+    chosen = learning.relevant(region, X, 200, np.empty((0, 4)))
     assert len(chosen) == len(set(chosen.tolist())) == 200
     rank = np.argsort(np.argsort(np.abs(X - region.query).sum(axis=1)))[chosen]
     assert set(range(50)) <= set(rank.tolist())
