@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import partial, reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
 from bayescfx.cli.console import about
-from bayescfx.cli.reading import as_number
 from bayescfx.data import Feature
-from bayescfx.errors import SettingsError, suggest
+from bayescfx.errors import SettingsError, SpaceError, suggest
 from bayescfx.models.loaders import import_name
 from bayescfx.space.space import Space
+from bayescfx.space.verbs import VERBS, apply_verbs, load_functions, read_verbs
+
+__all__ = ["VERBS", "as_values", "make_space", "value_of", "with_wishes"]
 
 
 def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[str, Any]) -> Space:
@@ -44,94 +45,18 @@ def make_space(data: pd.DataFrame, features: Mapping[str, Any], wishes: Mapping[
 
 
 def with_wishes(space: Space, wishes: Mapping[str, Any], data: pd.DataFrame) -> Space:
-    """Return a space of the data in which more is wished for; what combines is narrowed."""
-    for verb in [verb for verb in VERBS if verb in wishes]:
-        with about(verb):
-            said = as_values(space, {verb: wishes[verb]})
-            space = VERBS[verb](space, said[verb], data)
-    return space
+    """Return the space with the verbs of a settings file or a request applied."""
+    return apply_verbs(space, load_functions(wishes, import_name), data)
 
 
 def as_values(space: Space, wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return wishes in which no value is written as a text of the command line."""
-    read: dict[str, Callable[[str, Any], Any]] = {
-        "groups": lambda _, wish: _columns(wish),
-        "between": lambda name, wish: limits(name, space.features[space.name(name)], wish),
-        "move": lambda name, wish: _ends(name, wish, as_number),
-        "steps": lambda _, wish: as_number(wish),
-    }
-    return {
-        verb: {n: read[verb](n, w) for n, w in wish.items()} if verb in read else wish
-        for verb, wish in wishes.items()
-    }
-
-
-def _columns(wish: Any) -> list[str]:
-    return [str(name).strip() for name in (wish.split(",") if isinstance(wish, str) else wish)]
-
-
-def _near(space: Space, wish: Any, data: pd.DataFrame) -> Space:
-    if wish is False:
-        return space
-    known = {} if wish is True else _only(("quantile",), "near_data", wish)
-    return space.near_data(data, **known)
-
-
-def _only(known: tuple[str, ...], verb: str, wish: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a verb; raise if it has others than it knows."""
-    if set(wish) - set(known):
-        raise SettingsError(f"space.{verb} must have only {', '.join(known)}; got {wish!r}.")
-    return wish
-
-
-def _each(apply: Callable[..., Space]) -> Verb:
-    """Return a verb that is applied to each line of a table."""
-    return lambda space, table, _: reduce(lambda s, line: apply(s, *line), table.items(), space)
-
-
-Verb: TypeAlias = Callable[[Space, Any, pd.DataFrame], Space]
-
-#: What a settings file may hold in ``[space]``, in the order in which it is applied.
-VERBS: dict[str, Verb] = {
-    "groups": _each(Space.group),
-    "fix": lambda space, names, _: space.fix(*names),
-    "allow": lambda space, names, _: space.allow(*names),
-    "only_up": lambda space, names, _: space.only_up(*names),
-    "only_down": lambda space, names, _: space.only_down(*names),
-    "between": lambda space, table, _: space.between(table),
-    "move": lambda space, table, _: space.move(table),
-    "require": lambda space, rules, _: reduce(Space.require, rules, space),
-    "derive": _each(lambda space, name, source: space.derive(name, import_name(source))),
-    "steps": lambda space, table, _: space.steps(table),
-    "together": lambda space, sets, _: reduce(lambda s, names: s.together(*names), sets, space),
-    "max_changes": lambda space, k, _: space.max_changes(k),
-    "near_data": _near,
-    "cost": lambda space, w, _: space.cost(**_only(("weight", "norm", "per_feature"), "cost", w)),
-}
-
-
-def limits(name: str, feature: Feature, wish: Any) -> Any:
-    """Return limits as `Space.between` takes them, from text or from a settings file."""
-    if feature.levelled and isinstance(wish, str | list):
-        levels = [part.strip() for part in wish.split("|")] if isinstance(wish, str) else wish
-        return [value_of(feature, level) for level in levels]
-    return _ends(name, wish, partial(value_of, feature))
+    """Return the values of verbs with all texts read."""
+    return read_verbs(space, wishes)
 
 
 def value_of(feature: Feature, text: Any) -> Any:
-    """Return a value of a feature from text: a level however it is spelt, a number, or the text."""
-    listed, plain = feature.levels if feature.levelled else (), str(text).casefold()
-    found = [level for level in listed if str(level) == str(text)]
-    found += [level for level in listed if str(level).casefold() == plain]
-    found += [v for v in listed if not isinstance(v, str) and v == as_number(text)]
-    return found[0] if found else as_number(text) if feature.numeric else text
-
-
-def _ends(name: str, wish: Any, read: Callable[[str], Any]) -> Any:
-    """Return the two ends of ``low:high``, of which one left out is open; no text as it is."""
-    if not isinstance(wish, str):
-        return wish
-    parts = [part.strip() for part in wish.split(".." if ".." in wish else ":")]
-    if len(parts) != 2 or not any(parts):
-        raise SettingsError(f"limits of {name!r} must be like low:high; got {wish!r}.")
-    return tuple(read(part) if part else None for part in parts)
+    """Return the value of a feature that a text stands for; the text itself if there is none."""
+    try:
+        return feature.parse(text)
+    except SpaceError:
+        return text

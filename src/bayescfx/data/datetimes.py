@@ -22,6 +22,9 @@ from bayescfx.errors import QueryError, SpaceError
 
 Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
+# How times of day are written, from the coarsest.
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
+
 # Times are counted in whole microseconds, which float64 holds exactly over 285 years.
 UNIT_MICROSECONDS: dict[str, int] = {
     unit: pd.Timedelta(1, unit) // pd.Timedelta(1, "us") for unit in get_args(Unit)
@@ -89,12 +92,50 @@ class Moment(Feature):
         return self.code(self.low), self.code(self.high)
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
-        with contextlib.suppress(ValueError, TypeError):  # as the column writes it, before all else
-            value = dt.datetime.strptime(value, padded(self.form)) if self.form else value
+        moment = self._moment(value, name, verb)
+        return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
+
+    def parse(self, text: Any, name: Hashable = "value", verb: str = "between") -> Any:
+        """Return the point in time (or the duration) that a text stands for.
+
+        The form of the column is tried first. A text without a zone is in the feature's zone.
+        """
+        if not isinstance(text, str):
+            return text
+        return self._moment(text, name, verb) if text.strip() else None
+
+    def _moment(self, value: Any, name: Hashable, verb: str) -> pd.Timestamp | pd.Timedelta:
+        """Return a value that a user gave, in the zone of the feature if it has none."""
+        if self.form and isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = dt.datetime.strptime(value, padded(self.form))
         moment = _time(f"`{verb}` for {name!r}", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
-            moment = moment.tz_localize(self.origin.tzinfo)
-        return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
+            try:
+                moment = moment.tz_localize(self.origin.tzinfo)
+            except Exception as error:  # when clocks change; zones have errors without a base
+                raise SpaceError(
+                    f"`{verb}` for {name!r} must be a time that occurs once; got {shown(value)}. "
+                    "Write its offset, such as +01:00."
+                ) from error
+        return moment
+
+    def format(self, code: float) -> str:
+        """Return the time in the form of the column, or in ISO 8601, as finely as it takes."""
+        if math.isnan(code):
+            return ""
+        moment = self.time(code)
+        if self.duration:
+            return str(moment)
+        exact = self.code(moment)
+        texts: list[str] = list(_written(pd.Series([moment]), self.form)) if self.form else []
+        for clock in CLOCKS:
+            texts.append(moment.strftime(f"%Y-%m-%d{clock}"))
+        for text in texts:
+            with contextlib.suppress(SpaceError):
+                if self.code(text) == exact:
+                    return text
+        return str(moment.isoformat(sep=" "))
 
     def time(self, code: float) -> Any:
         """Return the point in time that a code stands for."""
@@ -293,7 +334,7 @@ def times(*values: Any) -> list[str]:
     """Return points in time for reading: all to the day, the minute or finer, as needed."""
     stamps = [pd.Timestamp(value) for value in values]
     plain = [stamp.tz_localize(None) for stamp in stamps]
-    for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f"):
+    for clock in CLOCKS:
         texts = [stamp.strftime(f"%Y-%m-%d{clock}") for stamp in stamps]
         if all(pd.Timestamp(text) == stamp for text, stamp in zip(texts, plain, strict=True)):
             zones = [stamp.strftime("%z") if clock else "" for stamp in stamps]

@@ -18,7 +18,7 @@ import pandas as pd
 from bayescfx.arrays import Array
 from bayescfx.checks import is_number, shown
 from bayescfx.data.tables import Cells, Dtype, cells_in
-from bayescfx.data.values import Plain, from_plain, to_plain
+from bayescfx.data.values import Plain, as_number, as_python, from_plain, to_plain
 from bayescfx.errors import SpaceError, SpaceWarning, suggest, warn
 
 
@@ -130,8 +130,30 @@ class Feature(ABC):
         """Return the code of one value that a user gave to a verb."""
         endless = isinstance(value, float) and abs(value) == math.inf
         if not (endless or isinstance(value, bool) or is_number(value)):
-            raise SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
+            raise _not_a_number(value, name, verb)
         return float(value)
+
+    def parse(self, text: Any, name: Hashable = "value", verb: str = "between") -> Any:
+        """Return the value that a text stands for; anything but text is returned as it is.
+
+        A text that stands for no value is a `SpaceError`, which names the feature, what the text
+        must be and what it is. An empty text is a missing cell, None.
+        """
+        if not isinstance(text, str):
+            return text
+        if not text.strip():
+            return None
+        number = as_number(text)
+        if isinstance(number, str):
+            raise _not_a_number(text, name, verb)
+        return number
+
+    def format(self, code: float) -> str:
+        """Return the exact text of a code: :meth:`parse` reads the same value; "" if missing."""
+        if math.isnan(code):
+            return ""
+        cell = self.decode(np.array([code]), self.dtype)[0]
+        return str(as_python(cell))
 
     def shift(self, value: Any, name: Hashable = "value") -> float:
         """Return a relative change that a user gave to `move`, in codes."""
@@ -173,6 +195,10 @@ class Feature(ABC):
         """Return the feature that :meth:`to_plain` wrote."""
         values = {key: from_plain(value) for key, value in plain.items() if key != "kind"}
         return Feature.kinds[plain["kind"].lower()](**values)
+
+
+def _not_a_number(value: object, name: Hashable, verb: str) -> SpaceError:
+    return SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
 
 
 def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = None) -> Feature:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import is_hashable, is_several, shown
 from bayescfx.data.feature import Feature
 from bayescfx.data.tables import Cells, Dtype, cells_in
-from bayescfx.data.values import as_python
+from bayescfx.data.values import as_number, as_python
 from bayescfx.errors import SpaceError, suggest
 
 
@@ -128,6 +129,42 @@ class _Levels(Feature):
             meant = suggest(value, self.levels)
             raise SpaceError(f"{name!r} has no level {shown(value)}.{meant} Levels: {known}.")
         return self._positions[value]
+
+    def parse(self, text: Any, name: Hashable = "value", verb: str = "between") -> Any:
+        """Return the level that a text, or a number in its place, stands for.
+
+        Spelling counts first, then letters in another case, then numbers of the same value. ``#0``
+        is the first level, where no level is spelt so.
+        """
+        spelling = str(text)
+        for level in self.levels:
+            if str(level) == spelling:
+                return level
+        for level in self.levels:
+            if str(level).casefold() == spelling.casefold():
+                return level
+        number = as_number(text)
+        for level in self.levels:
+            if not isinstance(level, str) and level == number:
+                return level
+        place = re.fullmatch(r"#+(\d+)", spelling)
+        if place is not None and int(place[1]) < len(self.levels):
+            return self.levels[int(place[1])]
+        if not spelling.strip():
+            return None
+        return self.levels[int(self.code(text, name, verb))]
+
+    def format(self, code: float) -> str:
+        """Return the level as text, or its position ``#0`` where another level is spelt so."""
+        if math.isnan(code):
+            return ""
+        place = int(code)
+        text = str(self.levels[place])
+        marks = "#"
+        while not text.strip() or self.parse(text) is not self.levels[place]:
+            text = f"{marks}{place}"
+            marks += "#"
+        return text
 
     def measure(self, name: Hashable, text: str) -> str:
         numbers = (bool, np.bool_, int, float, np.integer, np.floating)

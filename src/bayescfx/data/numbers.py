@@ -89,6 +89,12 @@ class _Number(Feature):
     def dtype(self) -> Dtype:
         return np.dtype(np.int64 if self.whole else np.float64)
 
+    def format(self, code: float) -> str:
+        """Return the shortest text of the number, without a decimal point if it is whole."""
+        if math.isnan(code):
+            return ""
+        return repr(float(code) + 0.0).removesuffix(".0")  # -0.0 + 0.0 is 0.0
+
     def stepped(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
         least = 1 if self.whole and step is None else step

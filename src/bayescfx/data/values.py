@@ -11,6 +11,7 @@ import base64
 import datetime as dt
 import decimal
 import math
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -25,6 +26,20 @@ Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | 
 def as_python(value: Any) -> Any:
     """Return a NumPy scalar as Python's own; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def as_number(value: Any) -> Any:
+    """Return the number that a text is, whole where it is written so, or else the value itself.
+
+    >>> as_number("12"), as_number(" 1.5"), as_number("a")
+    (12, 1.5, 'a')
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value) if re.fullmatch(r"\s*[+-]?\d+\s*", value) else float(value)
+    except ValueError:
+        return value
 
 
 def to_plain(value: object) -> Plain:
