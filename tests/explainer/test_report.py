@@ -177,7 +177,7 @@ def test_a_band_that_the_model_jumps_over_is_not_called_out_of_reach() -> None:
     assert cfx.explain(steps, {"a": 1.5, "b": 0.5}, space, 40.0, rng=0, budget=60).jump is None
 
 
-def test_every_answer_of_a_space_with_data_says_how_usual_it_is() -> None:
+def test_every_answer_of_a_space_with_data_states_its_plausibility() -> None:
     rng = np.random.default_rng(0)
     t = rng.uniform(0, 10, 400)
     frame = pd.DataFrame({"a": t, "b": t + rng.normal(0, 0.2, 400), "c": rng.random(400)})
@@ -188,16 +188,16 @@ def test_every_answer_of_a_space_with_data_says_how_usual_it_is() -> None:
     space, query = cfx.Space.from_data(frame), {"a": 3.0, "b": 3.0, "c": 0.5}
     along = cfx.explain(model, query, space, 12.0, rng=0, budget=300)
     across = cfx.explain(model, query, space.fix("b"), 12.0, rng=0, budget=300)
-    assert along.best.usual is not None
-    assert across.best.usual is not None
-    assert across.best.usual < 0.05  # a = 9 never goes with b = 3
-    assert f"More usual than {100 * along.best.usual:.0f} % of the data." in str(along)
-    assert along.to_frame()["usual"].tolist() == [along.best.usual]
-    assert cfx.Explanation.from_json(along.to_json()).best.usual == along.best.usual
+    assert along.best.plausibility is not None
+    assert across.best.plausibility is not None
+    assert across.best.plausibility < 0.05  # a = 9 never goes with b = 3
+    assert f"More usual than {100 * along.best.plausibility:.0f} % of the data." in str(along)
+    assert along.to_frame()["plausibility"].tolist() == [along.best.plausibility]
+    assert cfx.Explanation.from_json(along.to_json()).best.plausibility == along.best.plausibility
     many = cfx.Explanations([along, across]).to_frame(changes_only=True)
-    added = ["output", "valid", "potential", "cost", "n_changes", "usual"]
+    added = ["output", "valid", "potential", "cost", "n_changes", "plausibility"]
     assert many.columns[-6:].tolist() == added
     near = cfx.explain(model, query, space.near_data(frame), 12.0, rng=0, budget=300)
     assert near.reached
-    assert near.best.usual is not None
-    assert near.best.usual >= 0.04
+    assert near.best.plausibility is not None
+    assert near.best.plausibility >= 0.04

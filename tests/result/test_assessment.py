@@ -175,7 +175,7 @@ def test_answers_of_our_own_are_worth_what_they_say(space: cfx.Space) -> None:
     assert found["hit"].all()
     assert (found["broken"] == "").all()
     assert (found["needless"] == "").all()
-    assert found["usual"].tolist() == [c.usual for c in answer.counterfactuals]
+    assert found["plausibility"].tolist() == [c.plausibility for c in answer.counterfactuals]
 
 
 def test_without_a_target_there_is_no_hit(space: cfx.Space) -> None:

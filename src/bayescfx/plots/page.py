@@ -245,8 +245,8 @@ def _facts(answer: Explanation) -> str:
         "seed": "none" if answer.seed is None else str(answer.seed),
         "ended because": wording.ENDINGS.get(answer.stopped, answer.stopped),
     }
-    if best.usual is not None:
-        facts["more usual than"] = f"{100 * best.usual:.0f} % of the data"
+    if best.plausibility is not None:
+        facts["more usual than"] = f"{100 * best.plausibility:.0f} % of the data"
     return markup.table(["", ""], list(facts.items()))
 
 

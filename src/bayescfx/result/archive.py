@@ -89,7 +89,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
         **{name: to_plain(np.array(getattr(answer, name), float).tolist()) for name in _ARRAYS},
         "counterfactuals": [
             {
-                **{name: to_plain(getattr(found, name)) for name in (*_EACH, "usual")},
+                **{name: to_plain(getattr(found, name)) for name in (*_EACH, "plausibility")},
                 "row": _write_row(found.row, layout),
                 "changes": to_plain([[name, *pair] for name, pair in found.changes.items()]),
             }
@@ -126,7 +126,7 @@ def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]
         "counterfactuals": tuple(
             Counterfactual(
                 **{name: from_plain(found[name]) for name in _EACH},
-                usual=from_plain(found.get("usual")),  # nor this
+                plausibility=from_plain(found.get("plausibility")),  # nor this
                 row=_read_row(found["row"], layout),
                 changes={name: (a, b) for name, a, b in from_plain(found["changes"])},
             )

@@ -174,7 +174,7 @@ def assess(
         One line per row: its ``output``, whether it is a ``hit`` within the tolerance and how far
         from the target itself (``miss``), its ``distance`` from the query and number of changes,
         ``changes`` in words, the limits and rules it has ``broken``, or what else is wrong with
-        it, the distance ``to_data`` (its nearest row) and how ``usual`` it is
+        it, the distance ``to_data`` (its nearest row) and how ``plausibility`` it is
         (which share of the data is less so), and ``needless``: changes that can be taken back alone
         with the target still reached, the rules still kept.
 
@@ -258,7 +258,7 @@ def _measured(
         nearest = [around(free, row).distance(space.background) for row in each]
         found["to_data"] = [float(np.nanmin(d)) for d in nearest]
     if space.plausibility is not None:
-        found["usual"] = space.plausibility.share(X)
+        found["plausibility"] = space.plausibility.share(X)
     if goal is not None:
         found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
     return pd.DataFrame(found)

@@ -28,9 +28,10 @@ class Counterfactual:
         The distance from the query.
     valid : bool
         Whether the output is accepted as reaching the target.
-    usual : float, optional
-        Which share of the space's data is less usual than this row: its values go together less
-        often. None for a space without data.
+    plausibility : float, optional
+        Share of the training rows that are less plausible than this row, from 0 to 1 (ties count
+        one half). A row is less plausible if its values occur together less often. None if the
+        space was made without data.
 
     Examples
     --------
@@ -45,7 +46,7 @@ class Counterfactual:
     changes: Mapping[Any, tuple[Any, Any]]
     cost: float
     valid: bool
-    usual: float | None = None
+    plausibility: float | None = None
 
     @property
     def n_changes(self) -> int:

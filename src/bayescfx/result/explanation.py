@@ -147,7 +147,7 @@ class Explanation:
         """Return one line per counterfactual: its row, then what is known about it.
 
         That is ``output``, ``valid``, ``potential``, ``cost``, ``n_changes`` and, for a space with
-        data, ``usual`` (``_`` is appended where a column of that name exists).
+        data, ``plausibility`` (``_`` is appended where a column of that name exists).
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Explanation:
                     shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
             frame = pd.DataFrame(shown, index=frame.index, dtype=object)
         told = ("output", "valid", "potential", "cost", "n_changes")
-        for name in told if self.best.usual is None else (*told, "usual"):
+        for name in told if self.best.plausibility is None else (*told, "plausibility"):
             frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
 
@@ -247,8 +247,8 @@ class Explanation:
             tail = "" if other.valid else " (not valid)"
             moved, number = wording.moves(other.changes), wording.number(other.output)
             lines.append(f"  {k}. {moved}: {output} {output.number(number)}{tail}")
-        if self.best.usual is not None and self.best.changes:
-            lines.append(f"More usual than {100 * self.best.usual:.0f} % of the data.")
+        if self.best.plausibility is not None and self.best.changes:
+            lines.append(f"More usual than {100 * self.best.plausibility:.0f} % of the data.")
         lines.append(self.verdict)
         lines.append(f"{wording.count(self.n_evaluations, 'row')} of the model used.")
         return lines

@@ -70,7 +70,7 @@ class Explanations(Sequence[Explanation]):
         whole = pd.concat(frames, ignore_index=True)
         if changes_only:
             # Answers change different columns: those go first, cells nobody changed are "-".
-            added = 5 if self[0].best.usual is None else 6  # by each frame to the row
+            added = 5 if self[0].best.plausibility is None else 6  # by each frame to the row
             meta = list(frames[0].columns[-added:])
             cells = whole.drop(columns=meta).astype(object)
             whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
@@ -251,7 +251,7 @@ def lines(
         for found, row in zip(a.counterfactuals, cells_of(a.rows), strict=True):
             known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
             words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
-            ended = (found.usual, words, a.n_evaluations, a.stopped, None)
+            ended = (found.plausibility, words, a.n_evaluations, a.stopped, None)
             told.append([i, a.status, a.output, *row, *(query[c] for c in own), *known, *ended])
     names = [column.name for column in columns]
     # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
@@ -259,7 +259,7 @@ def lines(
     first = {"status": "string", "query_output": "float64"}
     last = {
         **{"output": "float64", "valid": "boolean", "potential": "float64", "cost": "float64"},
-        **{"n_changes": "Int64", "usual": "float64", "changes": "string"},
+        **{"n_changes": "Int64", "plausibility": "float64", "changes": "string"},
         **{"n_evaluations": "Int64", "stopped": "string", "error": "string"},
     }
     head = {free_name(name, names): kind for name, kind in first.items()}

@@ -113,7 +113,7 @@ def row_as_plain(site: Site, i: int) -> Plain:
 def answer_as_plain(answer: Explanation, view: View, asked: AskForm) -> Plain:
     """Return an answer with what a change chart shows of each counterfactual."""
     same = ("status", "verdict", "output", "n_evaluations", "method", "seed", "stopped")
-    each = ("output", "valid", "potential", "usual", "n_changes")
+    each = ("output", "valid", "potential", "plausibility", "n_changes")
     return {
         **{name: getattr(answer, name) for name in same},
         "sentence": wording.sentence(answer),

@@ -126,7 +126,7 @@ function answerCard(question, found, k) {
       h("bdi", { dir: "auto" }, found.n_changes ? `${clip(found.sentence, 1500)}.` : ".")),
     found.changes.length ? changeTable(found, question.answer.output) : h("p", { class: "soft" }, "Nothing changes."),
     h("dl", { class: "facts" }, fact("cost", num(found.cost, { digits: 3 })), fact("changes", count(found.n_changes, "feature")),
-      fact("how usual", found.usual === null ? "not known" : `more usual than ${percent(found.usual)} of the data`)),
+      fact("plausibility", found.plausibility === null ? "not known" : `above ${percent(found.plausibility)} of the training rows`)),
     h("div", { class: "row tight" },
       button("whatif-start", () => { startWhatIf({ from: k }); show("whatif"); }, "What if …"),
       button("bookmark", () => toggleBookmark(k), icon("star"), "Bookmark"),

@@ -100,7 +100,7 @@ function tableOf(items, features) {
       cells("result", ({ found }) => badge(found.valid ? "reached" : "best_guess")),
       cells("cost", ({ found }) => num(found.cost, { digits: 3 })),
       cells("changes", ({ found }) => count(found.n_changes, "feature")),
-      cells("more usual than", ({ found }) => (found.usual === null ? "–" : `${percent(found.usual)} of the data`))));
+      cells("plausibility", ({ found }) => (found.plausibility === null ? "–" : `above ${percent(found.plausibility)} of the training rows`))));
 }
 
 function where(feature, cell) {
