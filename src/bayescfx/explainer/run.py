@@ -146,8 +146,8 @@ def _from_workers(
                 late[done.first] = done.learnt
             if store.file is not None:  # what a crash must not lose
                 keep()
-            for i, answer in done.answers.items():
-                vars(answer).update(evaluations=store, space=job.settings.space)
+            for i, answer in list(done.answers.items()):
+                done.answers[i] = answer = answer.with_context(store, job.settings.space)
                 _tell_last(hear, halt, answer, i, job.settings.rows(job.model))
             halt.called |= done.fault is not None
             if done.twice is not None and not halt.noisy and not deadline.passed:

@@ -181,8 +181,7 @@ def _served(digest: str, parcel: Any, packed: bytes) -> bytes:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = _learning(job, pickle.loads(packed), Halt(elsewhere=True))
-    for answer in done.answers.values():
-        vars(answer).update(evaluations=None, space=None)  # which are at home
+    done.answers = {i: answer.without_context() for i, answer in done.answers.items()}
     told = {
         (str(w.message), w.category, w.filename, w.lineno)
         for w in caught

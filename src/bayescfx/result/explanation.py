@@ -6,13 +6,11 @@ Numbers are rounded where they are shown and nowhere else; rows are exactly what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array
 from bayescfx.checks import check, reading
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, cells_of, free_name
 from bayescfx.data.values import same_cell
@@ -26,6 +24,7 @@ from bayescfx.result import archive, markup, wording
 from bayescfx.result.archive import Told
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.trace import RunLengths
 from bayescfx.result.verification import violations
 from bayescfx.space.space import Space
 
@@ -99,11 +98,12 @@ class Explanation:
     counterfactuals: tuple[Counterfactual, ...]
     stopped: Stopped
     reachable: tuple[float, float]
-    trace: Array
     evaluations: Evaluations
     n_evaluations: int
     space: Space
     layout: Layout
+    # Required: a descriptor without a default.
+    trace: RunLengths = RunLengths()  # noqa: RUF009  # shared by all answers: it has no state
     tolerance: float = 0.05
     probability_reachable: float | None = None
     binding: tuple[str, ...] = ()
@@ -119,14 +119,14 @@ class Explanation:
                 "`counterfactuals` must hold at least one row; got none. Pass the best guess."
             )
 
-    def _keep_trace(self, trace: Array) -> None:
-        """Keep the values of a trace and how often each stands: of a thousand few are different."""
-        values = np.asarray(trace, dtype=np.float64)
-        new = np.append(values[1:] != values[:-1], True)[: len(values)]  # the last of each
-        vars(self)["_trace"] = values[new], np.diff(np.flatnonzero(new), prepend=-1)
+    def without_context(self) -> Explanation:
+        """Return the answer without evaluations and space, to be sent between processes."""
+        nothing: Any = None
+        return replace(self, evaluations=nothing, space=nothing)
 
-    def _whole_trace(self) -> Array:
-        return np.repeat(*vars(self)["_trace"])
+    def with_context(self, evaluations: Evaluations, space: Space) -> Explanation:
+        """Return the answer with the evaluations and the space it belongs to."""
+        return replace(self, evaluations=evaluations, space=space)
 
     @property
     def reached(self) -> bool:
@@ -267,7 +267,3 @@ class Explanation:
         answers, lines = self.counterfactuals, wording.changed(self)
         lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
         return ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))], lines
-
-
-# A field like the others, in less memory; mypy takes it for one that holds an array.
-Explanation.trace = property(Explanation._whole_trace, Explanation._keep_trace)  # type: ignore[assignment]
