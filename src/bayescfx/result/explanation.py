@@ -59,8 +59,6 @@ class Explanation:
         ``"unreachable"`` or ``"already met"`` (the query has what is wanted).
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
-    trace : ndarray of shape (n_evaluations,)
-        The best potential, relative to its peak, after each row that the model scored.
     evaluations : Evaluations
         Everything known of the model; pass it on to the next question.
     n_evaluations : int
@@ -69,6 +67,8 @@ class Explanation:
         What was allowed.
     layout : Layout
         Columns and dtypes of the rows.
+    trace : ndarray of shape (n_evaluations,)
+        The best potential, relative to its peak, after each row that the model scored.
     tolerance : float
         How much of the wanted change may be missed.
     probability_reachable : float, optional
