@@ -10,7 +10,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.potentials import Target
-from bayescfx.search.verdict import Verdict
+from bayescfx.search.verdict import Conclusion, Verdict
 from tests.conftest import (
     ZERO,
     cube,
@@ -39,7 +39,7 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
 
 def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search gives up on what it knows then; the verdict hears of every row."""
-    likely = Verdict(0.4, ())
+    likely = Verdict(Conclusion.ESTIMATED, 0.4, ())
     monkeypatch.setattr("bayescfx.explainer.report.judge", lambda question: likely)
     space = cube().between({"a": (0, 0.4)}).fix("c")
     answer = cfx.explain(plane, ZERO, space, 4.0, budget=100, rng=0)

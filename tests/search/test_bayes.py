@@ -18,7 +18,7 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, OnFault, Stop
 from bayescfx.models.model import Link, Model
 from bayescfx.potentials import increase
 from bayescfx.search import bayes
-from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.bayes import BayesCFX, Phase
 from bayescfx.search.learning import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import different, distinct
@@ -81,6 +81,37 @@ def cheapest(question: Question) -> float:
 
 
 # ── phases ──
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "ending"),
+    [
+        (
+            {"budget": 200},
+            [Phase.START, Phase.REACH, Phase.APPROACH, Phase.SETTLE],
+            "nothing nearer expected",
+        ),
+        ({"weight": 0.0, "budget": 40}, [Phase.START, Phase.REACH, Phase.SPREAD], "converged"),
+        ({"by": 50.0, "budget": 40}, [Phase.START, Phase.REACH], "unreachable"),
+    ],
+)
+def test_each_phase_names_the_next_or_the_ending(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], expected: list[Phase], ending: str
+) -> None:
+    passed: list[Phase] = []
+
+    def recorded(phase: Phase, rounds: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def run(state: Any) -> Any:
+            passed.append(phase)
+            return (yield from rounds(state))
+
+        return run
+
+    for phase, rounds in list(bayes.PHASES.items()):
+        monkeypatch.setitem(bayes.PHASES, phase, recorded(phase, rounds))
+    question, _ = ask(**settings)
+    assert finish(question) == ending
+    assert passed == expected
 
 
 @pytest.mark.parametrize("model", [smooth, steps])

@@ -121,7 +121,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
 
     watch(learning, "fit_surrogate", 2)
     watch(objectives.Terraces, "__init__", 2)
-    watch(objectives.Flats, "__init__", 2)
+    watch(objectives.FlatBoxes, "__init__", 2)
     watch(objectives.Record, "__init__", 2)
     watch(ledger, "row_keys", 0)
     looked: list[int] = []

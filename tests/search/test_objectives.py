@@ -14,7 +14,13 @@ from bayescfx.data import Integer, Real
 from bayescfx.deadline import NEVER
 from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
-from bayescfx.search.objectives import Gain, Nearer, Record, SurrogateFunction, Terraces
+from bayescfx.search.objectives import (
+    CostImprovement,
+    PotentialImprovement,
+    Record,
+    SurrogateFunction,
+    Terraces,
+)
 from bayescfx.space.effort import PREMIUM, effort
 from bayescfx.space.region import Region
 from bayescfx.space.sampling import sample
@@ -40,13 +46,13 @@ def surrogate() -> Surrogate:
     return fit_surrogate(SurrogateSettings(), region(), X, f(X), None, NEVER)
 
 
-def gain(weight: float, best: float = 0.3, norm: float = 1.0) -> Gain:
-    return Gain(surrogate(), region(norm), AEP(1.0, 0.8), best, weight)
+def gain(weight: float, best: float = 0.3, norm: float = 1.0) -> PotentialImprovement:
+    return PotentialImprovement(surrogate(), region(norm), AEP(1.0, 0.8), best, weight)
 
 
-def nearer(n: int = 1) -> Nearer:
+def nearer(n: int = 1) -> CostImprovement:
     hits = np.array([[1.5, 1.4, 0.75], [0.75, 1.7, 1.9], [1.8, 0.75, 0.75]])
-    return Nearer(surrogate(), region(), ((1.5, 1.9),), Record(region(), hits, n))
+    return CostImprovement(surrogate(), region(), ((1.5, 1.9),), Record(region(), hits, n))
 
 
 def check_gradient(objective: Acquisition, X: Array, tolerance: float = 1e-4) -> None:
@@ -151,7 +157,7 @@ def test_few_changes_leave_the_other_features_alone() -> None:
     X = points()
     X[::2, 0] = centre[0]
     X[::3, 1:] = centre[1:]
-    few = replace(gain(0.0), centre=centre, few=2)
+    few = replace(gain(0.0), centre=centre, max_changes=2)
     differ = (centre != X).sum(axis=1)
     assert (np.isfinite(few.value(X)) == (differ <= 2)).all()
     value, slope = few.gradient(X)
@@ -166,7 +172,9 @@ def test_missing_values_are_no_changes() -> None:
     around = Space.from_data(data).fix(*"uvwx").around(data.iloc[0])
     X = np.vstack([around.query, sample(around, 5, np.random.default_rng(0))])
     found = fit_surrogate(SurrogateSettings(), around, X, X[:, 0], None, NEVER)
-    few = Gain(found, around, AEP(0.0, 1.0), 0.0, 0.0, centre=around.query, few=1)
+    few = PotentialImprovement(
+        found, around, AEP(0.0, 1.0), 0.0, 0.0, centre=around.query, max_changes=1
+    )
     assert np.isfinite(few.value(X[1:])).all()
 
 
@@ -237,7 +245,7 @@ def test_close_rows_on_either_side_of_the_target_mark_a_jump() -> None:
     found = terraces(X, np.array([0.0, 3.0, 0.5, 3.5]))
     assert found.codes.tolist() == [[0.501, 0.5, 0.5]]
     assert found.near(np.array([[0.503, 0.5, 0.5], [0.9, 0.5, 0.5]])).tolist() == [True, False]
-    barred = Gain(surrogate(), region(), AEP(1.0, 0.8), 0.3, 0.0, found)
+    barred = PotentialImprovement(surrogate(), region(), AEP(1.0, 0.8), 0.3, 0.0, found)
     assert barred.value(X[:1])[0] == -np.inf
     assert barred.gradient(X[:1])[0][0] == -np.inf
     assert np.isfinite(barred.value(X[2:])).all()

@@ -16,7 +16,7 @@ from bayescfx.models.model import Model
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
-from bayescfx.search.objectives import Flats
+from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct, needless
 from bayescfx.search.shorten import exchanged, halved, shorten, taken_back, to_settle
@@ -188,11 +188,13 @@ def test_between_rows_with_the_same_output_a_model_is_flat() -> None:
     region = MIXED.around(OWN)
     X = np.array([[0.5, 5, 0], [0.6, 5, 0], [0.8, 7, 0], [0.6, 5, 1], [0.9, 5, 0], [0.95, 5, 0.0]])
     y = np.array([0.0, 1.0, 1.0, 1.0, 2.0, 2.0])
-    flats = Flats(region, X, y, y < 2.0)
+    flats = FlatBoxes(region, X, y, y < 2.0)
     probe = np.array([[0.7, 6, 0], [0.7, 6, 1], [0.55, 5, 0], [0.92, 5, 0.0]])
     assert flats.hold(probe).tolist() == [True, False, False, False]  # hits are no flats
     seen = np.vstack([X, [0.7, 6.0, 0.0]])
-    assert not Flats(region, seen, np.append(y, 0.5), np.append(y < 2.0, True)).hold(probe).any()
+    assert (
+        not FlatBoxes(region, seen, np.append(y, 0.5), np.append(y < 2.0, True)).hold(probe).any()
+    )
 
 
 # ── not blind ──

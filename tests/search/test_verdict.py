@@ -16,14 +16,16 @@ from bayescfx.errors import InfeasibleError
 from bayescfx.potentials import change
 from bayescfx.search.question import Question
 from bayescfx.search.verdict import (
+    Conclusion,
+    Outlook,
     Verdict,
     Watch,
     frontier,
-    hidden,
+    is_hidden,
     judge,
     overconfidence,
     probability_reachable,
-    probes,
+    probe_rows,
     shortfall,
 )
 from bayescfx.space.repair import project
@@ -82,7 +84,8 @@ def test_nothing_is_said_of_a_target_between_outputs() -> None:
     question = asked(Space(UNIT), 7.0, f=step)
     assert probability_reachable(believed(question), question, np.random.default_rng(0)) is None
     assert shortfall(believed(question), question, np.random.default_rng(0)) == 0.0
-    assert judge(question).probability is None
+    verdict = judge(question)
+    assert (verdict.conclusion, verdict.probability) == (Conclusion.BETWEEN, None)
 
 
 @pytest.mark.parametrize(("rows", "least"), [(18, 0.05), (198, 0.01)])
@@ -96,7 +99,7 @@ def test_no_less_than_one_in_all_rows_is_told_while_rows_are_left(rows: int, lea
 def test_a_reached_target_is_certain_and_nothing_binds() -> None:
     question = asked(Space(UNIT), 3.3)
     question.account.evaluate(np.array([[0.8, 0.5, 0.5, 0.5]]))
-    assert judge(question) == Verdict(1.0, ())
+    assert judge(question) == Verdict(Conclusion.REACHED, 1.0, ())
 
 
 def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
@@ -111,7 +114,8 @@ def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
     question.account.evaluate(half[::2])
     assert probability(question) > 0.01
     question.account.evaluate(half)
-    assert judge(question).probability == 0.0
+    verdict = judge(question)
+    assert (verdict.conclusion, verdict.probability) == (Conclusion.IMPOSSIBLE, 0.0)
 
 
 def test_a_finite_region_knows_no_values_in_between() -> None:
@@ -131,7 +135,7 @@ def test_no_probability_above_one_can_be_reached() -> None:
 
     question = asked(Space(UNIT), 1.5, f=f, link="logit")
     assert question.surrogate_acceptance == ()
-    assert judge(question) == Verdict(0.0, ())
+    assert judge(question) == Verdict(Conclusion.IMPOSSIBLE, 0.0, ())
 
 
 def test_targets_on_a_probability_are_judged_on_log_odds() -> None:
@@ -168,7 +172,8 @@ def test_deviations_are_widened_where_the_surrogate_was_too_sure() -> None:
 
 def first_doubt(question: Question, rows: Array) -> int | None:
     """Feed rows one by one and return how many were spent when the watch gave up."""
-    watch, surrogate = Watch(question), None
+    watch = Watch(question)
+    surrogate = None
     for row in rows:
         question.account.evaluate(row[None])
         if question.reached or question.account.left < 10:
@@ -176,7 +181,7 @@ def first_doubt(question: Question, rows: Array) -> int | None:
         surrogate = fit_surrogate(
             SurrogateSettings(), question.region, question.X, question.y, surrogate, NEVER
         )
-        if watch.out_of_reach(surrogate):
+        if watch.look(surrogate) is Outlook.OUT_OF_REACH:
             return question.account.spent
         question.account.evaluate(watch.probe())
     return None
@@ -198,7 +203,7 @@ def test_no_verdict_without_a_probe() -> None:
     question = asked(Space(UNIT), 9.0, rows=60)
     surrogate, watch = believed(question), Watch(question)
     assert not len(watch.probe())
-    assert not watch.out_of_reach(surrogate)
+    assert watch.look(surrogate) is Outlook.SUSPICIOUS
     rows = watch.probe()
     assert len(rows) >= 2
     assert question.region.contains(rows).all()
@@ -214,7 +219,7 @@ def test_a_probe_looks_where_the_search_was_not() -> None:
     question = asked(Space.from_data(frame), 8.0, f=hill, query=dict.fromkeys("abcd", 0.2), rows=0)
     near = question.region.query + np.random.default_rng(1).uniform(-0.1, 0.1, (30, 4))
     question.account.evaluate(project(question.region, near))
-    rows = probes(believed(question), question, 1, np.random.default_rng(0), 8)
+    rows = probe_rows(believed(question), question, 1, np.random.default_rng(0), 8)
     assert len(rows) == 8
     assert (rows[:, 0] > 0.6).any()
 
@@ -236,7 +241,7 @@ def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
         watch, probed = Watch(question), []
         for row in sample(question.region, budget - 10, np.random.default_rng(2)):
             question.account.evaluate(row[None])
-            watch.out_of_reach(believed(question))
+            watch.look(believed(question))
             probed.append(len(watch.probe()))
         assert sum(n > 0 for n in probed) == 1
         assert 2 <= sum(probed) <= most
@@ -244,12 +249,12 @@ def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
 
 def test_at_the_end_less_will_do() -> None:
     question = asked(Space(UNIT), 9.0, rows=40)
-    assert not Watch(question).out_of_reach(believed(question), last=True)  # without a probe
+    assert Watch(question).look(believed(question), is_last=True) is Outlook.OPEN  # without a probe
     watch = Watch(question)
-    watch.out_of_reach(believed(question))
+    watch.look(believed(question))
     question.account.evaluate(watch.probe())
-    assert not watch.out_of_reach(believed(question))  # once is not twice
-    assert watch.out_of_reach(believed(question), last=True)
+    assert watch.look(believed(question)) is Outlook.DOUBTFUL  # once is not twice
+    assert watch.look(believed(question), is_last=True) is Outlook.OUT_OF_REACH
 
 
 def test_what_surprised_by_as_much_as_is_missing_may_do_so_again(
@@ -262,9 +267,10 @@ def test_what_surprised_by_as_much_as_is_missing_may_do_so_again(
     monkeypatch.setattr("bayescfx.search.verdict.shortfall", lambda *_: 3.0)
     for question, given_up in ((smooth, True), (odd, False)):
         watch = Watch(question)
-        watch.out_of_reach(believed(question))
+        watch.look(believed(question))
         question.account.evaluate(watch.probe())
-        assert watch.out_of_reach(believed(question), last=True) == given_up
+        outlook = watch.look(believed(question), is_last=True)
+        assert (outlook is Outlook.OUT_OF_REACH) == given_up
 
 
 def strip(frame: pd.DataFrame) -> Any:
@@ -276,7 +282,8 @@ def test_nothing_is_said_of_a_region_that_a_rule_hides() -> None:
     question = asked(Space(UNIT).require(strip), 9.0, rows=0)
     rows = sample(question.region, 60, np.random.default_rng(2))
     assert first_doubt(question, rows) is None
-    assert judge(question).probability is None
+    verdict = judge(question)
+    assert (verdict.conclusion, verdict.probability) == (Conclusion.HIDDEN, None)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +304,7 @@ def test_nothing_is_said_of_a_region_that_a_rule_hides() -> None:
     ],
 )
 def test_a_rule_hides_a_region_if_neither_draws_nor_data_pass(space: Space, hides: bool) -> None:
-    assert hidden(space.around(MIDDLE), np.random.default_rng(0)) == hides
+    assert is_hidden(space.around(MIDDLE), np.random.default_rng(0)) == hides
 
 
 @pytest.mark.parametrize("budget", [2, 7, 13, 40])
@@ -334,7 +341,8 @@ def test_nothing_is_said_of_a_model_whose_outputs_are_all_the_same() -> None:
 
     question = asked(Space(UNIT), 1.0, f=formula, rows=0)
     assert first_doubt(question, sample(question.region, 79, np.random.default_rng(2))) is None
-    assert judge(question).probability is None
+    verdict = judge(question)
+    assert (verdict.conclusion, verdict.probability) == (Conclusion.CONSTANT, None)
 
 
 def test_watching_leaves_the_search_alone_and_repeats_itself() -> None:
@@ -373,7 +381,20 @@ def test_a_miss_by_little_is_not_called_unlikely(monkeypatch: pytest.MonkeyPatch
     near, far = (asked(Space(UNIT), at, rows=60) for at in (5.7, 12.0))
     assert not near.reached
     assert judge(near).probability is None
+    assert judge(near).conclusion is Conclusion.CLOSE
     assert judge(far).probability == 0.01
+    assert judge(far).conclusion is Conclusion.ESTIMATED
+
+
+def test_a_verdict_carries_the_evidence_it_rests_on() -> None:
+    question = asked(Space(UNIT), cfx.at_least(12.0), rows=30)
+    evidence = judge(question).evidence
+    assert evidence is not None
+    assert evidence.n_outputs == len(question.y)
+    assert evidence.span == pytest.approx(np.ptp(question.y))
+    assert evidence.miss == pytest.approx(12.0 - question.y.max())
+    assert evidence.query_miss == pytest.approx(12.0 - 3.0)
+    assert not evidence.is_close()
 
 
 # ── any space ──

@@ -22,7 +22,7 @@ from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
-from bayescfx.search.verdict import UNLIKELY, Verdict, judge
+from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
 
 #: A row in the user's columns, its cells by feature, and what share of the data is less usual.
 Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]
@@ -162,7 +162,7 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     try:
         with one_thread(), np.errstate(over="ignore"):
             if ending == "exhausted":  # every point was evaluated
-                return replace(judge(question), probability=0.0)
+                return replace(judge(question), conclusion=Conclusion.IMPOSSIBLE, probability=0.0)
             # a dozen rows, or a few and two per free feature, before it is worth telling
             return judge(question) if known >= min(12, 3 + 2 * free) else None
     except OutOfTime:

@@ -1,7 +1,7 @@
-"""What the paper compares with: random search and L-BFGS-B (Section 4).
+"""The baselines that the paper compares with: random search and L-BFGS-B (Section 4).
 
-Both look at the potential of the output and nothing else; where a cost of moving is wanted, the
-answer is the nearest of the rows that happen to reach the target.
+Both use the potential of the output and nothing else. Where moving has a cost, the answer is the
+nearest of the rows that happen to reach the target.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ import scipy
 
 from bayescfx.arrays import Array
 from bayescfx.checks import check_positive, check_whole
+from bayescfx.search.gradient import difference_quotients
 from bayescfx.search.question import Ending, Question, Rounds
-from bayescfx.search.slopes import difference_quotients
 from bayescfx.search.start import fresh_rows
 from bayescfx.space.repair import repair
+
+#: The most iterations of one climb. Climbs end by their tolerance or the budget long before.
+MAX_ITERATIONS = 200
+#: Coordinates that differ by less, in the unit box, have not moved but for rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class RandomSearch:
-    """Evaluate allowed rows at random, no row twice.
+    """Score allowed rows at random, no row twice.
 
-    Stops early only when nothing can be gained any more: the target is reached, one answer is
-    wanted and the cost of moving is switched off; or the region has no further rows.
+    The search stops early only when nothing can be gained any more: the target is reached, one
+    answer is wanted and the cost of moving is switched off; or the region has no further rows.
 
     Parameters
     ----------
@@ -44,9 +49,9 @@ class RandomSearch:
         check_whole("batch", self.batch, 1)
 
     def rounds(self, question: Question) -> Rounds:
-        """Yield batches of rows to be evaluated."""
+        """Yield batches of rows ``(k, d)`` to be scored."""
         rows = fresh_rows(question)
-        while not satisfied(question):
+        while not is_satisfied(question):
             batch = list(islice(rows, self.batch))
             if not batch:
                 return "exhausted"
@@ -59,15 +64,15 @@ class LBFGSB:
     """Climb the potential by L-BFGS-B with finite differences, from the query and at random.
 
     The climb runs in the unit box of the ordered features. Features on a grid are relaxed: each
-    point is snapped before it is evaluated, and differences span at least one step. Features
-    without a line (categorical, cyclic) keep the value of the start. Rules beyond the box are met
-    by moving a point to the nearest allowed row; where there is none the point counts as worse than
+    point is snapped before it is scored, and differences span at least one step. Features without
+    an order (categorical, cyclic) keep the value of the start. Rules beyond the box are met by
+    moving a point to the nearest allowed row; where there is none, the point counts as worse than
     any other, without a model call.
 
     The first climb starts at the query, as in the paper. There the slope of every EP potential is
-    zero and differences have little to go by: a weakness of the method that the paper's figures
-    show, and that is kept. When a climb ends, the next starts at a random allowed row, until
-    the budget is spent. A gradient costs one row per ordered feature, in one model call.
+    zero and differences tell little: a weakness of the method that the paper's figures show, and
+    that is kept. When a climb ends, the next starts at a random allowed row, until the budget is
+    spent. A gradient costs one row per ordered feature, in one model call.
 
     Parameters
     ----------
@@ -106,47 +111,66 @@ class LBFGSB:
         return "exhausted"
 
     def _climb(self, question: Question, start: Array) -> None:
-        """Evaluate a start ``(d,)``, and maximise the potential over its ordered features."""
-        region = question.region
-        line = np.flatnonzero(region.sliding & (region.low < region.high))
-        low, span = region.low[line], (region.high - region.low)[line]
-        origin = (start[line] - low) / span
-
-        def potentials(X: Array) -> Array:
-            y = question.account.evaluate(X)
-            if satisfied(question):
-                raise _Satisfied
-            return np.where(np.isnan(y), np.nan, question.score(y))
-
-        def loss(u: Array) -> tuple[float, Array]:
-            row = start.copy()
-            # A feature that has not moved, but for rounding, keeps its value to the last bit.
-            row[line] = np.where(np.abs(u - origin) > 1e-12, low + u * span, start[line])
-            rows, allowed = repair(region, row[None, :])
-            if allowed[0]:
-                width = np.maximum(self.difference * span, region.step[line])
-                moves = np.eye(len(start))[line] * width[:, None]
-                value, rises = difference_quotients(potentials, region, rows[0], moves)
-                if not np.isnan(value):
-                    return -value, -np.nan_to_num(rises / width, nan=0.0) * span
-            return 1.0, np.zeros(len(u))  # worse than any potential
-
-        potentials(start[None, :])
-        if len(line):
+        """Score a start ``(d,)``, and maximise the potential over its ordered features."""
+        line = _Line(question, start, self.difference)
+        line.potentials(start[None, :])
+        if len(line.features):
             scipy.optimize.minimize(
-                loss,
-                origin,
+                line.loss,
+                line.origin,
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0.0, 1.0)] * len(line),
-                options={"gtol": self.tolerance, "maxcor": self.memory, "maxiter": 200},
+                bounds=[(0.0, 1.0)] * len(line.features),
+                options={
+                    "gtol": self.tolerance,
+                    "maxcor": self.memory,
+                    "maxiter": MAX_ITERATIONS,
+                },
             )
 
 
+class _Line:
+    """The potential over the unit box of the ordered features, through one row ``(d,)``."""
+
+    def __init__(self, question: Question, start: Array, difference: float) -> None:
+        region = question.region
+        self.question = question
+        self.start = start
+        self._difference = difference
+        self.features = np.flatnonzero(region.sliding & (region.low < region.high))
+        self._low = region.low[self.features]
+        self._span = (region.high - region.low)[self.features]
+        self.origin = (start[self.features] - self._low) / self._span
+
+    def potentials(self, X: Array) -> Array:
+        """Return the potentials ``(n,)`` of codes ``(n, d)``; nan where the model fails."""
+        y = self.question.evaluate(X)
+        if is_satisfied(self.question):
+            raise _Satisfied
+        return np.where(np.isnan(y), np.nan, self.question.score(y))
+
+    def loss(self, u: Array) -> tuple[float, Array]:
+        """Return minus the potential and its gradient ``(k,)`` at a point ``(k,)`` of the box."""
+        region = self.question.region
+        row = self.start.copy()
+        # A feature that has not moved, but for rounding, keeps its value to the last bit.
+        has_moved = np.abs(u - self.origin) > ROUNDING
+        moved = self._low + u * self._span
+        row[self.features] = np.where(has_moved, moved, self.start[self.features])
+        rows, is_allowed = repair(region, row[None, :])
+        if is_allowed[0]:
+            width = np.maximum(self._difference * self._span, region.step[self.features])
+            moves = np.eye(len(row))[self.features] * width[:, None]
+            value, rises = difference_quotients(self.potentials, region, rows[0], moves)
+            if not np.isnan(value):
+                return -value, -np.nan_to_num(rises / width, nan=0.0) * self._span
+        return 1.0, np.zeros(len(u))  # worse than any potential
+
+
 class _Satisfied(Exception):
-    """Nothing more is wanted; leaves the optimiser's loop."""
+    """The question is satisfied; leaves the optimiser's loop."""
 
 
-def satisfied(question: Question) -> bool:
+def is_satisfied(question: Question) -> bool:
     """Return whether nothing can be gained any more: one answer, at no cost, that is found."""
     return question.weight == 0.0 and question.n == 1 and question.reached

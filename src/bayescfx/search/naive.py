@@ -1,7 +1,7 @@
 """Naive Bayesian optimisation: a surrogate of the potential itself (Section 4, *Bayes*).
 
-The composition with the potential is thrown away: what the surrogate sees is ρ(f(x)), which is flat
-nearly everywhere and peaked where the target is. The method is here to compare with.
+It ignores the composition with the potential: the surrogate models ρ(f(x)), which is flat nearly
+everywhere and peaked where the target is. The method serves for comparison.
 """
 
 from __future__ import annotations
@@ -15,24 +15,30 @@ from bayescfx.acquisition import log_expected_improvement
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import propose
-from bayescfx.search.baselines import satisfied
+from bayescfx.search.baselines import is_satisfied
 from bayescfx.search.learning import surrogate_for
 from bayescfx.search.question import Question, Rounds
 from bayescfx.search.start import usual_rows
 from bayescfx.space.region import Region
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
 
+#: Best rows from which proposals start. Set by judgement; the method serves for comparison.
+N_STARTS = 4
+#: Smaller potentials have no derivatives in double precision, and count as 0 (numerical).
+MIN_POTENTIAL = 1e-60
+
 
 @dataclass(frozen=True, eq=False)
-class ClassicGain:
+class ClassicImprovement:
     """Log expected improvement of ``v(x) = p(x) - weight * cost(x)`` over the best `v` so far."""
 
     surrogate: Surrogate  # of the potential p, relative to its peak
-    region: Region  # knows the cost
+    region: Region  # defines the cost
     best: float  # the best `v` so far
-    weight: float  # what a unit of distance is worth, as a share of the peak
+    weight: float  # the cost of a unit of distance, as a share of the peak
 
     def _threshold(self, X: Array) -> Array:
+        """Return the potential ``(n,)`` that codes ``(n, d)`` have to exceed."""
         return np.asarray(self.best + self.weight * self.region.distance(X))
 
     def value(self, X: Array) -> Array:
@@ -44,7 +50,7 @@ class ClassicGain:
         """Return log EI ``(n,)`` and its derivative by each code ``(n, d)``."""
         mean, std, mean_x, std_x = self.surrogate.predict_gradient(X)
         value, d_mean, d_std = log_expected_improvement(mean, std, self._threshold(X))
-        # a higher threshold is worth as much as a lower mean
+        # A higher threshold has the effect of a lower mean.
         gain_x = mean_x - self.weight * self.region.distance_gradient(X)
         return value, d_mean[:, None] * gain_x + d_std[:, None] * std_x
 
@@ -56,12 +62,12 @@ class NaiveBayes:
     Parameters
     ----------
     starts : int, default 2
-        Rows evaluated before the first proposal, beside the query: data rows that fit the region,
-        else random ones.
+        Rows scored before the first proposal, besides the query: data rows that fit the region,
+        or else random ones.
     batch : int, default 1
         Proposals per round.
     surrogate : SurrogateSettings
-        How the surrogate is made.
+        Settings of the surrogate.
 
     Examples
     --------
@@ -78,30 +84,35 @@ class NaiveBayes:
         check_whole("batch", self.batch, 1)
 
     def rounds(self, question: Question) -> Rounds:
-        """Yield proposals to be evaluated."""
-        region, weight = question.region, question.weight
+        """Yield proposals ``(k, d)`` to be scored."""
+        region = question.region
         first = usual_rows(region, self.starts, question.rng)
-        if len(first) and not satisfied(question):
+        if len(first) and not is_satisfied(question):
             yield first
+        values = partial(_potentials, question)
         surrogate: Surrogate | None = None
-        while not satisfied(question):
-            surrogate = surrogate_for(question, self.surrogate, surrogate, partial(_seen, question))
-            worth = question.score(question.y) - weight * region.distance(question.X)
+        while not is_satisfied(question):
+            surrogate = surrogate_for(question, self.surrogate, surrogate, values)
+            worth = question.score(question.y) - question.weight * region.distance(question.X)
             order = np.argsort(-worth, kind="stable")
-            # without a row inside the region anything above 0, the least potential, is a gain
+            # Without a row inside the region anything above 0, the least potential, is a gain.
             best = float(worth[order[0]]) if len(worth) else 0.0
-            gain, starts = ClassicGain(surrogate, region, best, weight), question.X[order[:4]]
-            known, deadline = question.known, question.deadline  # faults included
-            found = propose(
-                gain, region, question.rng, starts, k=self.batch, avoid=known, deadline=deadline
+            proposal = propose(
+                ClassicImprovement(surrogate, region, best, question.weight),
+                region,
+                question.rng,
+                question.X[order[:N_STARTS]],
+                k=self.batch,
+                avoid=question.known,  # failed rows included
+                deadline=question.deadline,
             )
-            if found.exhausted:
+            if proposal.exhausted:
                 return "exhausted"
-            yield found.points
+            yield proposal.points
         return "converged"
 
 
-def _seen(question: Question, y: Array) -> Array:
-    """Return the potential of outputs ``(n,)``; what is too small for derivatives is nothing."""
+def _potentials(question: Question, y: Array) -> Array:
+    """Return the potentials of outputs ``(n,)``, relative to the peak."""
     share = question.score(y)
-    return np.where(share < 1e-60, 0.0, share)
+    return np.where(share < MIN_POTENTIAL, 0.0, share)

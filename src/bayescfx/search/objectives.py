@@ -1,8 +1,9 @@
-"""What the search maximises over a region: functions composed with the surrogate.
+"""Objectives that a search maximises over a region: functions composed with the surrogate.
 
-*Hit first* (:class:`Gain`): log EI-CFX, the cost of moving as a threshold that depends on x.
-*Then nearer* (:class:`Nearer`): the expected cost improvement inside the target set.
-:class:`SurrogateFunction` is any other function of the surrogate's mean and deviation.
+*Hit first* (:class:`PotentialImprovement`): log EI-CFX, with the cost of moving as a threshold
+that depends on x. *Then nearer* (:class:`CostImprovement`): the expected cost improvement inside
+the target set. :class:`SurrogateFunction` is any other function of the surrogate's mean and
+deviation.
 """
 
 from __future__ import annotations
@@ -24,8 +25,47 @@ from bayescfx.surrogate.coordinates import Coordinates
 from bayescfx.surrogate.fit import Surrogate
 
 
+@dataclass(frozen=True)
+class ObjectiveTuning:
+    """Tuned numbers of the objectives.
+
+    Lengths are Euclidean in the surrogate's coordinates, where each feature spans [0, 1].
+    Evidence for terraces: `python -m benchmarks efficiency --only potential` (2026-11-15); for
+    boxes and failed hits: `--only expensive audit` (2026-11-16), where the aims were met with them.
+    """
+
+    #: Two rows on either side of the target mark a jump if they are closer than this length per
+    #: coordinate ...
+    jump_per_coordinate: float = 0.004
+    #: ... and closer than this in any case.
+    max_jump: float = 0.04
+    #: The radius around a jump in which nothing is proposed, in units of that length.
+    jump_radius: float = 2.0
+    #: Rows with the same output mark a terrace if they are closer than this.
+    max_tie: float = 0.1
+    #: The radius around scored rows, in units of the widest terrace, and its limits.
+    terrace_radius: float = 2.0
+    min_terrace_radius: float = 0.03
+    max_terrace_radius: float = 0.1
+    #: After this number of scored rows the radii have halved.
+    terrace_half_life: float = 200.0
+    #: The loss of log probability inside a box in which the model is constant and misses.
+    flat_loss: float = 20.0
+    #: The loss of log probability at a hit that was expected with certainty and failed ...
+    failed_hit_loss: float = 2.0
+    #: ... and the length over which it fades.
+    failed_hit_length: float = 0.05
+    #: How many deviations a row must be sure of to count as near the target.
+    nearness_deviations: float = 2.0
+    #: Width of the finite difference by the threshold, relative to the peak (numerical).
+    threshold_difference: float = 1e-6
+
+
+TUNING = ObjectiveTuning()
+
+
 @dataclass(frozen=True, eq=False)
-class Gain:
+class PotentialImprovement:
     """Log EI-CFX of ``v(x) = rho(f(x)) / peak - weight * cost(x)`` over the best `v` so far.
 
     The cost is known and never modelled: improvement of `v` is improvement of the potential over
@@ -36,29 +76,32 @@ class Gain:
     region: Region
     potential: LevelPotential  # on the surrogate's scale
     best: float  # the best `v` so far
-    weight: float  # what a unit of distance is worth, as a share of the peak
-    terraces: Terraces | None = None  # where nothing is proposed
-    centre: Array | None = None  # a row (d,) from which others may differ ...
-    few: int = 0  # ... in so many features
+    weight: float  # the cost of a unit of distance, as a share of the peak
+    terraces: Terraces | None = None  # places where nothing is proposed
+    centre: Array | None = None  # a row (d,) from which proposals may differ ...
+    max_changes: int = 0  # ... in this number of features
 
     @cached_property
     def _shared(self) -> LogEI:
         """The acquisition where one threshold serves all points."""
         return LogEI(self.potential, self.potential.peak * self.best)
 
-    def _log_ei(self, X: Array, nudge: float = 0.0) -> LogEI:
+    def _log_ei(self, X: Array, rise: float = 0.0) -> LogEI:
+        """Return the acquisition at codes ``(n, d)``, with the threshold raised by a share."""
         if self.weight == 0.0:
             return self._shared
-        best = self.best + nudge + self.weight * self.region.distance(X)
+        best = self.best + rise + self.weight * self.region.distance(X)
         return LogEI(self.potential, self.potential.peak * best)
 
     def value(self, X: Array) -> Array:
         """Return log EI-CFX ``(n,)`` at codes ``(n, d)``; minus infinity where barred."""
-        out, Z = np.full(len(X), -np.inf), self.surrogate.coordinates(X)
-        if len(open_ := np.flatnonzero(~self._barred(X, Z))):
-            mean, std = self.surrogate.process.predict(Z[open_])
-            out[open_] = self._log_ei(X[open_]).value_and_gradient(mean, std).value
-        return out
+        value = np.full(len(X), -np.inf)
+        Z = self.surrogate.coordinates(X)
+        open_rows = np.flatnonzero(~self._barred(X, Z))
+        if len(open_rows):
+            mean, std = self.surrogate.process.predict(Z[open_rows])
+            value[open_rows] = self._log_ei(X[open_rows]).value_and_gradient(mean, std).value
+        return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return log EI-CFX ``(n,)`` and its derivative by each code ``(n, d)``."""
@@ -67,52 +110,55 @@ class Gain:
         value, d_mean, d_std = self._log_ei(X).value_and_gradient(mean, std)
         slope = d_mean[:, None] * mean_x + d_std[:, None] * std_x
         if self.weight > 0.0:
-            nudge = 1e-6  # finite difference of the threshold, relative to the peak
-            nudged = self._log_ei(X, nudge).value_and_gradient(mean, std).value
-            finite = np.isfinite(nudged) & np.isfinite(value)
-            rise = np.where(finite, nudged, 0.0) - np.where(finite, value, 0.0)
-            slope += (rise / nudge * self.weight)[:, None] * self.region.distance_gradient(X)
-        if self.centre is not None:  # what is as in the centre stays
+            width = TUNING.threshold_difference
+            raised = self._log_ei(X, width).value_and_gradient(mean, std).value
+            finite = np.isfinite(raised) & np.isfinite(value)
+            rise = np.where(finite, raised, 0.0) - np.where(finite, value, 0.0)
+            slope += (rise / width * self.weight)[:, None] * self.region.distance_gradient(X)
+        if self.centre is not None:  # features that equal the centre's stay
             slope = np.where(self.centre == X, 0.0, slope)
         return np.where(self._barred(X, Z), -np.inf, value), slope
 
     def _barred(self, X: Array, Z: Array) -> Mask:
-        """Return where nothing is proposed, of codes ``(n, d)`` and their coordinates."""
+        """Return the mask ``(n,)`` of codes ``(n, d)`` at coordinates `Z` that are not proposed."""
         barred = np.zeros(len(X), dtype=bool)
         if self.centre is not None:
-            barred = self.region.changes(X, self.centre).sum(axis=1) > self.few
+            barred = self.region.changes(X, self.centre).sum(axis=1) > self.max_changes
         if self.terraces is not None and len(self.terraces.codes) and not barred.all():
             barred[~barred] = self.terraces.near(X[~barred], Z[~barred])
         return barred
 
 
 class Terraces:
-    """Places where the model is known to be flat or to jump, so that another look is wasted.
+    """Places where the model is known to be flat or to jump, so that another row is wasted.
 
     Trees are constant on terraces and jump between them; no surrogate can resolve that. Two
-    evaluated rows on either side of the target set, so close that a continuous model would have hit
-    it in between, mark a jump across it. Two with exactly the same output mark a terrace as wide as
-    they are apart, around every evaluated row. Both are believed the less the more rows there are,
-    so that no place is excluded for ever. Codes of `discrete` features ``(d,)`` must be equal.
+    scored rows on either side of the target set, so close that a continuous model would have hit
+    it in between, mark a jump across it. Two rows with exactly the same output mark a terrace as
+    wide as they are apart, around every scored row. Both radii shrink as rows are added, so that no
+    place is excluded for ever. Codes of `discrete` features ``(d,)`` must be equal.
     """
 
     def __init__(
         self, coordinates: Coordinates, X: Array, y: Array, accepted: Intervals, discrete: Mask
     ) -> None:
-        self.coordinates, self.discrete = coordinates, discrete
-        fading = 1.0 + len(X) / 200.0
+        self.coordinates = coordinates
+        self.discrete = discrete
+        fading = 1.0 + len(X) / TUNING.terrace_half_life
         distance = coordinates.distances(coordinates(X), coordinates(X))
         low, high = np.transpose(accepted)
-        # The closest pair that a continuous model can separate, in the unit cube.
-        cliff = min(0.004 * coordinates.width, 0.04) / fading
+        # The closest pair that a continuous model can separate.
+        jump = min(TUNING.jump_per_coordinate * coordinates.width, TUNING.max_jump) / fading
         across = (y < low.min())[:, None] & (y > high.max())
-        i, j = np.nonzero(across & (distance < cliff))
-        self.codes, self.radii = 0.5 * (X[i] + X[j]), np.full(len(i), 2.0 * cliff)
-        ties = distance[(y[:, None] == y) & (distance < 0.1)]
-        if (widest := float(ties.max(initial=0.0))) > 0.0:
-            width = min(max(2.0 * widest, 0.03), 0.1) / fading
+        i, j = np.nonzero(across & (distance < jump))
+        self.codes = 0.5 * (X[i] + X[j])
+        self.radii = np.full(len(i), TUNING.jump_radius * jump)
+        widest = _widest_tie(y, distance)
+        if widest > 0.0:
+            radius = max(TUNING.terrace_radius * widest, TUNING.min_terrace_radius)
+            radius = min(radius, TUNING.max_terrace_radius) / fading
             self.codes = np.vstack([self.codes, X])
-            self.radii = np.append(self.radii, np.full(len(X), width))
+            self.radii = np.append(self.radii, np.full(len(X), radius))
         self._places = coordinates(self.codes)
 
     def near(self, X: Array, Z: Array | None = None) -> Mask:
@@ -126,31 +172,34 @@ class Terraces:
         return np.asarray(close.any(axis=1))
 
 
-class Flats:
-    """Boxes in which the model is known to be flat and to miss the target.
+def _widest_tie(y: Array, distance: Array) -> float:
+    """Return the largest of the distances ``(n, n)`` between close rows with equal outputs."""
+    ties = distance[(y[:, None] == y) & (distance < TUNING.max_tie)]
+    return float(ties.max(initial=0.0))
 
-    Trees are constant in boxes: rows with exactly the same output lie in one, and so does whatever
-    lies between them, unless a known row says otherwise. No level is between two others.
+
+class FlatBoxes:
+    """Boxes in which the model is known to be constant and to miss the target.
+
+    Trees are constant in boxes: rows with exactly the same output lie in one, and so does
+    everything between them, unless a scored row shows otherwise. Levels of categorical features
+    have no order, so a box has one level of each.
     """
 
     def __init__(self, region: Region, X: Array, y: Array, missed: Mask) -> None:
         self._free = region.free
-        codes, at = X[:, self._free], np.flatnonzero(missed)
-        keys = np.column_stack([y, codes[:, region.categorical[self._free]]])[at]
-        alike: dict[bytes, list[int]] = {}
-        for key, row in zip(row_keys(keys), at.tolist(), strict=True):
-            alike.setdefault(key, []).append(row)
-        boxes, sizes = list[tuple[Array, Array]](), list[int]()
-        for rows in alike.values():
-            if len(rows) > 1:
-                boxes.append((codes[rows].min(axis=0), codes[rows].max(axis=0)))
-                sizes.append(len(rows))
+        codes = X[:, self._free]
+        groups = _rows_alike(y, codes[:, region.categorical[self._free]], np.flatnonzero(missed))
+        boxes = [(codes[rows].min(axis=0), codes[rows].max(axis=0)) for rows in groups]
+        sizes = [len(rows) for rows in groups]
         self._boxes = np.array(boxes).reshape(-1, 2, codes.shape[1])
+        # A box that holds any other row is not constant.
         self._boxes = self._boxes[self._inside(X).sum(axis=0) == sizes]
 
     def _inside(self, X: Array) -> Mask:
         """Return which codes ``(n, d)`` lie in which of the boxes ``(n, b)``."""
-        codes, (low, high) = X[:, None, self._free], self._boxes.transpose(1, 0, 2)
+        codes = X[:, None, self._free]
+        low, high = self._boxes.transpose(1, 0, 2)
         return np.asarray(((codes >= low) & (codes <= high)).all(axis=2))
 
     def hold(self, X: Array) -> Mask:
@@ -158,125 +207,147 @@ class Flats:
         return np.asarray(self._inside(X).any(axis=1))
 
 
-class Letdowns(NamedTuple):
-    """Rows that were expected to hit, and did not: around them the surrogate is believed less.
+def _rows_alike(y: Array, levels: Array, rows: Indices) -> list[list[int]]:
+    """Return groups of at least two of the rows with equal outputs and equal levels."""
+    keys = np.column_stack([y, levels])[rows]
+    groups: dict[bytes, list[int]] = {}
+    for key, row in zip(row_keys(keys), rows.tolist(), strict=True):
+        groups.setdefault(key, []).append(row)
+    return [group for group in groups.values() if len(group) > 1]
 
-    Where the model jumps over the target set, a surrogate sees a way through it, again and again.
+
+class FailedHits(NamedTuple):
+    """Rows that were expected to hit and did not: around them the surrogate is trusted less.
+
+    Where the model jumps over the target set, a surrogate predicts a way through it every time.
     """
 
     coordinates: Coordinates
     places: Array  # (m, width), as coordinates
-    chance: Array  # (m,) of a hit, as expected
+    probability: Array  # (m,) of a hit, as expected
 
-    def near(self, Z: Array) -> Array:
-        """Return what the log chance of a hit loses ``(n,)`` at coordinates ``(n, width)``."""
-        gap = self.coordinates.distances(Z, self.places)
-        return np.asarray(2.0 * np.exp(-0.5 * (gap / 0.05) ** 2) @ self.chance)
+    def loss(self, Z: Array) -> Array:
+        """Return the loss of log probability ``(n,)`` at coordinates ``(n, width)``."""
+        gap = self.coordinates.distances(Z, self.places) / TUNING.failed_hit_length
+        return np.asarray(TUNING.failed_hit_loss * np.exp(-0.5 * gap**2) @ self.probability)
 
 
 @dataclass(frozen=True, eq=False)
-class Nearer:
+class CostImprovement:
     """Expected cost improvement in the target set, ``log (c*(x) - cost(x)) + log P(f(x) in T)``.
 
-    Without a record to beat, the chance of a hit per cost, ``log P(f(x) in T) - log cost(x)``.
+    Without a record to beat, the probability of a hit per cost, ``log P(f(x) in T) - log cost(x)``.
     """
 
     surrogate: Surrogate
     region: Region
     acceptance: Intervals  # the target set on the surrogate's scale
     record: Record | None  # the costs to beat
-    flats: Flats | None = None  # where a hit is most unlikely
-    doubt: float = 1.0  # by what factor the surrogate's deviations are too small
-    letdowns: Letdowns | None = None  # hits that were expected in vain
-    margin: float = 0.0  # the share of a cost that is too small a saving to be worth a call
+    flat_boxes: FlatBoxes | None = None  # where a hit is most unlikely
+    widening: float = 1.0  # the factor by which the surrogate's deviations are too small
+    failed_hits: FailedHits | None = None  # hits that were expected and failed
+    margin: float = 0.0  # the share of a cost that is too small a saving for a model call
 
     def value(self, X: Array) -> Array:
         """Return the objective ``(n,)`` at codes ``(n, d)``."""
         nearer, Z, worth, _ = self._worth(X)
-        out = np.full(len(X), -np.inf)
+        value = np.full(len(X), -np.inf)
         if len(nearer):
             mean, std = self.surrogate.process.predict(Z)
-            inside = log_probability_in(mean, self.doubt * std, self.acceptance)
-            out[nearer] = worth + inside.value
-        return out
+            inside = log_probability_in(mean, self.widening * std, self.acceptance)
+            value[nearer] = worth + inside.value
+        return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the objective ``(n,)`` and its derivative by each code ``(n, d)``."""
         nearer, Z, worth, price = self._worth(X)
-        out, slope = np.full(len(X), -np.inf), np.zeros(X.shape)
+        value = np.full(len(X), -np.inf)
+        slope = np.zeros(X.shape)
         if len(nearer):
             X = X[nearer]
             mean, std, mean_x, std_x = self.surrogate.predict_gradient(X, Z)
-            std = self.doubt * std
+            std = self.widening * std
             inside, d_mean, d_std = log_probability_in(mean, std, self.acceptance)
-            out[nearer] = worth + inside
+            value[nearer] = worth + inside
             price *= effort_rise(self.region, X)
-            inner = d_mean[:, None] * mean_x + (self.doubt * d_std)[:, None] * std_x
+            inner = d_mean[:, None] * mean_x + (self.widening * d_std)[:, None] * std_x
             slope[nearer] = inner - self.region.distance_gradient(X) * price[:, None]
-        return out, slope
+        return value, slope
 
     def _worth(self, X: Array) -> tuple[Indices, Array, Array, Array]:
-        """Return which codes are nearer, their coordinates, a hit's log worth and its slope."""
+        """Return the nearer codes, their coordinates, the log worth of a hit, and its slope."""
         cost = effort(self.region, X)
-        room = cost if self.record is None else (1.0 - self.margin) * self.record.beat(X) - cost
-        possible = np.flatnonzero(room > 0.0)
-        X, worth = X[possible], np.log(room[possible])
+        saving = cost
+        if self.record is not None:
+            saving = (1.0 - self.margin) * self.record.beat(X) - cost
+        nearer = np.flatnonzero(saving > 0.0)
+        X = X[nearer]
+        worth = np.log(saving[nearer])
         Z = self.surrogate.coordinates(X)
         if self.record is None:
             worth = -worth
-        if self.flats is not None:
-            worth -= 20.0 * self.flats.hold(X)
-        if self.letdowns is not None:
-            worth -= self.letdowns.near(Z)
-        return possible, Z, worth, 1.0 / room[possible]
+        if self.flat_boxes is not None:
+            worth -= TUNING.flat_loss * self.flat_boxes.hold(X)
+        if self.failed_hits is not None:
+            worth -= self.failed_hits.loss(Z)
+        return nearer, Z, worth, 1.0 / saving[nearer]
 
 
 class Record:
-    """The costs that a new answer has to beat, from the rows `X` ``(m, d)`` that reach the target.
+    """The costs that a new answer has to beat, from rows `X` ``(m, d)`` that reach the target.
 
-    For one answer the lowest. For `n` answers that say different things that of the answer which
-    changes the same features or moves nothing clearly further, or else that of the n-th best.
+    For one answer the lowest cost. For `n` different answers the cost of the answer that changes
+    the same features or moves nothing clearly further, or else that of the n-th best.
     """
 
     def __init__(self, region: Region, X: Array, n: int = 1) -> None:
-        self.region, self.X, self.n = region, X, n
+        self.region = region
+        self.X = X
+        self.n = n
         self.cost = effort(region, X)
-        changed = clear_changes(region, X)
-        order, chosen = np.lexsort((changed.sum(axis=1), self.cost)), list[int]()
-        while len(order):
-            chosen.append(int(order[0]))
-            if len(chosen) == n:
-                break
-            order = order[(changed[order] != changed[order[0]]).any(axis=1)]
-            order = order[different(region, X[order], X[chosen[-1:]])[:, 0]]
-        # Positions in X of the nearest points that change different features.
-        self.leaders = np.array(chosen, dtype=np.intp)
+        #: Positions in X of the nearest rows that change different features.
+        self.leaders = self._different_leaders()
         self.answers = X[self.leaders]  # (k, d)
+
+    def _different_leaders(self) -> Indices:
+        """Return the positions of up to n rows, nearest first, that are different answers."""
+        changed = clear_changes(self.region, self.X)
+        order = np.lexsort((changed.sum(axis=1), self.cost))
+        chosen: list[int] = []
+        while len(order):
+            leader = int(order[0])
+            chosen.append(leader)
+            if len(chosen) == self.n:
+                break
+            order = order[(changed[order] != changed[leader]).any(axis=1)]
+            order = order[different(self.region, self.X[order], self.X[[leader]])[:, 0]]
+        return np.array(chosen, dtype=np.intp)
 
     @cached_property
     def _open_end(self) -> float:
-        """A cost that any row beats: while sets are missing, a new one is an improvement."""
+        """A cost that any row beats: while answers are missing, a new one is an improvement."""
         region = self.region
-        low, high = region.query - region.low, region.high - region.query
-        farthest = np.where(high >= low, region.high, region.low)
+        room_below = region.query - region.low
+        room_above = region.high - region.query
+        farthest = np.where(room_above >= room_below, region.high, region.low)
         return 2.0 * float(region.distance(farthest[None])[0] + self.cost.max()) + 1.0
 
     @property
     def most(self) -> float:
-        """The cost that a row has to beat which says something new."""
-        full = len(self.leaders) == self.n
-        return float(self.cost[self.leaders[-1]]) if full else self._open_end
+        """The cost that a row has to beat which is unlike all answers."""
+        is_full = len(self.leaders) == self.n
+        return float(self.cost[self.leaders[-1]]) if is_full else self._open_end
 
     def beat(self, X: Array) -> Array:
         """Return the cost ``(k,)`` that each of the codes ``(k, d)`` has to beat."""
         bar = np.full(len(X), self.most)
         if self.n == 1:
             return bar
-        # A leader with more of the same, or a trifle less, is no answer of its own.
-        changed, leading = (clear_changes(self.region, rows) for rows in (X, self.answers))
-        same = (changed[:, None, :] == leading).all(axis=2) | ~further(
-            self.region, self.answers, X
-        ).T
+        # A row that changes what a leader changes, or a little less, is no answer of its own.
+        changed = clear_changes(self.region, X)
+        leading = clear_changes(self.region, self.answers)
+        same = (changed[:, None, :] == leading).all(axis=2)
+        same |= ~further(self.region, self.answers, X).T
         held = np.where(same, self.cost[self.leaders], np.inf)
         return np.asarray(np.minimum(bar, held.min(axis=1)))
 
@@ -310,11 +381,14 @@ def confidence_bound(surrogate: Surrogate, side: int, deviations: float) -> Surr
 
 
 def nearness(surrogate: Surrogate, accepted: Intervals) -> SurrogateFunction:
-    """Return minus the mean's distance from accepted values, less two deviations: surely near."""
+    """Return minus the mean's distance from accepted values, less some deviations: surely near."""
+    deviations = TUNING.nearness_deviations
 
     def near(mean: Array, std: Array) -> tuple[Array, Array, Array]:
         gaps = np.array([np.clip(mean, low, high) - mean for low, high in accepted])
-        gap = np.take_along_axis(gaps, np.abs(gaps).argmin(axis=0)[None], axis=0)[0]
-        return -np.abs(gap) - 2.0 * std, np.sign(gap), np.full(len(mean), -2.0)
+        nearest = np.abs(gaps).argmin(axis=0)[None]
+        gap = np.take_along_axis(gaps, nearest, axis=0)[0]
+        value = -np.abs(gap) - deviations * std
+        return value, np.sign(gap), np.full(len(mean), -deviations)
 
     return SurrogateFunction(surrogate, near)

@@ -17,7 +17,7 @@ from bayescfx.potentials.targets import tolerance_epsilon
 from bayescfx.result.archive import Told
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.wording import Output
-from bayescfx.search.objectives import Gain, Nearer, Record
+from bayescfx.search.objectives import CostImprovement, PotentialImprovement, Record
 
 
 class TooLittleError(BayesCFXError, ValueError):
@@ -244,16 +244,16 @@ def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
     assert surrogate is not None
     accepted = answer.accepted
     hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
-    objective: Nearer | Gain
+    objective: CostImprovement | PotentialImprovement
     if len(hits) and region.cost.weight > 0.0:
         accepted = accepted if link is None else link.intervals(accepted)
-        objective = Nearer(surrogate, region, accepted, Record(region, hits))
+        objective = CostImprovement(surrogate, region, accepted, Record(region, hits))
     else:  # log EI-CFX over the best potential so far, as in the paper: without a cost
         potential, best = _potential(answer), float(max(answer.trace[-1:], default=0.0))
         if potential is None or best >= 1.0:
             return None
         carried = potential if link is None else Linked(potential, link)
-        objective = Gain(surrogate, region, carried, best, 0.0)
+        objective = PotentialImprovement(surrogate, region, carried, best, 0.0)
     value = np.where(allowed, objective.value(X).reshape(allowed.shape), -np.inf)
     top = float(value.max())
     return np.exp(value - top) if math.isfinite(top) else None
