@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint format bench reproduce reproduce-oldest docs clean
+.PHONY: demo test test-all lint format quality bench reproduce reproduce-oldest docs clean
 
 demo: $(READY)
 	mkdir -p demo-output
@@ -48,6 +48,10 @@ reproduce-oldest: $(READY)
 	$(OLDEST)/bin/python -m pip install --quiet --editable . --group oldest
 	$(OLDEST)/bin/python -m experiments --out build/reproduction-oldest
 	$(BIN)/python -m experiments compare experiments/results build/reproduction-oldest/results
+
+# At most five minutes; exit code 1 if answers are worse than those of the stored baseline.
+quality: $(READY)
+	$(BIN)/python -m benchmarks.quality
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
