@@ -292,14 +292,21 @@ Pairs = Sequence[tuple[Unit, Unit]]
 
 
 def _compare_hits(pairs: Pairs) -> Figure:
-    """Compare the shares of hits; one answer of all is always within the margin."""
+    """Compare the shares of hits.
+
+    Where the baseline hits with every seed, the variance between seeds is 0 although a miss is
+    possible. So the variance is at least that of one miss in one answer more than it has.
+    """
     new = float(np.mean([unit.hits for unit, _ in pairs]))
     old = float(np.mean([unit.hits for _, unit in pairs]))
     variances = [unit.hits_variance for _, unit in pairs]
     counts = [(unit.n_seeds, other.n_seeds) for unit, other in pairs]
-    one_answer = 1.0 / sum(n_new for n_new, _ in counts)
-    margin = max(Z * _standard_error(variances, counts), one_answer)
-    return Figure(new, old, margin, old - new > margin + 1e-9)
+    n_new = sum(count for count, _ in counts)
+    n_old = sum(count for _, count in counts)
+    miss = 1.0 / (n_old + 1)
+    least_error = float(np.sqrt(miss * (1 - miss) * (1 / n_new + 1 / n_old)))
+    margin = Z * max(_standard_error(variances, counts), least_error)
+    return Figure(new, old, margin, old - new > margin)
 
 
 def _compare_costs(pairs: Pairs) -> Figure | None:

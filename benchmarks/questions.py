@@ -315,7 +315,7 @@ class Question:
     def _judge(self, row: int, answer: cfx.Explanation, cpu: float) -> Answer:
         """Score an explanation by the model, and compute its cost."""
         asked = self.problem
-        best = answer.best.row
+        best = pd.Series(answer.best.row, index=asked.X.columns)
         low, high = self.bounds(row)
         # `at_least` and `at_most` accept no miss except rounding.
         slack = 1e-9 * float(np.ptp(asked.outputs))

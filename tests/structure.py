@@ -119,7 +119,7 @@ def trace_calls() -> dict[str, Trace]:
                 "page": _trace_page(tracer, folder),
             }
     finally:
-        threading.setprofile(None)  # type: ignore[arg-type]  # None removes it, as in `sys`
+        threading.setprofile(None)
 
 
 def _trace(tracer: Tracer, call: Callable[[int], object]) -> Trace:

@@ -30,7 +30,7 @@ def test_the_same_records_are_not_worse() -> None:
     assert found.cpu == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("changed", [{"cost": 1.2}, {"n_hits": 2}, {"rows": 60}])
+@pytest.mark.parametrize("changed", [{"cost": 1.2}, {"n_hits": 1}, {"rows": 60}])
 def test_a_worse_figure_is_found(changed: dict[str, float]) -> None:
     [found] = compare(summarise(records(**changed)), summarise(records()))  # type: ignore[arg-type]  # counts are int
     assert found.is_worse
@@ -46,8 +46,8 @@ def test_one_lost_hit_of_all_is_within_the_margin() -> None:
     new = records()
     new[0] = replace(new[0], hit=False, cost=None)
     [found] = compare(summarise(new), summarise(records()))
+    assert found.hits.new == 7 / 8
     assert not found.hits.is_worse
-    assert found.hits.margin == pytest.approx(1 / 8)
 
 
 def test_a_question_that_never_hits_has_no_cost() -> None:
