@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,9 +15,13 @@ from urllib.parse import unquote
 import pytest
 
 import bayescfx
-from bayescfx.cli.arguments import COMMANDS, KINDS, OPTIONS, Option
-from bayescfx.cli.options import read_settings, settable
+from bayescfx.cli.arguments import COMMANDS, make_parser
 from bayescfx.errors import SettingsError
+from bayescfx.requests.constraints import VERBS
+from bayescfx.requests.option import KINDS, Option
+from bayescfx.requests.settings import OPTIONS
+from bayescfx.requests.settings_file import read_settings_file
+from bayescfx.space.verbs import Verb
 from tests.pages import ROOT, blocks, pages
 
 TYPES = {str: '"x"', int: "3", float: "3", list: '["a"]', dict: "{}", bool: "true"}  # as TOML
@@ -27,15 +32,20 @@ def made() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "docs" / "_ext" / "made.py"))
 
 
+def help_of(name: str) -> str:
+    """Return the help on a command."""
+    commands = next(a for a in make_parser([name])._actions if isinstance(a.choices, dict))
+    return str(commands.choices[name].format_help())  # type: ignore[index]  # by name
+
+
 def test_the_reference_of_the_command_line_has_every_option() -> None:
     text = made()["command_line"]()
-    options = [*(option for group in OPTIONS.values() for option in group)]
-    for name, command in COMMANDS.items():
+    for name in COMMANDS:
         assert f"## bayescfx {name}\n" in text
-        options += command.own
-    for option in options:
-        told = option.flag if option.flag.startswith("-") else option.metavar
-        assert re.search(rf"^:::{{option}} .*{re.escape(told.strip('-'))}", text, re.M), option.flag
+        flags = re.findall(r"^  (--?[a-z][a-z-]*)", help_of(name), re.M)
+        assert "--quiet" in flags
+        for flag in set(flags) - {"-h"}:
+            assert re.search(rf"^:::{{option}} (.*, )?{flag}\b", text, re.M), flag
 
 
 def test_the_index_of_the_reference_links_every_name() -> None:
@@ -43,23 +53,28 @@ def test_the_index_of_the_reference_links_every_name() -> None:
     assert {name for name in bayescfx.__all__ if f"<bayescfx.{name}>`" not in text} == {"plots"}
 
 
-def written(option: Option, name: str) -> str:
-    return f"{name} = {TYPES[KINDS[option.kind][1][0]]}\n"
+def written(option: Option | Verb, name: str) -> str:
+    types = KINDS[option.kind].types if isinstance(option, Option) else option.parameter.types
+    value = '[["a"]]' if name == "together" else TYPES[types[0]]
+    return f"{name} = {value}\n"
 
 
 def test_the_reference_of_settings_names_what_a_file_may_hold(tmp_path: Path) -> None:
     head, _, tail = made()["settings"]().partition("## The table `[space]`")
-    options, verbs = settable()
-    for names, known, table in ((head, options, ""), (tail, verbs, "[space]\n")):
+    tables: tuple[tuple[str, Mapping[str, Any], str], ...] = (
+        (head, OPTIONS, ""),
+        (tail, VERBS, "[space]\n"),
+    )
+    for names, known, table in tables:
         told = set(re.findall(r"^\| `(\w+)` \|", names, re.M))
         for name, option in known.items():
             file = tmp_path / "some.toml"
             file.write_text(table + written(option, name))
             if name in told:
-                assert name in str(read_settings(file))
+                assert name in str(read_settings_file(file, OPTIONS))
             else:
                 with pytest.raises(SettingsError, match="what code runs"):
-                    read_settings(file)
+                    read_settings_file(file, OPTIONS)
 
 
 def test_settings_shown_in_pages_can_be_read(tmp_path: Path) -> None:
@@ -67,7 +82,7 @@ def test_settings_shown_in_pages_can_be_read(tmp_path: Path) -> None:
     assert shown
     for text in shown:
         (tmp_path / "shown.toml").write_text(text)
-        assert read_settings(tmp_path / "shown.toml")
+        assert read_settings_file(tmp_path / "shown.toml", OPTIONS)
 
 
 def links(page: Path) -> set[Path]:

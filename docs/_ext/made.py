@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from argparse import Action, _SubParsersAction
 from collections.abc import Mapping
@@ -10,11 +9,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bayescfx.cli.arguments import COMMANDS, KINDS, Option, make_parser
-from bayescfx.cli.options import settable
+from bayescfx.cli.arguments import COMMANDS, make_parser
 from bayescfx.data import Feature
-from bayescfx.models.loaders import LOADERS
-from bayescfx.space.space import Space
+from bayescfx.requests.constraints import VERBS
+from bayescfx.requests.option import KINDS, Option
+from bayescfx.requests.settings import OPTIONS, Settings
+from bayescfx.requests.settings_file import CODE_OPTIONS
 
 
 def command_line() -> str:
@@ -55,10 +55,9 @@ def _option(action: Action) -> str:
 
 def settings() -> str:
     """Return what a settings file may hold, as Markdown."""
-    options, verbs = settable()
     return "\n".join(
         [
-            *("## Options", "", *_table(options), ""),
+            *("## Options", "", *_table(OPTIONS), ""),
             *("## The table `[features]`", ""),
             "A column and its kind, an order, or a table with `kind` and what else is known of it:",
             '`sex = "categorical"`, `cut = "Fair < Good < Ideal"`,',
@@ -68,7 +67,7 @@ def settings() -> str:
                 f"| `{name}` | {', '.join(f'`{field.name}`' for field in fields(kind))} |"
                 for name, kind in Feature.kinds.items()
             ),
-            *("", "## The table `[space]`", "", *_table(verbs)),
+            *("", "## The table `[space]`", "", *_verbs()),
         ]
     )
 
@@ -91,15 +90,23 @@ def _table(known: Mapping[str, Option]) -> list[str]:
     """Return a line for each name that may be set."""
     lines = ["| name | value | meaning |", "|---|---|---|"]
     for name, option in known.items():
-        if name in ("derive", "trust", "trust_pickle"):  # they decide what code runs
+        if name in CODE_OPTIONS:  # they decide what code runs
             continue
-        unset = option.default in (None, (), {})
-        value = KINDS[option.kind][2] + ("" if unset else f", `{option.default}` by default")
-        help_ = option.help.format(formats=", ".join(LOADERS))
-        if help_ == "-":  # in files only
-            help_ = f"{inspect.getdoc(getattr(Space, name))}".splitlines()[0]
-        plain = help_.replace(f" (default: {option.default})", "").replace("; repeatable", "")
-        lines.append(f"| `{name}` | {value} | {_escaped(plain)} |")
+        default = getattr(Settings, name, None)
+        value = KINDS[option.kind].words
+        if default not in (None, (), ""):
+            value += f", `{default}` by default"
+        meaning = re.sub(r" \(default: [\w.]+\)$|; repeatable", "", option.help)
+        lines.append(f"| `{name}` | {value} | {_escaped(meaning)} |")
+    return lines
+
+
+def _verbs() -> list[str]:
+    """Return a line for each verb that a settings file may hold."""
+    lines = ["| name | value | meaning |", "|---|---|---|"]
+    for name, verb in VERBS.items():
+        if not verb.runs_code:
+            lines.append(f"| `{name}` | {verb.parameter.words} | {_escaped(verb.help)} |")
     return lines
 
 

@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli.arguments import OPTIONS
-from bayescfx.cli.console import Console, describe, progress
+from bayescfx.cli.progress_lines import show_progress
+from bayescfx.requests.console import Console
+from bayescfx.requests.constraints import VERBS
+from bayescfx.requests.messages import describe_error
+from bayescfx.requests.settings import OPTIONS
 from bayescfx.search.turns import Step
 from tests.cli.shell import FUNCTIONS, LINEAR, Shell
 from tests.people import people
@@ -47,7 +50,7 @@ def test_an_unexpected_error_is_one_line_with_its_own_code(
     def fail(*_: Any) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("bayescfx.cli.commands.gather", fail)
+    monkeypatch.setattr("bayescfx.cli.commands.gather_settings", fail)
     ran = shell("explain")
     assert ran.code == 1
     assert ran.err == "error: unexpected KeyError: 'lost'. See the traceback with --debug.\n"
@@ -57,7 +60,7 @@ def test_an_interruption_has_its_own_code(shell: Shell, monkeypatch: pytest.Monk
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayescfx.cli.commands.gather", stop)
+    monkeypatch.setattr("bayescfx.cli.commands.gather_settings", stop)
     assert shell("explain").code == 130
 
 
@@ -73,27 +76,35 @@ def test_advice_for_python_becomes_advice_for_the_command_line() -> None:
     advice = "Exclude that region with space.require, or pass on_fault='skip'."
     error = cfx.ModelError("`model` returned nan.", parameter="on_fault", advice=advice)
     assert str(error) == f"`model` returned nan. {advice}"
-    assert describe(error) == (
+    assert describe_error(error) == (
         "the model returned nan. Exclude that region with --require, or pass --on-fault skip."
     )
 
 
 def test_an_error_of_another_library_is_named() -> None:
-    assert describe(ZeroDivisionError("division by zero")) == "ZeroDivisionError: division by zero."
+    assert (
+        describe_error(ZeroDivisionError("division by zero"))
+        == "ZeroDivisionError: division by zero."
+    )
 
 
 @pytest.mark.parametrize("name", ["budget", "tolerance", "retries", "batch", "only_up"])
 def test_a_parameter_is_called_like_its_option(name: str) -> None:
     error = cfx.SpaceError(f"`{name}` must be more; got less than `it`.", parameter=name)
-    assert describe(error) == f"--{name.replace('_', '-')} must be more; got less than `it`."
-    assert describe(cfx.SpaceError(f"`{name}` must be more")) == f"`{name}` must be more."
+    assert describe_error(error) == f"--{name.replace('_', '-')} must be more; got less than `it`."
+    assert describe_error(cfx.SpaceError(f"`{name}` must be more")) == f"`{name}` must be more."
 
 
 def test_no_message_of_the_library_speaks_of_options() -> None:
     root = Path(cfx.__file__).parent
-    flags = {option.flag for group in OPTIONS.values() for option in group}
+    flags = {option.flag for option in OPTIONS.values()}
+    flags |= {verb.option for verb in VERBS.values()}
     for path in root.rglob("*.py"):
-        if path.parent.name not in ("cli", "web"):
+        if path.name not in ("verbs.py", "parameters.py") and path.parent.name not in (
+            "cli",
+            "requests",
+            "web",
+        ):
             words = set(re.findall(r"--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
             assert not words & flags, path
 
@@ -113,7 +124,7 @@ def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
     pytest.importorskip("tqdm", reason="needs tqdm")
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        with progress(Console(io.StringIO(), stream)) as bar:
+        with show_progress(Console(io.StringIO(), stream)) as bar:
             for n in range(1, 11):
                 bar(step(0, n, reached=n > 5))
     assert "\r" in terminal.getvalue()
@@ -127,7 +138,7 @@ def test_progress_is_a_bar_on_a_terminal_and_plain_lines_elsewhere() -> None:
 def test_progress_without_tqdm_is_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     terminal = Terminal()
-    with progress(Console(io.StringIO(), terminal)) as bar:
+    with show_progress(Console(io.StringIO(), terminal)) as bar:
         bar(step(0, 10))
     assert terminal.getvalue().splitlines() == ["  10 of at most 10 rows: best prediction 1.5"]
 
@@ -138,7 +149,7 @@ def test_progress_of_many_queries_is_a_line_every_few_seconds(
     clock = iter(range(0, 100, 3))
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     stream = io.StringIO()
-    with progress(Console(io.StringIO(), stream), 2) as bar:
+    with show_progress(Console(io.StringIO(), stream), 2) as bar:
         for n in (2, 4, 6):
             bar(step(0, n))
             bar(step(1, n, reached=True))
@@ -153,7 +164,7 @@ def test_progress_of_many_queries_is_a_line_every_few_seconds(
 
 def test_quiet_shows_no_progress() -> None:
     stream = io.StringIO()
-    with progress(Console(io.StringIO(), stream, quiet=True)) as bar:
+    with show_progress(Console(io.StringIO(), stream, is_quiet=True)) as bar:
         bar(step(0, 2))
     assert bar.spent == {0: 2}
     assert stream.getvalue() == ""

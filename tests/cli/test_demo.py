@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bayescfx.cli.commands import DEMO
+from bayescfx.cli.demo import DEMO
 from tests.cli.shell import Shell
 
 

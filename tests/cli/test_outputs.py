@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli import answers
 from bayescfx.plots.info.changes import alternatives_info, change_info
 from bayescfx.plots.info.outcomes import potential_info
 from bayescfx.plots.info.view import View
+from bayescfx.requests.answer_files import as_text_cell
 from tests.cli.shell import FUNCTIONS, Shell
 from tests.people import people
 
@@ -211,8 +211,8 @@ def test_workbooks_have_answers_and_features(named: Shell) -> None:
 
 
 def test_what_a_workbook_can_not_hold_is_left_out() -> None:
-    assert answers.as_text_cell("a\x07b\x1b") == "ab"
-    assert answers.as_text_cell("\x00=1+1") == "'=1+1"
+    assert as_text_cell("a\x07b\x1b") == "ab"
+    assert as_text_cell("\x00=1+1") == "'=1+1"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescfx.cli.reading import Reading, check_numbers, read_chunks, read_table
 from bayescfx.errors import SettingsError
 from bayescfx.models.loaded import Loaded
+from bayescfx.requests.table_files import TableFormat, check_numbers, read_chunks, read_table
 from tests.cli.shell import FUNCTIONS, MANY, Shell
 from tests.models.test_categories import boosted, flats, quick
 from tests.people import people
@@ -53,10 +53,10 @@ def test_only_an_empty_cell_is_missing_unless_na_says_more(tmp_path: Path) -> No
     plain = read_table(path)
     assert plain["a"].fillna("missing").tolist() == ["None", "NA", "missing", "null"]
     assert plain["b"].tolist()[0] == 1.0
-    marked = read_table(path, how=Reading(na=("NA", "3")))
+    marked = read_table(path, table_format=TableFormat(na=("NA", "3")))
     assert marked["a"].fillna("missing").tolist() == ["None", "missing", "missing", "null"]
     assert marked["b"].isna().tolist() == [False, True, True, False]
-    known = read_table(path, how=Reading(na=("NA",), levels={"a": frozenset(["NA"])}))
+    known = read_table(path, table_format=TableFormat(na=("NA",), levels={"a": frozenset(["NA"])}))
     assert known["a"].fillna("missing").tolist() == ["None", "NA", "missing", "null"]
 
 
@@ -64,9 +64,9 @@ def test_na_is_for_parquet_and_json_too(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     path = str(tmp_path / "x.parquet")
     pd.DataFrame({"a": ["NA", "x", ""], "b": [1, 2, 3]}).to_parquet(path)
-    table = read_table(path, how=Reading(na=("NA",)))
+    table = read_table(path, table_format=TableFormat(na=("NA",)))
     assert table["a"].fillna("missing").tolist() == ["missing", "x", ""]
-    assert Reading(na=("NA",)).row({"a": "NA", "b": None, "c": 1}) == (
+    assert TableFormat(na=("NA",)).read_row({"a": "NA", "b": None, "c": 1}) == (
         {"a": None, "b": None, "c": 1},
         None,
     )
@@ -213,7 +213,9 @@ def test_dates_are_points_in_time_and_the_model_gets_what_it_takes(shell: Shell)
         fixed = ("--fix", "area,pool", "--query", "003", "--target", "+10")
         ran = shell("explain", *base, *fixed, "--budget", "20", "--json")
         assert ran.code == 0, ran
-        told = "note: one row of the model, or two, beside the budget, show how it takes dates."
+        told = (
+            "note: the model scores one or two rows, beside the budget, to show how it takes dates."
+        )
         assert told in ran.err
         answers.append(ran.content["counterfactuals"][0]["row"]["sold"][:8])
     assert answers == ["2016-02-", "2016-02-"]
@@ -292,7 +294,7 @@ def test_a_column_names_the_rows_and_is_no_feature(shell: Shell) -> None:
     assert "key" not in ran.content["counterfactuals"][0]["row"]
     assert ran.content["output"] == houses()["area"][7]
     told = shell.fails("explain", *base, "--query", "7", *ASK)
-    assert "the query must be what one row of the data has as 'key'; got '7'." in told
+    assert "the query must be the 'key' of one row of the data; got '7'." in told
     base = (*base[:-1], "kei")
     told = shell.fails("explain", *base, "--query", "007", *ASK)
     assert "--id must be a column of the data; got 'kei'. Did you mean 'key'?" in told
@@ -306,8 +308,8 @@ def test_names_in_the_index_of_a_parquet_file_are_kept_however_it_was_written(
     # Levels differ from one row group to the next: Arrow reads no further at once.
     cells = {"a": range(7), "b": pd.Categorical(names)}
     pd.DataFrame(cells, index=pd.Index(names, name="who")).to_parquet(path, row_group_size=2)
-    for n, how in ((3, Reading(id="who")), (None, Reading(id="who"))):
-        table = pd.concat([*read_chunks(path, n, how=how)])
+    for n in (3, None):
+        table = pd.concat([*read_chunks(path, n, table_format=TableFormat(id="who"))])
         assert (table.index.name, table.index.tolist()) == ("who", names)
         assert table["a"].tolist() == list(range(7))
     for part in read_chunks(path, 3):
@@ -381,7 +383,7 @@ def test_a_model_that_was_trained_with_names_of_rows_and_ignores_them(shell: She
     ran = shell(
         *base, "--id", "key", "--query", "007", *(word for word in ASK if word != "--quiet")
     )
-    told = "note: 10 rows of the model, beside the budget, show whether the model predicts from"
+    told = "note: the model scores 10 rows, beside the budget, to show whether it predicts from"
     assert f"{told} 'key'." in ran.err
     told = shell.fails(*base, "--id", "number", "--query", "7.0", *ASK)
     assert "its outputs depend on 'number'. Leave --id out." in told

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli.spaces import as_values
+from bayescfx.requests.constraints import read_verbs
 from tests.cli.shell import Shell
 
 SETTINGS = """\
@@ -115,7 +115,7 @@ def test_steps_are_given_as_text_and_in_a_file(shell: Shell) -> None:
         assert found["row"]["bmi"] % 2.5 == 0
 
 
-def test_wishes_as_text_become_what_python_takes() -> None:
+def test_constraints_as_text_become_what_python_takes() -> None:
     space = cfx.Space.from_data(pd.DataFrame({"a": [1, 2], "red": [0, 1], "blue": [1, 0]}))
     said = {
         "groups": {"colour": "red, blue"},
@@ -124,7 +124,7 @@ def test_wishes_as_text_become_what_python_takes() -> None:
         "steps": {"a": "2"},
         "fix": ["a"],
     }
-    assert as_values(space, said) == {
+    assert read_verbs(space, said) == {
         "groups": {"colour": ["red", "blue"]},
         "between": {"a": (1, None)},
         "move": {"a": (-1.5, 2)},

@@ -16,12 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MODULES = ("bayescfx", "bayescfx.cli.options", "bayescfx.cli.reading", "bayescfx.cli.goals")
+MODULES = ("settings", "settings_file", "table_files", "query_rows", "target_text")
 
 
 def parsers() -> dict[str, Callable[[str], object]]:
     """Return the parsers by name; the library is imported here, for atheris to look into it."""
-    cfx, settings, tables, targets = (importlib.import_module(name) for name in MODULES)
+    cfx = importlib.import_module("bayescfx")
+    settings, settings_file, tables, rows, targets = (
+        importlib.import_module(f"bayescfx.requests.{name}") for name in MODULES
+    )
     kinds = {"a": cfx.Real(0, 9), "b c": cfx.Integer(0, 9), "d": cfx.Categorical(["x", "y"])}
     kinds["o"] = cfx.Ordinal(["low", "high"])
     space, row = cfx.Space(kinds), {"a": 1.0, "b c": 1, "d": "x", "o": "low"}
@@ -33,8 +36,8 @@ def parsers() -> dict[str, Callable[[str], object]]:
     def queries(text: str) -> object:
         if text.strip() == "-" or "." in text:  # the standard input, and files
             return None
-        cells, _ = tables.read_query(text, data, tables.Reading())
-        tables.check_levels(cells, space.features)
+        cells, _ = rows.read_query(text, data, tables.TableFormat())
+        rows.check_levels(cells, space.features)
         return space.around(cells)
 
     def archives(text: str) -> object:
@@ -51,7 +54,7 @@ def parsers() -> dict[str, Callable[[str], object]]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "settings.toml")
             path.write_text(text, encoding="utf-8")
-            return settings.read_settings(path)
+            return settings_file.read_settings_file(path, settings.OPTIONS)
 
     def csv(text: str) -> object:
         with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +63,7 @@ def parsers() -> dict[str, Callable[[str], object]]:
             table = tables.read_table(str(path))
             tables.check_numbers(table, {}, str(path))
             found = cfx.Space.from_data(table)
-            return found.around(tables.cells_of(table, 0))
+            return found.around(rows.row_cells(table, 0))
 
     found = (rules, targets.parse_target, queries, archives, spaces, files, csv)
     return dict(zip(SEEDS, found, strict=True))

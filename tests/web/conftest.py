@@ -24,9 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from bayescfx.cli.arguments import parse
-from bayescfx.cli.asking import make_subject, scoring
-from bayescfx.cli.console import Console
-from bayescfx.cli.options import gather
+from bayescfx.requests.console import Console
+from bayescfx.requests.settings import gather_settings
+from bayescfx.requests.subject import identify_model, read_subject
 from bayescfx.web.app import make_app
 from bayescfx.web.guard import Guard
 from bayescfx.web.questions import Desk
@@ -67,9 +67,9 @@ def make_desk(folder: Path, *words: str, **how: Any) -> Desk:
     given = ["serve", "--model", str(folder / "model.joblib"), "--trust-pickle", "--quiet"]
     given += ["--data", str(folder / "people.csv"), "--id", "name", *words]
     options: Namespace = parse(given)
-    console, settings = Console(io.StringIO(), io.StringIO()), gather(options)
-    subject = make_subject(settings, console)
-    site = Site.of(subject, settings, scoring(subject, settings, console), 100)
+    console, settings = Console(io.StringIO(), io.StringIO()), gather_settings(options)
+    subject = read_subject(settings, console)
+    site = Site.of(subject, settings, identify_model(subject, settings, console), 100)
     return Desk(site, **how)
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli.goals import parse_target
+from bayescfx.requests.target_text import parse_target
 from bayescfx.web.forms import Wishes
 from bayescfx.web.questions import Desk
 from bayescfx.web.relaxing import relaxed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import Namespace
 from collections.abc import Mapping
@@ -12,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.cli.answers import fields
-from bayescfx.cli.asking import Subject, make_subject
-from bayescfx.cli.console import Console
-from bayescfx.cli.options import Settings, gather
 from bayescfx.models.loaders import is_code
 from bayescfx.models.model import as_model
+from bayescfx.requests.console import Console
+from bayescfx.requests.json_values import json_fields
+from bayescfx.requests.settings import Settings, gather_settings
+from bayescfx.requests.subject import Subject, read_subject
+from bayescfx.requests.toml_text import toml_lines, toml_value
 from bayescfx.result import wording
 
 FACTS = ("kind", "levels", "low", "high", "step", "unit")
@@ -30,9 +30,9 @@ Say what may change with --fix, --only-up, --between …, or write all this to a
 
 def inspect(options: Namespace, console: Console) -> int:
     """Show what is inferred, and how to correct it."""
-    settings = gather(options)
-    settings.need("data")
-    subject = make_subject(settings, replace(console, quiet=True))
+    settings = gather_settings(options)
+    settings.require("data")
+    subject = read_subject(settings, replace(console, is_quiet=True))
     loaded, table, label = subject.loaded, subject.data, settings.label
     outputs = None
     if loaded.model is not None and (label is not None or len(loaded.labels) <= 2):
@@ -42,7 +42,7 @@ def inspect(options: Namespace, console: Console) -> int:
         Path(path).write_text(as_toml(subject, settings), encoding="utf-8")
     content: dict[str, Any] = {
         "features": {
-            str(name): fields(feature, *(fact for fact in FACTS if hasattr(feature, fact)))
+            str(name): json_fields(feature, *(fact for fact in FACTS if hasattr(feature, fact)))
             for name, feature in subject.space.features.items()
         },
         "ignored": subject.ignored,
@@ -52,7 +52,7 @@ def inspect(options: Namespace, console: Console) -> int:
         good = outputs[np.isfinite(outputs)]
         content["outputs"] = np.quantile(good, (0, 0.5, 1)).tolist() if len(good) else []
         content["faults"] = len(outputs) - len(good)
-    console.answer(_text(subject, label, outputs, content), content)
+    console.write(_text(subject, label, outputs, content), content)
     return 0
 
 
@@ -89,24 +89,24 @@ def _text(subject: Subject, label: str | None, outputs: Any, content: Mapping[st
 
 def as_toml(subject: Subject, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
-    space, forms = subject.space, subject.reading.forms
+    space, forms = subject.space, subject.table_format.date_formats
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
     given = {name: getattr(settings, name) for name in ("model", "data", "id", "drop", "na")}
-    if given["model"] is not None and is_code(given["model"]):
+    if is_code(given["model"]):
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
     for key, value in given.items():
-        if key in ("model", "data") and value is not None and os.path.exists(value):
+        if key in ("model", "data") and os.path.exists(value):
             given[key] = str(Path(value).resolve())
-    lines += _lines({key: value for key, value in given.items() if value})
+    lines += toml_lines({key: value for key, value in given.items() if value})
     for name, feature in space.features.items():
         if name not in space.schema.groups:
             facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
             told = {"kind": feature.form or forms.get(str(name), feature.kind)}
             told |= {fact: getattr(feature, fact) for fact in facts}
-            lines += ["", f"[features.{toml_value(str(name))}]", *_lines(told)]
+            lines += ["", f"[features.{toml_value(str(name))}]", *toml_lines(told)]
     wishes = {verb: wish for verb, wish in settings.space.items() if verb != "derive"}
-    lines += ["", "[space]", *_lines(wishes)]
+    lines += ["", "[space]", *toml_lines(wishes)]
     if wishes != settings.space:
         lines.append("# derive: give it on the command line, since it is code")
     examples = {
@@ -120,20 +120,3 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     }
     lines += [f"# {verb} = {text}" for verb, text in examples.items() if verb not in settings.space]
     return "\n".join(lines) + "\n"
-
-
-def _lines(table: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {toml_value(value)}" for name, value in table.items() if value is not None]
-
-
-def toml_value(value: Any) -> str:
-    """Return a value as TOML writes it."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, str | bool):  # as in JSON, except for DEL
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{toml_value(k)} = {toml_value(v)}' for k, v in value.items())} }}"
-    return repr(value)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.cli.console import Console
 from bayescfx.data.tables import Layout, Rows, as_frame, free_name
 from bayescfx.data.values import from_plain
 from bayescfx.errors import BayesCFXError, SettingsError
 from bayescfx.evaluations.section import Section
 from bayescfx.evaluations.store import File
+from bayescfx.requests.console import Console
 
 
 def store(options: Namespace, console: Console) -> int:
@@ -53,7 +53,7 @@ def _check(files: Sequence[Path], console: Console) -> int:
         more = "whole" if why == "ok" else f"damaged ({why}); {lost} rows lost"
         bad |= why != "ok"
         told = {"file": str(path), "rows": kept, "lost": lost}
-        console.answer(f"{path}: {kept} rows, {more}", told)
+        console.write(f"{path}: {kept} rows, {more}", told)
     return 2 * bad
 
 
@@ -66,7 +66,7 @@ def _list(files: Sequence[Path], console: Console) -> int:
                 runs = [f"{n or 'without a name'} ({'done' if d else 'open'})" for n, d in found]
                 more, rows = f", runs: {', '.join(runs)}" if runs else "", len(Section(file, name))
                 text = f"{path}: {name or 'model without a name'}: {rows} rows{more}"
-                console.answer(text, {"model": name, "rows": rows, "runs": runs})
+                console.write(text, {"model": name, "rows": rows, "runs": runs})
     return 0
 
 
@@ -87,7 +87,7 @@ def _export(files: Sequence[Path], console: Console) -> int:
             tables.append(frame)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     getattr(table, f"to_{kind[1:]}")(target, **plain[kind])
-    console.answer(f"{target}: {len(table)} rows, {lost} lost", {"rows": len(table), "lost": lost})
+    console.write(f"{target}: {len(table)} rows, {lost} lost", {"rows": len(table), "lost": lost})
     return 2 * bool(lost)
 
 
@@ -102,7 +102,7 @@ def _merge(files: Sequence[Path], console: Console) -> int:
                 Section(file, name).write([(rows, np.array(outputs))], Layout.of(rows))
         kept = {name: len(Section(file, name)) for name in file.sections()}
     text = f"{target}: {sum(kept.values())} rows, {lost} lost"
-    console.answer(text, {"rows": kept, "lost": lost})
+    console.write(text, {"rows": kept, "lost": lost})
     return 2 * bool(lost)
 
 

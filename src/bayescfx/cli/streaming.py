@@ -20,14 +20,17 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.cli import answers
-from bayescfx.cli.asking import SAID, Subject, command_key, scoring, stored
-from bayescfx.cli.console import Console, describe
-from bayescfx.cli.options import Settings
-from bayescfx.cli.reading import read_chunks, read_table
+from bayescfx.cli.asking import SAID, command_key, stored
 from bayescfx.errors import BayesCFXError, SettingsError, optional
 from bayescfx.explainer.call import CallSettings
 from bayescfx.explainer.stream import answer_stream
 from bayescfx.potentials import Target
+from bayescfx.requests.answer_files import index_as_columns, query_index, write_table
+from bayescfx.requests.console import Console
+from bayescfx.requests.messages import describe_error
+from bayescfx.requests.settings import Settings
+from bayescfx.requests.subject import Subject, identify_model
+from bayescfx.requests.table_files import read_chunks, read_table
 
 PART = 1024  # queries in a file of answers, whole blocks
 
@@ -41,12 +44,12 @@ def stream(
         told = "many queries are answered into tables, --out FILE.csv or FILE.parquet; got"
         got = repr(wrong[0] if wrong else "none")
         raise SettingsError(f"{told} {got}. A report can be made of fewer than 1,000.")
-    model = scoring(subject, settings, console)
+    model = identify_model(subject, settings, console)
     key = command_key(settings, model.content)
     tables = [_Table(path, key) for path in out]
     done = set.intersection(*({int(part.stem) for part in table.parts} for table in tables))
     if done:
-        console.say("note", f"{len(done)} parts of {PART} queries were answered before.")
+        console.note(f"{len(done)} parts of {PART} queries were answered before.")
     heard: Counter[str] = Counter()
     with contextlib.closing(stored(model, settings, console)) as store:
         try:
@@ -60,18 +63,18 @@ def stream(
                 n_jobs=settings.jobs,
             )
             frames = _queries(subject, settings, done)
-            answered = answer_stream(call, model, frames, target, describe, subject.look)
+            answered = answer_stream(call, model, frames, target, describe_error, subject.check_row)
             passed = _told(answered, heard, console)
             for number, found in groupby(passed, lambda t: t.index.get_level_values(0)[0] // PART):
-                part = answers.indexed(pd.concat([*found]))
+                part = index_as_columns(pd.concat([*found]))
                 for table in tables:
-                    answers.write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
+                    write_table(part, f"{table.folder / f'{number:08d}'}{table.kind}")
         except Exception as error:
             if isinstance(error, BayesCFXError) and not hasattr(error, "evaluations"):
                 raise
             where = ", ".join(str(table.folder) for table in tables)
-            told = f"after {heard['queries']} queries: {describe(error)} Their answers are in"
-            console.say("error", f"{told} {where}; the same command goes on there.")
+            told = f"after {heard['queries']} queries: {describe_error(error)} Their answers are in"
+            console.error(f"{told} {where}; the same command goes on there.")
             return 2
     return _summed_up(tables, out, console, named=settings.id is not None)
 
@@ -80,12 +83,14 @@ def _queries(
     subject: Subject, settings: Settings, done: set[int]
 ) -> Iterator[tuple[int, pd.DataFrame]]:
     """Yield what is still to be answered, each table with the position of its first row."""
-    for k, frame in enumerate(read_chunks(settings.queries, PART, how=subject.reading)):
+    for k, frame in enumerate(
+        read_chunks(settings.queries, PART, table_format=subject.table_format)
+    ):
         if k not in done:
             names = None if settings.id is None else frame.index
-            frame.index = answers.places(k * PART, len(frame), names)
+            frame.index = query_index(k * PART, len(frame), names)
             gone = [*subject.ignored, *subject.dropped]
-            yield k * PART, subject.numbers(frame.drop(columns=gone, errors="ignore"))
+            yield k * PART, subject.as_numbers(frame.drop(columns=gone, errors="ignore"))
 
 
 def _told(
@@ -95,7 +100,7 @@ def _told(
     last = time.monotonic()
     for part in parts:
         heard["queries"] += len(part.index.unique())
-        if time.monotonic() - last > 5 and not console.quiet:
+        if time.monotonic() - last > 5 and not console.is_quiet:
             last = time.monotonic()
             console.err.write(f"  {heard['queries']} queries done\n")
             console.err.flush()
@@ -161,11 +166,11 @@ def _summed_up(tables: list[_Table], out: list[str], console: Console, named: bo
         table.finish()
     total, failed = sum(counts.values()), counts.pop("error", 0)
     where = ", ".join(out)
-    text = f"{counts['reached']} of {total} reached; {rows} rows of the model used. "
+    text = f"{counts['reached']} of {total} reached. Scored {rows} rows. "
     plain = {"queries": total, **counts, "error": failed, "rows": rows, "files": out}
-    console.answer(f"{text}Answers: {where}.", plain)
+    console.write(f"{text}Answers: {where}.", plain)
     if failed:
         told = f"{failed} of {total} queries can't be asked; the first is {reasons[0]}"
-        console.say("error", f"{told} The others have answers.")
+        console.error(f"{told} The others have answers.")
         return 2
     return answers.exit_code(counts)

@@ -16,13 +16,12 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from bayescfx.cli.arguments import SYNTAX
-from bayescfx.cli.console import describe
-from bayescfx.cli.goals import parse_target
 from bayescfx.data.tables import cells_of
 from bayescfx.data.values import same_cell
 from bayescfx.errors import BayesCFXError, one_line
 from bayescfx.models.protocols import cell
+from bayescfx.requests.messages import describe_error
+from bayescfx.requests.target_text import TARGET_SYNTAX, parse_target
 from bayescfx.result import wording
 from bayescfx.result.assessment import what_if
 from bayescfx.version import VERSION
@@ -242,7 +241,7 @@ async def _said(_: Request, error: Exception) -> JSONResponse:
         status, text = 422, one_line(f"{where}: {first['msg']}.")
     elif isinstance(error, BayesCFXError):
         status = {FullError: 429, GoneError: 404}.get(type(error), 422)
-        text = describe(error)
+        text = describe_error(error)
     return JSONResponse({"error": text}, status)
 
 
@@ -263,7 +262,7 @@ def _described(app: FastAPI, site: Site) -> dict[str, Any]:
         for verb in {"fix", "allow", "only_up", "only_down"} & known.keys():
             known[verb]["items"] = feature
         if "target" in known:
-            known["target"] |= {"description": f"As in {SYNTAX}.", "examples": [">= +20%"]}
+            known["target"] |= {"description": f"As in {TARGET_SYNTAX}.", "examples": [">= +20%"]}
     return content
 
 

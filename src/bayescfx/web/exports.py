@@ -12,13 +12,12 @@ from typing import Any
 
 import pandas as pd
 
-from bayescfx.cli.answers import write
-from bayescfx.cli.asking import Asked
-from bayescfx.cli.goals import parse_call
-from bayescfx.cli.inspecting import toml_value
-from bayescfx.cli.options import Settings
-from bayescfx.cli.spaces import as_values
 from bayescfx.models.loaders import is_code
+from bayescfx.requests.answer_files import Answers, write_answers
+from bayescfx.requests.constraints import read_verbs
+from bayescfx.requests.settings import Settings
+from bayescfx.requests.target_text import parse_call
+from bayescfx.requests.toml_text import toml_value
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.wording import ID
 from bayescfx.web.forms import AskForm
@@ -35,7 +34,7 @@ def exported(form: str, site: Site, asked: AskForm, answer: Explanation) -> byte
     with tempfile.TemporaryDirectory() as folder:
         path, about = os.path.join(folder, f"answer.{form}"), answer.about
         names = pd.Index([about["row"]], name=about[ID]) if ID in about else None
-        write(Asked({0: answer}, names=names, single=True), path)
+        write_answers(Answers(explanations={0: answer}, names=names, is_single=True), path)
         return Path(path).read_bytes()
 
 
@@ -122,7 +121,7 @@ def _calls(verb: str, wish: Any) -> Iterable[str]:
 def toml(site: Site, asked: AskForm) -> str:
     """Return a settings file that asks the same question."""
     settings, model = site.settings, site.settings.model
-    given = {"model": os.path.abspath(model) if os.path.exists(model) else model}
+    given: dict[str, Any] = {"model": os.path.abspath(model) if os.path.exists(model) else model}
     if is_code(model):  # decides what code runs: not in a file
         given = {}
     given["data"] = os.path.abspath(settings.data)
@@ -157,7 +156,7 @@ def shell(site: Site, asked: AskForm) -> str:
 
 def together(site: Site, asked: AskForm) -> dict[str, Any]:
     """Return what both allow, whoever started the page and the page, as wishes of one."""
-    both = (as_values(site.space, said) for said in (site.settings.space, asked.space.said()))
+    both = (read_verbs(site.space, given) for given in (site.settings.space, asked.space.said()))
     wishes: dict[str, Any] = _both(site, (), *both)
     return wishes
 

@@ -15,15 +15,15 @@ from typing import Any, Literal
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.cli.asking import facts
-from bayescfx.cli.console import describe
-from bayescfx.cli.goals import parse_target
 from bayescfx.data.tables import Rows
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.explainer.front import explain
 from bayescfx.models.protocols import cell
 from bayescfx.plots.info.view import View
+from bayescfx.requests.messages import describe_error
+from bayescfx.requests.report_facts import report_facts
+from bayescfx.requests.target_text import parse_target
 from bayescfx.result import wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
@@ -198,7 +198,7 @@ class Desk:
             question.state = "done"
         except Exception as error:  # whatever the model raises, and what the space refuses
             question.reachable = None
-            question.error, question.state = describe(error), "failed"
+            question.error, question.state = describe_error(error), "failed"
         finally:
             question.seconds = time.monotonic() - question.begun
             self.site.learn(question.heard)
@@ -223,9 +223,9 @@ class Desk:
             best = getattr(error, "explanations", None)
             if not best:
                 raise
-            question.error, answer = describe(error), best[0]
+            question.error, answer = describe_error(error), best[0]
         named = asked.label is not None and site.settings.id is not None
-        about = facts(site.settings, asked.label or "edited", named=named)
+        about = report_facts(site.settings, asked.label or "edited", is_identified=named)
         return replace(answer, seed=asked.seed, about=about)
 
 

@@ -10,11 +10,11 @@ from argparse import Namespace
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from bayescfx.cli.asking import make_subject, scoring
-from bayescfx.cli.console import Console
-from bayescfx.cli.options import gather
 from bayescfx.errors import SettingsError, optional
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.requests.console import Console
+from bayescfx.requests.settings import gather_settings
+from bayescfx.requests.subject import identify_model, read_subject
 
 HERE = ("127.0.0.1", "localhost", "::1")
 
@@ -30,25 +30,25 @@ def serve(options: Namespace, console: Console) -> int:
     from bayescfx.web.questions import Desk
     from bayescfx.web.site import Site
 
-    settings = gather(options)
-    settings.need("model", "data")
+    settings = gather_settings(options)
+    settings.require("model", "data")
     if settings.evaluations is not None:  # can it be written?
         Evaluations.open(settings.evaluations).close()
     host = options.host or HERE[0]
     with _listening(host, 8017 if options.port is None else options.port) as listening:
         port = listening.getsockname()[1]
         token = options.token or (None if host in HERE else secrets.token_urlsafe(16))
-        subject = make_subject(settings, console)
-        model = scoring(subject, settings, console)
+        subject = read_subject(settings, console)
+        model = identify_model(subject, settings, console)
         rows = (5000 if model.local else 100) if options.rows is None else options.rows
-        console.say("note", f"the model scores {min(rows, len(subject.data))} rows of the data.")
+        console.note(f"the model scores {min(rows, len(subject.data))} rows of the data.")
         desk = Desk(Site.of(subject, settings, model, rows))
         guard = Guard(make_app(desk), names_of(host, port, options.name or ()), token)
         shown = socket.gethostname() if host == "0.0.0.0" else _bracketed(host)
         asked = "" if token is None else f"?token={quote(token, safe='')}"
         address = f"http://{shown}:{port}/{asked}"
-        console.answer(address, {"address": address})
-        console.say("note", "Ctrl-C ends it.")
+        console.write(address, {"address": address})
+        console.note("Ctrl-C ends it.")
         if options.open:
             webbrowser.open(address)
         config = uvicorn.Config(guard, log_level="error", timeout_graceful_shutdown=1, ws="none")

@@ -13,11 +13,6 @@ import numpy as np
 import pandas as pd
 
 from bayescfx.arrays import Array
-from bayescfx.cli.asking import Subject
-from bayescfx.cli.console import describe
-from bayescfx.cli.options import Settings
-from bayescfx.cli.reading import cells_of
-from bayescfx.cli.spaces import with_wishes
 from bayescfx.data.tables import Rows, pick
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.evaluations.data import Evaluations
@@ -25,6 +20,11 @@ from bayescfx.evaluations.memory import joined
 from bayescfx.models.endpoint import Endpoint
 from bayescfx.models.model import Model
 from bayescfx.models.protocols import cell
+from bayescfx.requests.constraints import apply_constraints
+from bayescfx.requests.messages import describe_error
+from bayescfx.requests.query_rows import row_cells
+from bayescfx.requests.settings import Settings
+from bayescfx.requests.subject import Subject
 from bayescfx.space.space import Space
 
 MOST = 50_000  # rows that are remembered without a file, the last ones
@@ -67,16 +67,16 @@ class Site:
         """Return what may change by the rules of whoever started the page, and by these wishes."""
         for name in wishes.get("steps", {}).keys() & self.settings.space.get("steps", {}).keys():
             raise SettingsError(f"the steps of {name!r} are given by whoever started the page.")
-        return with_wishes(self.space, wishes, self.subject.data)
+        return apply_constraints(self.space, wishes, self.subject.data)
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row that the page sent, or raise if it can't be one."""
         with hearing(lambda _: None):
-            return self.subject.fit(self.subject.reading.row(dict(cells))[0])
+            return self.subject.check_query(self.subject.table_format.read_row(cells)[0])
 
     def cells(self, i: int) -> dict[str, Any]:
         """Return one of the rows shown, in JSON's own types."""
-        return {name: cell(value) for name, value in cells_of(self.shown, i).items()}
+        return {name: cell(value) for name, value in row_cells(self.shown, i).items()}
 
     def watched(self, hear: Callable[[Rows, Array], None]) -> Model:
         """Return the model; `hear` is told what it says."""
@@ -120,7 +120,7 @@ def _asked(model: Model, *, alone: bool) -> Model:
         except BayesCFXError:
             raise
         except Exception as error:  # whatever a model raises, and it may know of places
-            told = re.sub(r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}", "…", describe(error))
+            told = re.sub(r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}", "…", describe_error(error))
             raise ModelError(f"the model failed: {told}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bayescfx.cli.arguments import SYNTAX
 from bayescfx.errors import TargetError
 from bayescfx.potentials import Target, targets
 
-#: What a text may look like; N is a number, P one without sign, A an amount, maybe in percent.
+TARGET_SYNTAX = (
+    "'>= 150', '<= 0.3', '>= +20%' (at least 20 % more), '+20%', '-15' (15 less), '±10%', "
+    "'[140, 160]', '150' or '= -15'"
+)
+
+#: The forms of a text; N is a number, P one without sign, A an amount, perhaps in percent.
 FORMS: dict[str, Callable[..., Target]] = {
     r"(?:>=|=>|≥|>|at least) \+ A": targets.at_least,
     "(?:<=|=<|≤|<|at most) [-−] A": targets.at_most,
@@ -25,27 +29,32 @@ FORMS: dict[str, Callable[..., Target]] = {
     "P": targets.reach,
 }
 
+_UNSIGNED = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+#: What the letters of a form stand for, as regular expressions.
+_LETTERS = {
+    " ": r"\s*",
+    "N": f"([+-]?{_UNSIGNED})",
+    "P": f"({_UNSIGNED})",
+    "A": rf"({_UNSIGNED})\s*(%|percent)?",
+}
+
 
 def parse_target(text: str) -> Target:
-    """Return the target that a text asks for; a sign makes a number relative to f(query)."""
+    """Return the target that a text describes; a sign makes a number relative to f(query)."""
     make, numbers, named = parse_call(text)
     return make(*numbers, **named)
 
 
 def parse_call(text: str) -> tuple[Callable[..., Target], list[float], dict[str, float]]:
     """Return the function that makes the target of a text, and its arguments."""
-    plain = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-    parts = {
-        " ": r"\s*",
-        "N": f"([+-]?{plain})",
-        "P": f"({plain})",
-        "A": rf"({plain})\s*(%|percent)?",
-    }
+    plain = " ".join(text.lower().split())
     for form, make in FORMS.items():
-        pattern = "".join(parts.get(letter, letter) for letter in form)
-        match = re.fullmatch(pattern, " ".join(text.lower().split()))
-        if match and "A" in form:
-            return make, [], {"percent" if match[2] else "by": float(match[1])}
-        if match:
-            return make, [*map(float, match.groups())], {}
-    raise TargetError(f"the target must be like {SYNTAX}; got {text!r}.")
+        pattern = "".join(_LETTERS.get(letter, letter) for letter in form)
+        match = re.fullmatch(pattern, plain)
+        if match is None:
+            continue
+        if "A" in form:
+            unit = "percent" if match[2] else "by"
+            return make, [], {unit: float(match[1])}
+        return make, [float(number) for number in match.groups()], {}
+    raise TargetError(f"the target must be like {TARGET_SYNTAX}; got {text!r}.")

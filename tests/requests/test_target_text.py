@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import bayescfx as cfx
-from bayescfx.cli.goals import parse_target
+from bayescfx.requests.target_text import parse_target
 
 
 @pytest.mark.parametrize(

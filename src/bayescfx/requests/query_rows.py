@@ -1,0 +1,130 @@
+"""One query from text: a row of the data, JSON, or a file with one row."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from bayescfx.data import Feature
+from bayescfx.errors import SettingsError, suggest
+from bayescfx.requests.table_files import (
+    TableFormat,
+    csv_chunks,
+    read_table,
+    read_text,
+    reading_errors,
+)
+
+TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")
+
+
+def read_query(
+    text: str, data: pd.DataFrame, table_format: TableFormat
+) -> tuple[dict[str, Any], Any]:
+    """Return one row by column, and its identifier if it has one.
+
+    `text` is the number or the identifier of a row of `data`, JSON, a file with one row, or ``-``
+    for any of these, or for the text of such a file, on standard input.
+    """
+    is_piped = text.strip() == "-"
+    given = sys.stdin.read().strip() if is_piped else text.strip()
+    if given.startswith(("{", "[")):
+        return table_format.read_row(_parse_object(given, "the query"))
+    if given.lower().endswith(".json"):
+        content = read_text(given, "the query file")
+        return table_format.read_row(_parse_object(content, f"the query file {given!r}"))
+    if given.lower().endswith(TABLE_ENDINGS):
+        table = read_table(given, "query", table_format)
+        return _only_row(table, f"the query file {given!r}", table_format)
+    if is_piped and "\n" in given:
+        return _piped_row(given, table_format)
+    if table_format.id is not None:
+        return _identified_row(given, data, table_format.id)
+    return _numbered_row(given, data, text), None
+
+
+def _piped_row(text: str, table_format: TableFormat) -> tuple[dict[str, Any], Any]:
+    """Return the only row of a table that was piped as CSV."""
+    with reading_errors("the query"):
+        table = next(csv_chunks(lambda: io.StringIO(text), None, table_format))
+    table = table_format.parse_dates(table_format.set_index(table))
+    return _only_row(table, "the query", table_format)
+
+
+def _only_row(
+    table: pd.DataFrame, what: str, table_format: TableFormat
+) -> tuple[dict[str, Any], Any]:
+    """Return the only row of a table, and its identifier."""
+    if len(table) != 1:
+        raise SettingsError(f"{what} must have one row; got {len(table)}. Use explain-many.")
+    is_identified = table_format.id is not None and table.index.name == table_format.id
+    return row_cells(table, 0), table.index[0] if is_identified else None
+
+
+def _identified_row(identifier: str, data: pd.DataFrame, column: str) -> tuple[dict[str, Any], Any]:
+    """Return the only row of the data with an identifier, and this identifier."""
+    names = data.index.map(str)
+    places = (names == identifier).nonzero()[0].tolist()
+    if len(places) == 1:
+        return row_cells(data, places[0]), data.index[places[0]]
+    got = f"{len(places)} rows with {identifier!r}."
+    if not places:
+        got = f"{identifier!r}.{suggest(identifier, names[:10_000])}"
+    raise SettingsError(f"the query must be the {column!r} of one row of the data; got {got}")
+
+
+def _numbered_row(number: str, data: pd.DataFrame, text: str) -> dict[str, Any]:
+    """Return a row of the data by its position."""
+    if not re.fullmatch("-?[0-9]{1,18}", number):
+        raise SettingsError(
+            f"the query must be a row number, a JSON object or a file; got {text!r}. "
+            "For example --query 12."
+        )
+    if not 0 <= int(number) < len(data):
+        raise SettingsError(
+            f"the query must be a row of the data, 0 to {len(data) - 1}; got {int(number)}."
+        )
+    return row_cells(data, int(number))
+
+
+def _parse_object(text: str, what: str) -> dict[str, Any]:
+    """Return a JSON object, which may be the only one of a list."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{what} must be JSON; got {error}. Quote names and texts.") from error
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]
+    if not isinstance(content, dict):
+        raise SettingsError(
+            f'{what} must be one JSON object like {{"age": 41}}; got {text[:80]!r}.'
+        )
+    return content
+
+
+def row_cells(table: pd.DataFrame, row: int) -> dict[str, Any]:
+    """Return the cells of one row by column, each of its own type."""
+    return {str(name): table[name].iloc[[row]].tolist()[0] for name in table.columns}
+
+
+def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
+    """Raise if a cell is a level that the data does not have: the model may not know it."""
+    for name, value in row.items():
+        if name not in features or not features[name].levelled:
+            continue
+        levels = features[name].levels
+        is_missing = pd.api.types.is_scalar(value) and pd.isna(value)
+        if not levels or is_missing or value in levels:
+            continue
+        shown = ", ".join(repr(level) for level in levels[:12])
+        more = ", …" if len(levels) > 12 else ""
+        raise SettingsError(
+            f"the query has {value!r} in column {name!r}, which the data does not have."
+            f"{suggest(value, levels)} Known: {shown}{more}."
+        )

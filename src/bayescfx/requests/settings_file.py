@@ -1,0 +1,85 @@
+"""Settings files: TOML with options, kinds of features and constraints."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bayescfx.errors import SettingsError, suggest
+from bayescfx.models.loaders import is_code
+from bayescfx.requests.constraints import VERBS, check_constraints
+from bayescfx.requests.option import KINDS, Option
+from bayescfx.requests.table_files import read_text
+
+#: Options that decide which code runs: a file that somebody shares must not set them.
+CODE_OPTIONS = ("trust", "trust_pickle")
+
+
+def read_settings_file(path: Path, options: Mapping[str, Option]) -> dict[str, Any]:
+    """Return the content of a settings file; paths in it are relative to its folder.
+
+    `options` are those of `Settings`, by name.
+    """
+    content = _parse(path)
+    _refuse_code(content)
+    allowed = {name: each for name, each in options.items() if name not in CODE_OPTIONS}
+    allowed["space"] = Option("space", "table", "")
+    _check(content, allowed, str(path))
+    check_constraints(content.get("space", {}), str(path))
+    for name, value in content.items():
+        if _is_path(name, value, options, path.parent):
+            content[name] = str(path.parent / value)
+    return content
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file."""
+    text = read_text(str(path), "the settings file")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, or nested too deeply
+        raise SettingsError(
+            f"the settings file {str(path)!r} must be TOML; got {error}. Correct that place."
+        ) from error
+
+
+def _refuse_code(content: Mapping[str, Any]) -> None:
+    """Raise if a setting decides which code runs."""
+    refused = [name for name in CODE_OPTIONS if name in content]
+    space = content.get("space")
+    if isinstance(space, dict):
+        code_verbs = [name for name in space if name in VERBS and VERBS[name].runs_code]
+        refused = [*(f"space.{name}" for name in code_verbs), *refused]
+    if is_code(str(content.get("model", ""))):
+        refused.insert(0, "model")
+    if refused:
+        raise SettingsError(
+            f"{refused[0]!r} must not be in a settings file, because it decides what code runs. "
+            "Give it on the command line."
+        )
+
+
+def _is_path(name: str, value: object, options: Mapping[str, Option], folder: Path) -> bool:
+    """Return whether a setting is a path; a model is one if there is such a file."""
+    if not isinstance(value, str) or name not in options:
+        return False
+    if name == "model":
+        return os.path.isfile(folder / value)
+    return options[name].kind == "path"
+
+
+def _check(content: Mapping[str, Any], known: Mapping[str, Option], file: str) -> None:
+    """Raise unless every name is known and its value has the type of its kind."""
+    for name, value in content.items():
+        if name not in known:
+            raise SettingsError(
+                f"{file!r} has an unknown name {name!r}.{suggest(name, known)} "
+                f"Known: {', '.join(known)}."
+            )
+        kind = KINDS[known[name].kind]
+        is_number_like = isinstance(value, bool) and bool not in kind.types
+        if not isinstance(value, kind.types) or is_number_like:
+            raise SettingsError(f"{name!r} in {file!r} must be {kind.words}; got {value!r}.")
