@@ -83,8 +83,14 @@ def test_the_command_line_goes_first_and_adds_to_the_space(shell: Shell) -> None
         ("[space.between]\nbmi = [1]", "--between for 'bmi' must be a pair (low, high); got [1]."),
         ("[space.between]\nsex = 3", "--between for 'sex' must be a list of levels; got 3."),
         ("[space.between]\nsex = ['mal']", "'sex' has no level 'mal'. Did you mean 'male'? Lev"),
-        ("[space.cost]\nweigt = 1", "space.cost must have only weight, norm, per_feature; got"),
-        ("[space.near_data]\nq = 1", "space.near_data must have only quantile; got"),
+        (
+            "[space.cost]\nweigt = 1",
+            "'space.cost' in 'bad.toml' must have only weight, norm, per_feat",
+        ),
+        (
+            "[space.near_data]\nq = 1",
+            "'space.near_data' in 'bad.toml' must have only quantile; got",
+        ),
     ],
 )
 def test_a_bad_settings_file_is_one_line(text: str, message: str, shell: Shell) -> None:
