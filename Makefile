@@ -14,7 +14,10 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint format quality bench reproduce reproduce-oldest docs clean
+# The linters of the page's JavaScript, at the versions of package.json.
+SCRIPT_TOOLS := { npm ls --silent >/dev/null 2>&1 || npm install --silent >/dev/null 2>&1; }
+
+.PHONY: demo test test-all lint lint-scripts format quality bench reproduce reproduce-oldest docs clean
 
 demo: $(READY)
 	mkdir -p demo-output
@@ -32,10 +35,18 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) lint-scripts
+
+# The page's JavaScript: Biome and TypeScript, where npm can install them.
+lint-scripts:
+	@if ! command -v npm >/dev/null; then echo "JavaScript is not linted: npm is not installed"; \
+	elif ! $(SCRIPT_TOOLS); then echo "JavaScript is not linted: npm cannot install the linters"; \
+	else npm run --silent lint; fi
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	@if command -v npm >/dev/null && $(SCRIPT_TOOLS); then npm run --silent format; fi
 
 reproduce: $(READY)
 	$(BIN)/python -m experiments
@@ -68,4 +79,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site docs/gallery docs/reference/generated docs/sg_execution_times.rst
+	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site docs/gallery docs/reference/generated docs/sg_execution_times.rst

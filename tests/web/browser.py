@@ -92,15 +92,15 @@ class Viewer:
         field.fill(text)
         field.press("Tab")
 
-    def goal(self, text: str) -> None:
+    def target(self, text: str) -> None:
         """Say what is wanted, and wait until it is understood."""
 
         def about(response: Any) -> bool:  # not of what was said before
-            told = response.request.post_data if response.url.endswith("/api/goal") else None
+            told = response.request.post_data if response.url.endswith("/api/target") else None
             return bool(told and json.loads(told)["target"] == text)
 
         with self.page.expect_response(about):
-            self.type("goal-text", text)
+            self.type("target-text", text)
 
     def ended(self) -> str:
         """Wait for the end of a search; return the status."""

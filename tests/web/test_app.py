@@ -40,7 +40,7 @@ def test_the_site_tells_what_the_form_needs(page: httpx.Client) -> None:
     assert features["bmi"]["step"] == 0.1
     assert features["smoker"]["levels"] == ["no", "yes"]
     assert sum(features["region"]["histogram"]["counts"]) == 200
-    assert (site["rows"], site["id"], site["local"]) == (200, "name", True)
+    assert (site["n_rows"], site["id"], site["local"]) == (200, "name", True)
     assert sum(site["predictions"]["counts"]) == 100
 
 
@@ -87,8 +87,8 @@ def test_a_cell_may_be_made_missing_by_hand(page: httpx.Client, files: Path) -> 
     ("target", "wanted"),
     [(">= 150", [[150, None]]), ("+20%", [[120, 120]]), ("[90, 110]", [[90, 110]])],
 )
-def test_goals_are_understood(page: httpx.Client, target: str, wanted: Any) -> None:
-    told = page.post("/api/goal", json={"target": target, "output": 100}).json()
+def test_targets_are_understood(page: httpx.Client, target: str, wanted: Any) -> None:
+    told = page.post("/api/target", json={"target": target, "output": 100}).json()
     assert [[v if v is None else round(v, 9) for v in ends] for ends in told["wanted"]] == wanted
     assert told["met"] == (target == "[90, 110]")
 
@@ -209,12 +209,12 @@ def test_curves_are_the_models_own(page: httpx.Client, files: Path) -> None:
         rows = [{**query, feature: value} for value in told["values"]]
         assert told["model"] == scored(files, *rows)
         assert told["values"][told["at"]] == query[feature]
-        assert len(told["mean"]) == len(told["texts"]) == len(told["x"]) == told["rows"]
+        assert len(told["mean"]) == len(told["texts"]) == len(told["x"]) == told["n_rows"]
         assert all(np.array(told["low"]) <= np.array(told["high"]))
-    quiet = page.post("/api/curve", json={"cells": query, "feature": "age", "ask": False}).json()
-    assert (quiet["model"], quiet["mean"], quiet["rows"]) == (None, None, 0)
+    quiet = page.post("/api/curve", json={"cells": query, "feature": "age", "score": False}).json()
+    assert (quiet["model"], quiet["mean"], quiet["n_rows"]) == (None, None, 0)
     blank = {"cells": {**query, "bmi": None}, "feature": "age", "question": found["id"]}
-    gap = page.post("/api/curve", json={**blank, "ask": False})
+    gap = page.post("/api/curve", json={**blank, "score": False})
     assert (gap.status_code, gap.json()["mean"]) == (200, None)
 
 
@@ -318,13 +318,13 @@ def test_each_limit_of_the_page_can_be_lifted(
     said = Wishes(**wishes)
     told = relaxed(words, desk.site.allowed(said.said()), said)
     assert told["relax"] == relaxed_to
-    assert (told["does"] is None) == (relaxed_to is None)
+    assert (told["action"] is None) == (relaxed_to is None)
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "error"),
     [
-        ("goal", {"target": "more", "output": 1}, 422, "the target must be like"),
+        ("target", {"target": "more", "output": 1}, 422, "the target must be like"),
         ("predict", {"cells": {"age": 3}}, 422, "bmi"),
         ("predict", {"cells": {}, "more": 1}, 422, "more: Extra inputs are not permitted."),
         ("curve", {"cells": {}, "feature": "x"}, 404, "There is no feature 'x'."),

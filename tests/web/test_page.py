@@ -85,11 +85,11 @@ def test_a_row_is_found_drawn_and_edited(viewer: Viewer) -> None:
     viewer.becomes("row-output", lambda output: output == before)
 
 
-def test_a_goal_is_typed_dragged_and_moved_by_keys(viewer: Viewer) -> None:
-    viewer.goal("+20%")
-    assert viewer.at("goal-mode").input_value() == "change"
-    viewer.at("goal-mode").select_option("least")
-    handle = viewer.at("goal-handle").first
+def test_a_target_is_typed_dragged_and_moved_by_keys(viewer: Viewer) -> None:
+    viewer.target("+20%")
+    assert viewer.at("target-mode").input_value() == "change"
+    viewer.at("target-mode").select_option("least")
+    handle = viewer.at("target-handle").first
     before = float(handle.get_attribute("aria-valuenow"))
     handle.focus()
     handle.press("ArrowRight")
@@ -102,17 +102,17 @@ def test_a_goal_is_typed_dragged_and_moved_by_keys(viewer: Viewer) -> None:
     viewer.page.mouse.up()
     dragged = float(handle.get_attribute("aria-valuenow"))
     assert dragged > moved
-    assert viewer.at("goal-text").input_value().startswith(">=")
-    viewer.at("goal-mode").select_option("between")
-    assert viewer.at("goal-handle").count() == 2
-    viewer.goal("nonsense")
-    viewer.at("goal-words").filter(has_text="must be like").wait_for()
+    assert viewer.at("target-text").input_value().startswith(">=")
+    viewer.at("target-mode").select_option("between")
+    assert viewer.at("target-handle").count() == 2
+    viewer.target("nonsense")
+    viewer.at("target-meaning").filter(has_text="must be like").wait_for()
     assert viewer.at("run").is_disabled()
 
 
 def test_limits_of_the_cards_hold_in_every_answer(viewer: Viewer) -> None:
     name = movable(viewer)
-    viewer.goal(">= +8%")
+    viewer.target(">= +8%")
     viewer.at("tab-space").click()
     card = viewer.at("feature-card", feature=name)
     viewer.at("lock", card).click()
@@ -127,7 +127,7 @@ def test_limits_of_the_cards_hold_in_every_answer(viewer: Viewer) -> None:
 
 
 def test_a_search_is_watched_and_stopped(viewer: Viewer) -> None:
-    viewer.goal("<= -99%")
+    viewer.target("<= -99%")
     viewer.settings(method="bayes-cfx", budget="3000", seed="5")
     viewer.at("run").click()
     viewer.at("progress").wait_for()
@@ -141,7 +141,7 @@ def test_a_search_is_watched_and_stopped(viewer: Viewer) -> None:
 
 
 def test_answers_are_kept_compared_and_survive_a_reload(viewer: Viewer) -> None:
-    viewer.goal(">= +10%")
+    viewer.target(">= +10%")
     viewer.settings(seed="11", n="3")
     assert viewer.run() == "reached"
     cards = viewer.at("answer-card").count()
@@ -161,7 +161,7 @@ def test_answers_are_kept_compared_and_survive_a_reload(viewer: Viewer) -> None:
     viewer.becomes("row-chip", lambda _: True)
     again = [viewer.at(name).first.inner_text() for name in ("row-chip", "answer-sentence")]
     assert (again, viewer.at("answer-card").count()) == (kept, cards)
-    assert viewer.at("goal-text").input_value() == ">= +10%"
+    assert viewer.at("target-text").input_value() == ">= +10%"
     assert viewer.at("bookmark").first.get_attribute("aria-pressed") == "true"
     viewer.at("history").click()
     viewer.at("history-item").first.wait_for()
@@ -171,7 +171,7 @@ def test_answers_are_kept_compared_and_survive_a_reload(viewer: Viewer) -> None:
 
 
 def test_what_if_begins_at_an_answer_and_shows_the_curve(viewer: Viewer) -> None:
-    viewer.goal(">= +10%")
+    viewer.target(">= +10%")
     viewer.settings(seed="12")
     assert viewer.run() == "reached"
     output = viewer.number(viewer.at("answer-output").first)
@@ -190,7 +190,7 @@ def test_what_if_begins_at_an_answer_and_shows_the_curve(viewer: Viewer) -> None
 
 def test_out_of_reach_names_what_binds_and_relaxes_it(viewer: Viewer) -> None:
     name = {f["name"] for f in site(viewer)["features"]} & {"area", "bmi"}
-    viewer.goal("+45%")
+    viewer.target("+45%")
     viewer.at("tab-space").click()
     for card in viewer.at("feature-card").all():
         if card.get_attribute("data-feature") not in name:
@@ -206,7 +206,7 @@ def test_out_of_reach_names_what_binds_and_relaxes_it(viewer: Viewer) -> None:
 
 
 def test_every_export_is_a_file(viewer: Viewer) -> None:
-    viewer.goal(">= +6%")
+    viewer.target(">= +6%")
     viewer.settings(seed="13", budget="300")
     viewer.run()
     menu = viewer.at("export-menu")

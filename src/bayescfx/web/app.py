@@ -76,14 +76,14 @@ def make_app(desk: Desk) -> FastAPI:
         found = what_if(site.model, query, changes, space, target, tolerance=guess.tolerance)
         return {name: getattr(found, name) for name in ("output", "broken", "miss", "reached")}
 
-    @app.post("/api/goal")
+    @app.post("/api/target")
     def goal(wish: Goal) -> Plain:
         """Say what a target means, seen from an output."""
         target = parse_target(wish.target)
         wanted = target.acceptance(wish.output, 0.0)
         accepted = target.acceptance(wish.output, wish.tolerance)
         met = any(low <= wish.output <= high for low, high in wanted)
-        told = {"words": wording.wish(wanted), "met": met}
+        told = {"text": wording.wish(wanted), "met": met}
         return told | {"wanted": intervals(wanted), "accepted": intervals(accepted)}
 
     @app.post("/api/curve")
@@ -92,7 +92,7 @@ def make_app(desk: Desk) -> FastAPI:
         if line.feature not in map(str, site.space.features):
             raise HTTPException(404, f"There is no feature {line.feature!r}.")
         view = None if line.question is None else desk[line.question].view
-        return curve_as_plain(site, line.cells, line.feature, view, ask=line.ask)
+        return curve_as_plain(site, line.cells, line.feature, view, score=line.score)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:

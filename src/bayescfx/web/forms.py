@@ -75,7 +75,7 @@ class Line(Form):
     cells: Cells
     feature: Name
     question: int | None = None
-    ask: bool = True
+    score: bool = True
 
 
 class AskForm(Form):

@@ -53,14 +53,14 @@ def site_as_plain(site: Site) -> Plain:
         "title": settings.title or "What would have to change?",
         "version": VERSION,
         "output": {"name": settings.output_name or "prediction", "unit": settings.unit or ""},
-        "rows": len(site.subject.data),
-        "shown": len(site.outputs),
+        "n_rows": len(site.subject.data),
+        "n_listed": len(site.outputs),
         "id": settings.id,
         "store": settings.evaluations is not None,
         "local": site.model.local,
         "classifier": None if label is None else str(label),
         "defaults": {"budget": 2000 if site.model.local else 100, **defaults},
-        "most": MOST,
+        "maximum": MOST,
         "methods": ["auto", *(name for name in METHODS if name != "auto")],
         "predictions": {"edges": edges.tolist(), "counts": counts.tolist()},
         "rules": [rule.words.line for rule in space.rules if rule.words.line],
@@ -94,7 +94,7 @@ def _feature(feature: Feature, codes: Array) -> Plain:
         histogram = {"edges": edges.tolist() if numeric else feature.say(*edges)}
     return {
         "kind": feature.kind,
-        "words": feature.words,
+        "description": feature.words,
         "levels": levels,
         "ordered": feature.ordered,
         "cyclic": feature.period > 0,
@@ -152,9 +152,9 @@ def _cells(answer: Explanation, row: Any) -> Plain:
 
 
 def curve_as_plain(
-    site: Site, cells: dict[str, Any], feature: str, view: View | None, *, ask: bool
+    site: Site, cells: dict[str, Any], feature: str, view: View | None, *, score: bool
 ) -> Plain:
-    """Return the outputs along a feature, the rest as in a row; the model's only if asked."""
+    """Return the outputs along a feature, the rest as in a row; the model's only if `score`."""
     region = around(site.space, site.row(cells))
     j = region.schema.position(feature)
     scale, query = Scale.of(region, j), region.query[j]
@@ -178,8 +178,8 @@ def curve_as_plain(
         "texts": texts,
         "x": codes.tolist(),
         "numeric": scale.feature.numeric,
-        "model": list(map(cell, site.model.scores(rows))) if ask else None,
-        "rows": len(rows) if ask else 0,
+        "model": list(map(cell, site.model.scores(rows))) if score else None,
+        "n_rows": len(rows) if score else 0,
     }
 
 

@@ -21,8 +21,8 @@ def relaxed(words: str, space: Space, said: Wishes) -> dict[str, Any]:
     """Return a limit in words, the wishes without it, and what that does; None if others set it."""
     for limit, does, left in _ways(space, said.said()):
         if words.startswith(limit):
-            return {"words": words, "relax": left, "does": does}
-    return {"words": words, "relax": None, "does": None}
+            return {"text": words, "relax": left, "action": does}
+    return {"text": words, "relax": None, "action": None}
 
 
 def _ways(space: Space, wishes: dict[str, Any]) -> Iterator[Way]:

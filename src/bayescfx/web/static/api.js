@@ -1,7 +1,19 @@
-// The server's words: one function per call, errors as sentences, progress as a stream.
+// @ts-check
+// Calls to the server: one function per route, errors as sentences, progress as a stream.
 
-/** What went wrong, in words for the reader; `lost` if the server was not heard at all. */
-class ApiError extends Error {
+/**
+ * @import {
+ *   Cells, Curve, DataPage, DataRow, Prediction, Progress, Question, QuestionRequest, Site, Space,
+ *   TargetMeaning,
+ * } from "./types.js"
+ */
+
+/** An error with a message for the reader; `lost` if the server could not be reached. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {{status?: number, lost?: boolean}} [options]
+   */
   constructor(message, { status = 0, lost = false } = {}) {
     super(message);
     this.status = status;
@@ -11,34 +23,66 @@ class ApiError extends Error {
 
 const LOST = "The server does not answer. It may have been stopped, or the connection is lost.";
 
-/** Ask the server; resolves to what it says as text, or rejects with an `ApiError`. */
+/**
+ * Return any thrown value as an `ApiError`.
+ * @param {unknown} error
+ */
+export const asApiError = (error) =>
+  error instanceof ApiError
+    ? error
+    : new ApiError(error instanceof Error ? error.message : String(error));
+
+/** @param {unknown} error */
+const isAbort = (error) => error instanceof Error && error.name === "AbortError";
+
+/**
+ * Return the error sentence of a refused request.
+ * @param {string} text  the body of the response
+ * @param {number} status
+ */
+function errorText(text, status) {
+  try {
+    const { error } = JSON.parse(text);
+    if (typeof error === "string") return error;
+  } catch {
+    // A proxy may answer with something else than the server's JSON.
+  }
+  return `The server refused (status ${status}).`;
+}
+
+/**
+ * Send a request; resolves to the text of the response, or rejects with an `ApiError`.
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
 async function send(path, options) {
-  let response, text;
+  let response;
+  let text;
   try {
     response = await fetch(path, options);
     text = await response.text();
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (isAbort(error)) throw error;
     throw new ApiError(LOST, { lost: true });
   }
   const { ok, status } = response;
-  if (ok) return { text, status };
-  let said = null;
-  try {
-    said = JSON.parse(text).error;
-  } catch {
-    // Not in the server's words.
-  }
-  throw new ApiError(typeof said === "string" ? said : `The server refused (status ${status}).`, { status });
+  if (!ok) throw new ApiError(errorText(text, status), { status });
+  return { text, status };
 }
 
-/** Ask the server; resolves to its JSON, or rejects with an `ApiError`. */
+/**
+ * Send JSON; resolves to the JSON of the response, or rejects with an `ApiError`.
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} [body]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
 async function call(method, path, body, signal) {
-  const options = { method, signal, headers: { Accept: "application/json" } };
-  if (body !== undefined) {
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
+  /** @type {Record<string, string>} */
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const options = { method, signal, headers, body: JSON.stringify(body) };
   const { text, status } = await send(path, options);
   try {
     return text ? JSON.parse(text) : null;
@@ -47,96 +91,213 @@ async function call(method, path, body, signal) {
   }
 }
 
-const at = (path, query) => {
-  const given = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+/**
+ * Return a path with its query; absent values are left out.
+ * @param {string} path
+ * @param {Record<string, unknown>} query
+ */
+export function withQuery(path, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== "" && value != null);
   const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
   return text ? `${path}?${text}` : path;
-};
+}
 
-export const site = () => call("GET", "/api/site");
-export const rows = (query, signal) => call("GET", at("/api/rows", query), undefined, signal);
-export const random = (low, high) => call("GET", at("/api/random", { low, high }));
+/**
+ * @typedef {object} PredictRequest
+ * @property {Cells} cells
+ * @property {Cells | null} query
+ * @property {Space | null} space
+ * @property {string | null} target
+ * @property {number} tolerance
+ */
+
+/** @returns {Promise<Site>} */
+export const getSite = () => call("GET", "/api/site");
+
+/** @type {(query: Record<string, unknown>, signal?: AbortSignal) => Promise<DataPage>} */
+export const getRows = (query, signal) =>
+  call("GET", withQuery("/api/rows", query), undefined, signal);
+
+/** @type {(low: string, high: string) => Promise<DataRow>} */
+export const getRandomRow = (low, high) => call("GET", withQuery("/api/random", { low, high }));
+
+/** @type {(body: PredictRequest, signal?: AbortSignal) => Promise<Prediction>} */
 export const predict = (body, signal) => call("POST", "/api/predict", body, signal);
-export const goal = (body, signal) => call("POST", "/api/goal", body, signal);
-export const curve = (body, signal) => call("POST", "/api/curve", body, signal);
-export const ask = (body) => call("POST", "/api/questions", body);
-export const questions = () => call("GET", "/api/questions");
-export const question = (id) => call("GET", `/api/questions/${id}`);
-export const stop = (id) => call("POST", `/api/questions/${id}/stop`);
-export const remove = (id) => call("DELETE", `/api/questions/${id}`);
-export const bookmarks = (id, answers) => call("PUT", `/api/questions/${id}/bookmarks`, { answers });
-export const exportPath = (id, form) => `/api/questions/${id}/export/${form}`;
-export const exportText = async (id, form) => (await send(exportPath(id, form))).text;
 
-/** Return a function like `ask` that forgets older calls: only the newest is ever answered. */
-export function newest(ask) {
+/**
+ * @type {(
+ *   body: {target: string, output: number, tolerance: number}, signal?: AbortSignal,
+ * ) => Promise<TargetMeaning>}
+ */
+export const getTarget = (body, signal) => call("POST", "/api/target", body, signal);
+
+/**
+ * @type {(
+ *   body: {cells: Cells, feature: string, question: number | null, score: boolean},
+ *   signal?: AbortSignal,
+ * ) => Promise<Curve>}
+ */
+export const getCurve = (body, signal) => call("POST", "/api/curve", body, signal);
+
+/** @type {(body: QuestionRequest) => Promise<Question>} */
+export const postQuestion = (body) => call("POST", "/api/questions", body);
+
+/** @returns {Promise<{questions: Question[]}>} */
+export const getQuestions = () => call("GET", "/api/questions");
+
+/** @type {(id: number) => Promise<Question>} */
+export const getQuestion = (id) => call("GET", `/api/questions/${id}`);
+
+/** @type {(id: number) => Promise<Question>} */
+export const stopQuestion = (id) => call("POST", `/api/questions/${id}/stop`);
+
+/** @type {(id: number) => Promise<null>} */
+export const deleteQuestion = (id) => call("DELETE", `/api/questions/${id}`);
+
+/** @type {(id: number, answers: number[]) => Promise<Question>} */
+export const putBookmarks = (id, answers) =>
+  call("PUT", `/api/questions/${id}/bookmarks`, { answers });
+
+/** @type {(id: number, form: string) => string} */
+export const exportPath = (id, form) => `/api/questions/${id}/export/${form}`;
+
+/** @type {(id: number, form: string) => Promise<string>} */
+export const getExport = async (id, form) => (await send(exportPath(id, form))).text;
+
+/**
+ * Return a function that aborts its earlier calls: an outdated call resolves to undefined.
+ * @template Body, Found
+ * @param {(body: Body, signal: AbortSignal) => Promise<Found>} request
+ * @returns {(body: Body) => Promise<Found | undefined>}
+ */
+export function latest(request) {
+  /** @type {AbortController | null} */
   let running = null;
-  return async (...given) => {
+  return async (body) => {
     running?.abort();
-    const mine = (running = new AbortController());
+    const mine = new AbortController();
+    running = mine;
     try {
-      const answer = await ask(...given, mine.signal);
-      return mine === running ? answer : undefined;
+      const found = await request(body, mine.signal);
+      return mine === running ? found : undefined;
     } catch (error) {
-      if (mine !== running || error.name === "AbortError") return undefined;
+      if (mine !== running || isAbort(error)) return undefined;
       throw error;
     }
   };
 }
 
-const FINAL = new Set(["done", "failed"]);
+/**
+ * Return whether a question waits or runs.
+ * @param {Question | null} question
+ */
+export const isOpen = (question) =>
+  question !== null && question.state !== "done" && question.state !== "failed";
 
-/** Return whether a question is still being worked on. */
-export const open = (question) => question !== null && !FINAL.has(question.state);
+const QUEUE_POLL = 2000; // milliseconds between two looks at the place in the queue
+const LONGEST_POLL = 15000; // milliseconds between two attempts to reach a lost server
 
 /**
- * Follow a question: `heard.whole(question)` and `heard.step(step)` until it has ended, by a stream of
- * events or, should that break, by asking again and again. Returns a function that stops following.
+ * @typedef {object} Listener
+ * @property {(question: Question) => void} question  the whole question, at first and at its end
+ * @property {(progress: Progress) => void} step  one step of the search
+ * @property {(error: ApiError) => void} lost  the server cannot be reached
+ * @property {() => void} back  the server can be reached again
+ * @property {(error: ApiError) => void} gone  the question no longer exists
  */
-export function follow(id, heard) {
-  let over = false, timer = 0, misses = 0, queued = 0, begun = false;
-  const source = new EventSource(`/api/questions/${id}/events`);
-  const end = () => {
-    over = true;
-    source.close();
-    clearTimeout(timer);
-    clearTimeout(queued);
-  };
-  const whole = (found) => {
-    if (over) return;
-    if (!open(found)) end();
-    heard.whole(found);
-    clearTimeout(queued); // its place in the queue is no event
-    if (!over && !timer && found.state === "waiting") queued = setTimeout(look, 2000);
-  };
-  const look = () => question(id).then((found) => begun || timer || found.steps?.length || whole(found), () => {});
-  const poll = async () => {
+
+/** Follows a question to its end: by a stream of events or, if the stream breaks, by polling. */
+class Follower {
+  /**
+   * @param {number} id
+   * @param {Listener} listener
+   */
+  constructor(id, listener) {
+    this.id = id;
+    this.listener = listener;
+    this.isOver = false;
+    this.isPolling = false;
+    this.hasSteps = false;
+    this.nMisses = 0;
+    this.timer = 0;
+    this.source = new EventSource(`/api/questions/${id}/events`);
+    this.source.addEventListener("snapshot", (event) => this.take(JSON.parse(event.data)));
+    this.source.addEventListener("end", (event) => this.take(JSON.parse(event.data)));
+    this.source.addEventListener("step", (event) => {
+      this.hasSteps = true;
+      if (!this.isOver) this.listener.step(JSON.parse(event.data));
+    });
+    this.source.onerror = () => {
+      this.source.close();
+      if (this.isOver || this.isPolling) return;
+      this.isPolling = true;
+      this.poll();
+    };
+  }
+
+  /** Stop following. */
+  end() {
+    this.isOver = true;
+    this.source.close();
+    clearTimeout(this.timer);
+  }
+
+  /**
+   * Report a question; the stream does not report its place in the queue, so ask for it.
+   * @param {Question} question
+   */
+  take(question) {
+    if (this.isOver) return;
+    if (!isOpen(question)) this.end();
+    this.listener.question(question);
+    if (this.isOver || this.isPolling) return;
+    clearTimeout(this.timer);
+    if (question.state === "waiting") this.timer = setTimeout(() => this.lookAtQueue(), QUEUE_POLL);
+  }
+
+  async lookAtQueue() {
     try {
-      const found = await question(id);
-      if (misses) heard.back?.();
-      misses = 0;
-      whole(found);
-    } catch (error) {
-      if (over) return;
-      if (!error.lost) {
-        end();
-        heard.gone(error);
-        return;
-      }
-      misses += 1;
-      heard.lost(error);
+      const question = await getQuestion(this.id);
+      const isStreaming = this.hasSteps || Boolean(question.steps?.length);
+      if (!isStreaming && !this.isPolling) this.take(question);
+    } catch {
+      // The stream notices a lost connection.
     }
-    if (!over) timer = setTimeout(poll, Math.min(1000 * 2 ** misses, 15000));
-  };
-  source.addEventListener("snapshot", (event) => whole(JSON.parse(event.data)));
-  source.addEventListener("end", (event) => whole(JSON.parse(event.data)));
-  source.addEventListener("step", (event) => {
-    begun = true;
-    if (!over) heard.step(JSON.parse(event.data));
-  });
-  source.onerror = () => {
-    source.close();
-    if (!over && !timer) poll();
-  };
-  return end;
+  }
+
+  async poll() {
+    try {
+      const question = await getQuestion(this.id);
+      if (this.nMisses) this.listener.back();
+      this.nMisses = 0;
+      this.take(question);
+    } catch (thrown) {
+      if (this.isOver) return;
+      this.miss(asApiError(thrown));
+    }
+    if (this.isOver) return;
+    const pause = Math.min(1000 * 2 ** this.nMisses, LONGEST_POLL);
+    this.timer = setTimeout(() => this.poll(), pause);
+  }
+
+  /** @param {ApiError} error */
+  miss(error) {
+    if (error.lost) {
+      this.nMisses += 1;
+      this.listener.lost(error);
+      return;
+    }
+    this.end();
+    this.listener.gone(error);
+  }
+}
+
+/**
+ * Follow a question until it has ended; returns a function that stops following.
+ * @param {number} id
+ * @param {Listener} listener
+ */
+export function follow(id, listener) {
+  const follower = new Follower(id, listener);
+  return () => follower.end();
 }

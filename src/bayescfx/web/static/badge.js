@@ -1,6 +1,10 @@
-// How a question or an answer ended: a sign and a word, never a colour alone.
+// @ts-check
+// The status of a question or an answer: a sign and a word, never a colour alone.
 import { h, icon } from "./dom.js";
 
+/** @import { Question } from "./types.js" */
+
+/** @type {Record<string, [string, string]>} */
 const KINDS = {
   reached: ["check", "reached"],
   best_guess: ["near", "best guess"],
@@ -10,11 +14,25 @@ const KINDS = {
   failed: ["warn", "failed"],
 };
 
-/** Return the badge of a status. */
+/**
+ * Return a status in words.
+ * @param {string | null} status
+ */
+export const statusText = (status) => KINDS[String(status)]?.[1] ?? String(status);
+
+/**
+ * Return the badge of a status.
+ * @param {string | null} status
+ */
 export function badge(status) {
-  const [picture, word] = KINDS[status] ?? ["wait", String(status)];
-  return h("span", { class: `badge ${status}`, "data-test": "badge", "data-status": status }, icon(picture), word);
+  const [picture] = KINDS[String(status)] ?? ["wait"];
+  const props = { class: `badge ${status}`, "data-test": "badge", "data-status": status };
+  return h("span", props, icon(picture), statusText(status));
 }
 
-/** Return the status of a question, whatever its state. */
-export const statusOf = (question) => (question.state === "done" ? question.status : question.state);
+/**
+ * Return the status of a question: that of its answer, or its state until it has one.
+ * @param {Question} question
+ */
+export const statusOf = (question) =>
+  question.state === "done" ? question.status : question.state;

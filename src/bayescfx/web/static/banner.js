@@ -1,41 +1,75 @@
-// What went wrong, in the server's words, until it is read or mended.
-import { crossButton, fill, h, icon } from "./dom.js";
+// @ts-check
+// Messages above the page, until they are closed or no longer hold.
+import { byId, crossButton, fill, h, icon } from "./dom.js";
 import { clip } from "./format.js";
 
-const shown = new Map();
+/** @import { ApiError } from "./api.js" */
+
+/** @typedef {{text: string, actions: [string, () => unknown][]}} Message */
+
+/** @type {Map<string, Message>} */
+const messages = new Map();
 
 function draw() {
-  fill(document.getElementById("banners"), [...shown].map(([key, { text, actions, calm }]) =>
-    h("div", { class: `banner${calm ? " calm" : ""}`, role: calm ? "status" : "alert", "data-test": "banner" },
-      icon(calm ? "wait" : "warn"),
-      h("p", { dir: "auto" }, clip(text, 700)),
-      h("div", { class: "tools" },
-        actions.map(([word, act]) => h("button", { "data-test": "banner-action", onclick: act }, word)),
-        crossButton("Close this message", () => dismiss(key))))));
+  fill(
+    byId("banners"),
+    [...messages].map(([key, { text, actions }]) =>
+      h(
+        "div",
+        { class: "banner", role: "alert", "data-test": "banner" },
+        icon("warn"),
+        h("p", { dir: "auto" }, clip(text, 700)),
+        h(
+          "div",
+          { class: "tools" },
+          actions.map(([word, act]) =>
+            h("button", { "data-test": "banner-action", onclick: act }, word),
+          ),
+          crossButton("Close this message", () => dismiss(key)),
+        ),
+      ),
+    ),
+  );
 }
 
-/** Show a message; another of the same key takes its place. */
-export function say(key, text, { actions = [], calm = false } = {}) {
-  const before = shown.get(key);
+/**
+ * Show a message; it replaces an earlier one with the same key.
+ * @param {string} key
+ * @param {string} text
+ * @param {[string, () => unknown][]} [actions]  words of buttons, and what they do
+ */
+export function showMessage(key, text, actions = []) {
+  const before = messages.get(key);
   if (before?.text === text && before.actions.length === actions.length) {
     before.actions = actions;
     return;
   }
-  shown.set(key, { text, actions, calm });
+  messages.set(key, { text, actions });
   draw();
 }
 
-/** Take a message away. */
+/**
+ * Remove a message.
+ * @param {string} key
+ */
 export function dismiss(key) {
-  if (shown.delete(key)) draw();
+  if (messages.delete(key)) draw();
 }
 
-/** Show an error; if the server was not heard, offer to try again. */
+/**
+ * Show an error, with a button that tries again.
+ * @param {ApiError} error
+ * @param {(() => unknown) | null} [retry]
+ * @param {string} [key]
+ */
 export function fail(error, retry = null, key = "error") {
-  if (error?.name === "AbortError") return;
-  const again = retry ? [["Try again", () => { dismiss(error.lost ? "lost" : key); retry(); }]] : [];
-  say(error.lost ? "lost" : key, error.message || String(error), { actions: again });
+  const shownKey = error.lost ? "lost" : key;
+  const again = () => {
+    dismiss(shownKey);
+    retry?.();
+  };
+  showMessage(shownKey, error.message, retry ? [["Try again", again]] : []);
 }
 
-/** The server was heard: what was said of the connection no longer holds. */
-export const heard = () => dismiss("lost");
+/** Remove the message about a lost connection: the server has answered. */
+export const clearLost = () => dismiss("lost");

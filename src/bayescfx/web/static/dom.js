@@ -1,69 +1,168 @@
+// @ts-check
 // Elements from plain data. Text is only ever text: nothing here parses HTML.
+
+/** @import { Child, Feature, Props } from "./types.js" */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function put(node, children) {
-  for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+// Set as properties of an element; everything else is an attribute.
+const PROPERTIES = new Set([
+  "value",
+  "checked",
+  "disabled",
+  "hidden",
+  "selected",
+  "open",
+  "indeterminate",
+]);
+
+/** @param {unknown} value */
+const isAbsent = (value) => value === null || value === undefined || value === false;
+
+/**
+ * Append children to a node; absent ones are left out, nested lists are flattened.
+ * @template {Element} T
+ * @param {T} node
+ * @param {readonly Child[]} children
+ * @returns {T}
+ */
+function append(node, children) {
+  for (const child of children) {
+    if (isAbsent(child)) continue;
+    if (Array.isArray(child)) append(node, child);
+    else node.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
   return node;
 }
 
+/**
+ * Set properties, attributes and listeners of a node.
+ * @template {HTMLElement | SVGElement} T
+ * @param {T} node
+ * @param {Props | null | undefined} props
+ * @returns {T}
+ */
 function assign(node, props) {
   for (const [key, value] of Object.entries(props ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    if (isAbsent(value)) continue;
+    if (typeof value === "function")
+      node.addEventListener(key.slice(2), /** @type {any} */ (value));
     else if (key === "style") Object.assign(node.style, value);
-    else if (key in PROPERTIES) node[key] = value;
-    else node.setAttribute(key, value === true ? "" : value);
+    else if (PROPERTIES.has(key)) /** @type {any} */ (node)[key] = value;
+    else node.setAttribute(key, value === true ? "" : String(value));
   }
   return node;
 }
 
-const PROPERTIES = { value: 1, checked: 1, disabled: 1, hidden: 1, selected: 1, open: 1, indeterminate: 1 };
-
-/** Return an HTML element; a button sends nothing. */
+/**
+ * Return an HTML element; a button does not submit a form.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props | null} [props]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function h(tag, props, ...children) {
   const node = document.createElement(tag);
-  if (tag === "button") node.type = "button";
-  return put(assign(node, props), children);
+  if (node instanceof HTMLButtonElement) node.type = "button";
+  return append(assign(node, props), children);
 }
 
-/** Return a small button with a cross, and words for those who don't see it. */
-export const crossButton = (label, act, test = null) => squareButton(label, act, test, icon("cross"));
+/**
+ * Return an SVG element.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props | null} [props]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export const s = (tag, props, ...children) =>
+  append(assign(document.createElementNS(SVG, tag), props), children);
 
-/** Return a small button with a sign, and words for those who don't see it. */
+/**
+ * Return the element with an id that `index.html` defines.
+ * @param {string} id
+ */
+export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/**
+ * Return a small button with a sign, and a label for screen readers.
+ * @param {string} label
+ * @param {() => unknown} act
+ * @param {string | null} test
+ * @param {Child} sign
+ */
 export const squareButton = (label, act, test, sign) =>
-  h("button", { class: "quiet square", "aria-label": label, title: label, "data-test": test, onclick: act }, sign);
+  h(
+    "button",
+    {
+      class: "quiet square",
+      "aria-label": label,
+      title: label,
+      "data-test": test,
+      onclick: act,
+    },
+    sign,
+  );
 
-/** Return a term of a list of facts, with what it is. */
-export const fact = (word, ...inside) => h("div", null, h("dt", null, word), h("dd", null, inside));
+/**
+ * Return a small button with a cross, and a label for screen readers.
+ * @param {string} label
+ * @param {() => unknown} act
+ * @param {string | null} [test]
+ */
+export const crossButton = (label, act, test = null) =>
+  squareButton(label, act, test, icon("cross"));
 
-/** Return an SVG element. */
-export const s = (tag, props, ...children) => put(assign(document.createElementNS(SVG, tag), props), children);
+/**
+ * Return an entry of a description list: a term and its value.
+ * @param {string} term
+ * @param {...Child} content
+ */
+export const fact = (term, ...content) =>
+  h("div", null, h("dt", null, term), h("dd", null, content));
 
-/** Replace what is in a node. */
+/**
+ * Replace the content of a node.
+ * @template {Element} T
+ * @param {T} node
+ * @param {...Child} children
+ * @returns {T}
+ */
 export function fill(node, ...children) {
   node.replaceChildren();
-  return put(node, children);
+  return append(node, children);
 }
 
-/** Set attributes of a node; null takes one away. */
+/**
+ * Set attributes of a node; null removes one.
+ * @template {Element} T
+ * @param {T} node
+ * @param {Record<string, string | number | boolean | null>} attributes
+ * @returns {T}
+ */
 export function set(node, attributes) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === false) node.removeAttribute(key);
-    else node.setAttribute(key, value === true ? "" : value);
+    else node.setAttribute(key, value === true ? "" : String(value));
   }
   return node;
 }
 
-let counter = 0;
+let lastId = 0;
 
-/** Return an identifier that no other element has. */
-export const uid = (word = "x") => `${word}-${++counter}`;
+/** Return an id that no other element has. */
+export function uid(prefix = "x") {
+  lastId += 1;
+  return `${prefix}-${lastId}`;
+}
 
-/** Return a labelled control: the label is on top of it, or hidden but for screen readers. */
+/**
+ * Return a labelled control; a quiet label is for screen readers only.
+ * @param {Child} label
+ * @param {HTMLElement} control
+ * @param {{quiet?: boolean, wide?: boolean}} [options]
+ */
 export function field(label, control, { quiet = false, wide = false } = {}) {
   control.id ||= uid("field");
   return h(
@@ -74,22 +173,38 @@ export function field(label, control, { quiet = false, wide = false } = {}) {
   );
 }
 
-/** Return a box that hides the lines, of [{feature, node}], whose feature's name lacks what is typed. */
+/**
+ * Return a search box that hides the lines whose feature's name lacks the typed text.
+ * @param {string} test
+ * @param {{feature: Feature, node: HTMLElement}[]} lines
+ */
 export function nameFilter(test, lines) {
-  const box = h("input", { type: "search", placeholder: "name", maxlength: 100, "data-test": test, oninput: () => {
-    const wanted = box.value.trim().toLowerCase();
-    for (const { feature, node } of lines) node.hidden = !feature.name.toLowerCase().includes(wanted);
-  } });
+  const props = { type: "search", placeholder: "name", maxlength: 100, "data-test": test };
+  const box = h("input", props);
+  box.addEventListener("input", () => {
+    const typed = box.value.trim().toLowerCase();
+    for (const { feature, node } of lines) {
+      node.hidden = !feature.name.toLowerCase().includes(typed);
+    }
+  });
   return box;
 }
 
-/** Return a function that waits for calm before it calls `act`; `.now` doesn't wait. */
+/**
+ * Return a function that calls `act` once no further call has come for `wait` milliseconds; its
+ * `.now` calls `act` at once.
+ * @template {unknown[]} A
+ * @param {(...given: A) => unknown} act
+ * @param {number} [wait]
+ */
 export function debounce(act, wait = 200) {
   let timer = 0;
+  /** @param {A} given */
   const later = (...given) => {
     clearTimeout(timer);
     timer = setTimeout(() => act(...given), wait);
   };
+  /** @param {A} given */
   later.now = (...given) => {
     clearTimeout(timer);
     return act(...given);
@@ -97,7 +212,11 @@ export function debounce(act, wait = 200) {
   return later;
 }
 
-/** Return a function that calls `act` at most once per `wait` milliseconds, and once at the end. */
+/**
+ * Return a function that calls `act` at most once per `wait` milliseconds, and once at the end.
+ * @param {() => unknown} act
+ * @param {number} [wait]
+ */
 export function throttle(act, wait = 150) {
   let timer = 0;
   return () => {
@@ -109,20 +228,30 @@ export function throttle(act, wait = 150) {
   };
 }
 
-/** Say something to those who don't see the page. */
+/**
+ * Announce a text to screen readers.
+ * @param {string} text
+ */
 export function announce(text) {
-  document.getElementById("live").textContent = text;
+  byId("live").textContent = text;
 }
 
-/** Call `act` with the width of a node whenever it changes. */
+/**
+ * Call `act` with the width of a node whenever it changes.
+ * @param {Element} node
+ * @param {(width: number) => void} act
+ */
 export function onWidth(node, act) {
   let last = 0;
   new ResizeObserver((entries) => {
     const width = Math.round(entries[0].contentRect.width);
-    if (width && width !== last) act((last = width));
+    if (!width || width === last) return;
+    last = width;
+    act(width);
   }).observe(node);
 }
 
+/** @type {Record<string, string>} */
 const PATHS = {
   check: "M3.5 8.5l3 3 6-7",
   near: "M2.5 6.5c2-2 3.5-2 5.5-.5s3.5 1.5 5.5-.5M2.5 11c2-2 3.5-2 5.5-.5s3.5 1.5 5.5-.5",
@@ -147,8 +276,17 @@ const PATHS = {
   gear: "M2.5 4.5h6M11.5 4.5h2M10 3v3M2.5 11.5h2M7.5 11.5h6M6 10v3",
 };
 
-/** Return a small picture that goes with a word. */
+/**
+ * Return a small picture that accompanies a word.
+ * @param {string} name
+ */
 export function icon(name) {
-  return s("svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
-    s("path", { d: PATHS[name] }));
+  const props = {
+    class: `icon icon-${name}`,
+    viewBox: "0 0 16 16",
+    width: 16,
+    height: 16,
+    "aria-hidden": "true",
+  };
+  return s("svg", props, s("path", { d: PATHS[name] }));
 }

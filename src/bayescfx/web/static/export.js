@@ -1,9 +1,13 @@
-// Take an answer away: files, and the same question as Python or as a command.
-import { exportPath, exportText } from "./api.js";
+// @ts-check
+// Exports of an answer: files, and the same question as Python or as a command.
+import { asApiError, exportPath, getExport } from "./api.js";
 import { fail } from "./banner.js";
-import { announce, fill, h, icon } from "./dom.js";
 import { dialog } from "./dialog.js";
+import { announce, fill, h, icon } from "./dom.js";
 
+/** @import { Question } from "./types.js" */
+
+/** @type {[string, string, string, boolean][]} */
 const FORMS = [
   ["json", "JSON", "everything, to be read back", false],
   ["csv", "CSV", "the rows, for a spreadsheet", false],
@@ -11,45 +15,90 @@ const FORMS = [
   ["md", "Markdown", "for notes and tickets", true],
   ["py", "Python", "the same question as a script", true],
   ["sh", "Command line", "the same question in a shell", true],
-  ["toml", "Settings (TOML)", "what may change, to be edited", true],
+  ["toml", "Settings (TOML)", "the constraints, to be edited", true],
 ];
 
-/** Return the menu of exports of a question. */
-export function exportMenu(question) {
-  const items = FORMS.map(([form, word, use, isText]) => h("li", null,
-    h("a", { href: exportPath(question.id, form), download: "", "data-test": `export-${form}` }, icon("out"),
-      h("span", null, h("strong", null, word), h("span", { class: "hint" }, use))),
-    isText ? h("button", { class: "quiet", "data-test": `show-${form}`, "aria-label": `Show ${word}`,
-      onclick: () => showText(question.id, form, word) }, "Show") : null));
-  const menu = h("details", { class: "menu", "data-test": "export-menu" }, h("summary", { class: "button" }, icon("out"), "Export"), h("ul", { class: "sheet" }, items));
+/**
+ * Return the menu of exports of a question.
+ * @param {Question} question
+ */
+export function exportMenu({ id }) {
+  const items = FORMS.map(([form, title, use, isText]) => {
+    const link = { href: exportPath(id, form), download: "", "data-test": `export-${form}` };
+    const text = h("span", null, h("strong", null, title), h("span", { class: "hint" }, use));
+    return h(
+      "li",
+      null,
+      h("a", link, icon("out"), text),
+      isText ? showButton(id, form, title) : null,
+    );
+  });
+  const menu = h(
+    "details",
+    { class: "menu", "data-test": "export-menu" },
+    h("summary", { class: "button" }, icon("out"), "Export"),
+    h("ul", { class: "sheet" }, items),
+  );
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     menu.open = false;
-    menu.querySelector("summary").focus();
+    menu.querySelector("summary")?.focus();
   });
-  menu.addEventListener("focusout", (event) => {
-    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+  menu.addEventListener("focusout", ({ relatedTarget }) => {
+    if (relatedTarget instanceof Node && !menu.contains(relatedTarget)) menu.open = false;
   });
   return menu;
 }
 
-document.addEventListener("pointerdown", (event) => {
-  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-});
-
-async function showText(id, form, word) {
-  let text;
-  try {
-    text = await exportText(id, form);
-  } catch (error) {
-    return fail(error, () => showText(id, form, word), "export");
-  }
-  const copy = h("button", { class: "primary", "data-test": "copy", onclick: () => toClipboard(text, copy) }, "Copy");
-  dialog(word, h("pre", { class: "code", tabindex: 0, "data-test": "export-text" }, text), h("div", { class: "row" }, copy));
+/**
+ * @param {number} id
+ * @param {string} form
+ * @param {string} title
+ */
+function showButton(id, form, title) {
+  const props = {
+    class: "quiet",
+    "data-test": `show-${form}`,
+    "aria-label": `Show ${title}`,
+    onclick: () => showText(id, form, title),
+  };
+  return h("button", props, "Show");
 }
 
-/** Copy a text, and say so on the button. */
-export async function toClipboard(text, button) {
+/** Close open menus by a click beside them. */
+export function closeMenusOutside() {
+  document.addEventListener("pointerdown", ({ target }) => {
+    for (const menu of document.querySelectorAll("details")) {
+      const isInside = target instanceof Node && menu.contains(target);
+      if (menu.classList.contains("menu") && !isInside) menu.open = false;
+    }
+  });
+}
+
+/**
+ * Show an export in a dialog.
+ * @param {number} id
+ * @param {string} form
+ * @param {string} title
+ */
+async function showText(id, form, title) {
+  try {
+    const text = await getExport(id, form);
+    const copy = h("button", { class: "primary", "data-test": "copy" }, "Copy");
+    copy.onclick = () => copyText(text, copy);
+    const code = h("pre", { class: "code", tabindex: 0, "data-test": "export-text" }, text);
+    dialog(title, code, h("div", { class: "row" }, copy));
+  } catch (error) {
+    fail(asApiError(error), () => showText(id, form, title), "export");
+  }
+}
+
+/**
+ * Copy a text, and confirm it on the button.
+ * @param {string} text
+ * @param {HTMLElement} button
+ */
+export async function copyText(text, button) {
   const before = [...button.childNodes];
   try {
     await navigator.clipboard.writeText(text);

@@ -1,108 +1,194 @@
+// @ts-check
 // Numbers and cells for reading; the exact value stays in a title, and is what gets copied.
 import { h } from "./dom.js";
 
-/** Return a number with some significant digits, with exponents only where a person would. */
+/** @import { Cell } from "./types.js" */
+
+/** @param {string} text */
+const withMinus = (text) => (text === "-0" ? "0" : text.replace(/^-/, "−"));
+
+/**
+ * Return a number with some significant digits, and an exponent only if it is very large or small.
+ * @param {number | null | undefined} value
+ * @param {number} [digits]
+ */
 export function number(value, digits = 4) {
   if (value === null || value === undefined) return "–";
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "not a number" : value > 0 ? "∞" : "−∞";
+  if (Number.isNaN(value)) return "not a number";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  if (size >= 1e15 || (size > 0 && size < 1e-5)) return minus(Number(value.toPrecision(digits)).toExponential());
-  if (size >= 10 ** digits) return minus(value.toFixed(0));
-  return minus(String(Number(value.toPrecision(digits))));
+  if (size >= 1e15 || (size > 0 && size < 1e-5)) {
+    return withMinus(Number(value.toPrecision(digits)).toExponential());
+  }
+  if (size >= 10 ** digits) return withMinus(value.toFixed(0));
+  return withMinus(String(Number(value.toPrecision(digits))));
 }
 
-const minus = (text) => (text === "-0" ? "0" : text.replace(/^-/, "−"));
+/**
+ * Return a difference with its sign.
+ * @param {number | null | undefined} value
+ * @param {number} [digits]
+ */
+export const signed = (value, digits = 3) => ((value ?? 0) > 0 ? "+" : "") + number(value, digits);
 
-/** Return a difference with its sign. */
-const signed = (value, digits = 3) => (value > 0 ? "+" : "") + number(value, digits);
-
-/** Return an output for reading as an element: click it and it is selected; copied, it is exact. */
+/**
+ * Return a number as an element: a click selects it, and a copy of it is exact.
+ * @param {number | null | undefined} value
+ * @param {{unit?: string, digits?: number, signs?: boolean, test?: string | null}} [options]
+ */
 export function num(value, { unit = "", digits = 4, signs = false, test = null } = {}) {
   const text = signs ? signed(value, digits) : number(value, digits);
   const exact = value === null || value === undefined ? "" : String(value);
-  return h("data", { class: "num", value: exact, title: exact, "data-test": test }, text, unit ? ` ${unit}` : "");
+  const props = { class: "num", value: exact, title: exact, "data-test": test };
+  return h("data", props, text, unit ? ` ${unit}` : "");
 }
 
-/** Return a cell of a table for reading. */
+/**
+ * Return a cell of a table for reading.
+ * @param {Cell | undefined} value
+ * @param {number} [digits]
+ */
 export function cell(value, digits = 6) {
   if (value === null || value === undefined) return "missing";
   if (typeof value === "boolean") return value ? "true" : "false";
-  if (typeof value === "number") return Number.isInteger(value) && Math.abs(value) < 1e15 ? minus(String(value)) : number(value, digits);
-  return value === "" ? "(empty)" : String(value).trim() === "" ? "(blank)" : String(value);
+  if (typeof value === "number") {
+    const isShort = Number.isInteger(value) && Math.abs(value) < 1e15;
+    return isShort ? withMinus(String(value)) : number(value, digits);
+  }
+  if (value === "") return "(empty)";
+  return value.trim() === "" ? "(blank)" : value;
 }
 
-/** Return a text cut to a length. */
+/**
+ * Return a text cut to a length, with an ellipsis.
+ * @param {unknown} text
+ * @param {number} [length]
+ */
 export function clip(text, length = 160) {
   const letters = String(text);
   if (letters.length <= length) return letters;
   return `${letters.slice(0, length).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
-/** Return the name of a feature as an element, whatever its direction of writing and length. */
+/**
+ * Return a name from the data as an element, for any length and writing direction.
+ * @param {unknown} text
+ * @param {"bdi" | "strong"} [tag]
+ */
 export function name(text, tag = "bdi") {
-  const shown = String(text).trim() === "" ? "(no name)" : clip(text);
-  return h(tag, { class: "name", dir: "auto", title: clip(text, 1000) }, shown);
+  const visible = String(text).trim() === "" ? "(no name)" : clip(text);
+  return h(tag, { class: "name", dir: "auto", title: clip(text, 1000) }, visible);
 }
 
-/** Return a cell as an element, with its exact value. */
+/**
+ * Return a cell as an element, with its exact value.
+ * @param {Cell | undefined} value
+ * @param {"bdi" | "strong"} [tag]
+ */
 export function shown(value, tag = "bdi") {
   const exact = value === null || value === undefined ? "missing" : String(value);
   return h(tag, { class: "cell", dir: "auto", title: clip(exact, 1000) }, clip(cell(value)));
 }
 
-/** Return "1 thing", "2 things". */
-export const count = (n, word, many = `${word}s`) => `${n} ${n === 1 ? word : many}`;
+/**
+ * Return a count with its noun: "1 row", "2 rows".
+ * @param {number} n
+ * @param {string} word
+ */
+export const count = (n, word, plural = `${word}s`) => `${n} ${n === 1 ? word : plural}`;
 
-/** Return a share in percent. */
+/**
+ * Return a share as a percentage.
+ * @param {number} share
+ */
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
-/** Return seconds for reading. */
+/**
+ * Return a share as a percentile of the training rows: "15th percentile".
+ * @param {number} share
+ */
+export function percentile(share) {
+  const rank = Math.round(100 * share);
+  const isTeen = rank % 100 >= 11 && rank % 100 <= 13;
+  const ending = isTeen ? "th" : (["th", "st", "nd", "rd"][rank % 10] ?? "th");
+  return `${rank}${ending} percentile`;
+}
+
+/**
+ * Return a duration for reading.
+ * @param {number} value  in seconds
+ */
 export function seconds(value) {
   if (value < 9.95) return `${value.toFixed(1)} s`;
   if (value < 119.5) return `${Math.round(value)} s`;
   return `${Math.round(value / 60)} min`;
 }
 
-/** Return a step of 1, 2 or 5 times a power of ten that is near a size. */
+/**
+ * Return the step of 1, 2 or 5 times a power of ten that is nearest to a size.
+ * @param {number} size
+ */
 export function nice(size) {
   if (!(size > 0) || !Number.isFinite(size)) return 1;
   const power = 10 ** Math.floor(Math.log10(size));
   const part = size / power;
-  return (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10) * power;
+  if (part < 1.5) return power;
+  if (part < 3.5) return 2 * power;
+  return (part < 7.5 ? 5 : 10) * power;
 }
 
-/** Return a number on a grid of a step, without the dust of binary fractions. */
+/**
+ * Return a number without the rounding error of binary fractions.
+ * @param {number} value
+ */
+export const clean = (value) => Number(value.toPrecision(12));
+
+/**
+ * Return the nearest number on the grid `origin + k * step`.
+ * @param {number} value
+ * @param {number} step
+ * @param {number} [origin]
+ */
 export function snap(value, step, origin = 0) {
   if (!(step > 0)) return clean(value);
   return clean(origin + Math.round((value - origin) / step) * step);
 }
 
-/** Return a number without the dust of binary fractions. */
-export const clean = (value) => Number(value.toPrecision(12));
-
-/** Return about `n` round numbers between two. */
+/**
+ * Return about `n` round numbers in an interval.
+ * @param {number} low
+ * @param {number} high
+ * @param {number} [n]
+ */
 export function ticks(low, high, n = 6) {
   if (!(high > low)) return [low];
   const step = nice((high - low) / n);
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) found.push(clean(k * step));
-  return found;
+  const marks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) {
+    marks.push(clean(k * step));
+  }
+  return marks;
 }
 
-/** Return a number without an exponent, as attributes for screen readers need it. */
+/**
+ * Return a number without an exponent, as ARIA attributes need it.
+ * @param {number} value
+ */
 export function decimal(value) {
   const text = String(value);
   if (!text.includes("e")) return text;
-  return Math.abs(value) < 1 ? value.toFixed(40).replace(/0+$/, "") : BigInt(Math.round(value)).toString();
+  if (Math.abs(value) < 1) return value.toFixed(40).replace(/0+$/, "");
+  return BigInt(Math.round(value)).toString();
 }
 
-/** Let a copied number be the exact one. */
+/** Copy the exact value when a shown number is copied. */
 export function copyExact() {
   document.addEventListener("copy", (event) => {
     const selection = getSelection();
     const node = selection?.anchorNode;
-    const data = (node?.nodeType === Node.TEXT_NODE ? node.parentElement : node)?.closest?.("data.num");
-    if (!data || !data.contains(selection.focusNode) || !event.clipboardData) return;
+    const element = node instanceof Element ? node : node?.parentElement;
+    const data = element?.closest("data");
+    if (!data?.contains(selection?.focusNode ?? null) || !event.clipboardData) return;
     event.clipboardData.setData("text/plain", data.value);
     event.preventDefault();
   });

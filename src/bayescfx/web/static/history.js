@@ -1,82 +1,166 @@
+// @ts-check
 // Earlier questions and bookmarks, in a drawer.
-import { questions as askQuestions, remove } from "./api.js";
+import { asApiError, deleteQuestion, getQuestions } from "./api.js";
 import { badge, statusOf } from "./badge.js";
-import { fail, heard } from "./banner.js";
-import { compareOnly } from "./compare.js";
+import { clearLost, fail } from "./banner.js";
+import { setCompared } from "./compare.js";
 import { dialog } from "./dialog.js";
 import { crossButton, fill, h, icon } from "./dom.js";
 import { clip, count } from "./format.js";
-import { close, openQuestion } from "./run.js";
+import { closeQuestion, openQuestion } from "./run.js";
 import { on, state } from "./state.js";
 import { show } from "./tabs.js";
 
-let known = [];
+/** @import { Question } from "./types.js" */
+
+/** @type {Question[]} */
+let questions = [];
 
 async function load() {
   try {
-    known = (await askQuestions()).questions;
-    heard();
-  } catch (error) {
-    if (error.lost) return;
-    fail(error, null, "history");
+    ({ questions } = await getQuestions());
+    clearLost();
+  } catch (thrown) {
+    const error = asApiError(thrown);
+    if (!error.lost) fail(error, null, "history");
   }
 }
 
-/** Build the button that opens the list, with how many there are. */
+/** Build the button that opens the list, with the number of questions. */
 export function historyButton() {
   const number = h("span", { class: "mark-count", hidden: true });
-  const refresh = async () => {
+  async function refresh() {
     await load();
-    number.textContent = known.length;
-    number.hidden = known.length === 0;
-  };
+    number.textContent = String(questions.length);
+    number.hidden = questions.length === 0;
+  }
   on("history", refresh);
   refresh();
-  return h("button", { "data-test": "history", onclick: () => openList(refresh) }, icon("list"), h("span", null, "Earlier questions"), number);
+  const props = { "data-test": "history", onclick: () => openList(refresh) };
+  return h("button", props, icon("list"), h("span", null, "Earlier questions"), number);
 }
 
+/** @param {() => Promise<void>} refresh */
 async function openList(refresh) {
   await refresh();
   const body = h("div", { class: "stack" });
   const box = dialog("Earlier questions", body);
   box.classList.add("drawer");
-  const draw = () => fill(body, listOf(box, draw, refresh), marked(box));
-  draw();
-}
 
-function listOf(box, draw, refresh) {
-  if (!known.length) return h("p", { class: "soft" }, "Nothing has been asked yet. Questions of this session are kept here, and share what the model has said.");
-  const chosen = ({ id }) => (state.question?.id === id ? "chosen" : null);
-  return h("ul", { class: "history" }, known.map((question) => h("li", { "data-test": "history-item", "data-id": question.id, class: chosen(question) },
-    h("button", { class: "open", "data-test": "history-open", onclick: () => { box.close(); openQuestion(question.id); } },
-      h("span", { class: "row spread tight" }, h("strong", null, `Question ${question.id}`), badge(statusOf(question))),
-      h("bdi", { dir: "auto" }, clip(question.words, 160)), h("span", { class: "soft" }, `${count(question.spent, "row")} used`)),
-    crossButton(`Delete question ${question.id}`, () => forget(question, draw, refresh), "history-delete"))));
-}
-
-async function forget(question, draw, refresh) {
-  try {
-    await remove(question.id);
-  } catch (error) {
-    if (error.status !== 404) return fail(error, null, "history");
+  /** @param {Question} question */
+  async function remove(question) {
+    if (await forget(question)) {
+      await refresh();
+      draw();
+    }
   }
-  if (state.question?.id === question.id) close();
-  compareOnly(state.compare.filter((one) => one.id !== question.id));
-  await refresh();
+  const draw = () => fill(body, questionList(box, remove), bookmarkList(box));
   draw();
 }
 
-function marked(box) {
-  const items = known.flatMap((question) => question.bookmarks.map((index) => ({ id: question.id, index, question })));
+/**
+ * @param {HTMLDialogElement} box
+ * @param {(question: Question) => void} remove
+ */
+function questionList(box, remove) {
+  if (!questions.length) {
+    const empty = "No questions yet. The questions of this session are kept here.";
+    return h("p", { class: "soft" }, empty);
+  }
+  return h(
+    "ul",
+    { class: "history" },
+    questions.map((question) => questionItem(box, question, remove)),
+  );
+}
+
+/**
+ * @param {HTMLDialogElement} box
+ * @param {Question} question
+ * @param {(question: Question) => void} remove
+ */
+function questionItem(box, question, remove) {
+  const { id, title, spent } = question;
+  const isChosen = state.question?.id === id;
+  const open = () => {
+    box.close();
+    openQuestion(id);
+  };
+  return h(
+    "li",
+    { "data-test": "history-item", "data-id": id, class: isChosen ? "chosen" : null },
+    h(
+      "button",
+      { class: "open", "data-test": "history-open", onclick: open },
+      h(
+        "span",
+        { class: "row spread tight" },
+        h("strong", null, `Question ${id}`),
+        badge(statusOf(question)),
+      ),
+      h("bdi", { dir: "auto" }, clip(title, 160)),
+      h("span", { class: "soft" }, `${count(spent, "row")} scored`),
+    ),
+    crossButton(`Delete question ${id}`, () => remove(question), "history-delete"),
+  );
+}
+
+/**
+ * Delete a question; returns whether it is gone.
+ * @param {Question} question
+ */
+async function forget({ id }) {
+  try {
+    await deleteQuestion(id);
+  } catch (thrown) {
+    const error = asApiError(thrown);
+    if (error.status !== 404) {
+      fail(error, null, "history");
+      return false;
+    }
+  }
+  if (state.question?.id === id) closeQuestion();
+  setCompared(state.compare.filter((one) => one.id !== id));
+  return true;
+}
+
+/** @param {HTMLDialogElement} box */
+function bookmarkList(box) {
+  const items = questions.flatMap(({ id, title, bookmarks }) =>
+    bookmarks.map((index) => ({ id, index, title })),
+  );
   if (!items.length) return null;
   const compareAll = () => {
     box.close();
-    compareOnly(items.map(({ id, index }) => ({ id, index })));
+    setCompared(items.map(({ id, index }) => ({ id, index })));
     show("answers");
   };
-  return h("section", null, h("h3", null, icon("star"), " Bookmarks"),
-    h("ul", { class: "history" }, items.map(({ id, index, question }) => h("li", { "data-test": "bookmark-item" },
-      h("button", { class: "open", onclick: () => { box.close(); openQuestion(id); } },
-        h("strong", null, `Question ${id}, answer ${index + 1}`), h("bdi", { dir: "auto" }, clip(question.words, 120)))))),
-    items.length > 1 ? h("button", { "data-test": "compare-bookmarks", onclick: compareAll }, "Compare all bookmarks") : null);
+  /** @param {number} id */
+  const open = (id) => {
+    box.close();
+    openQuestion(id);
+  };
+  const compareProps = { "data-test": "compare-bookmarks", onclick: compareAll };
+  return h(
+    "section",
+    null,
+    h("h3", null, icon("star"), " Bookmarks"),
+    h(
+      "ul",
+      { class: "history" },
+      items.map(({ id, index, title }) =>
+        h(
+          "li",
+          { "data-test": "bookmark-item" },
+          h(
+            "button",
+            { class: "open", onclick: () => open(id) },
+            h("strong", null, `Question ${id}, answer ${index + 1}`),
+            h("bdi", { dir: "auto" }, clip(title, 120)),
+          ),
+        ),
+      ),
+    ),
+    items.length > 1 ? h("button", compareProps, "Compare all bookmarks") : null,
+  );
 }

@@ -1,97 +1,266 @@
-// Limits across features: rules in words, how many may change, what moves together, closeness to the data.
-import { newest, predict } from "./api.js";
+// @ts-check
+// Constraints across features: rules, how many may change, common directions, closeness to the data.
+import { asApiError, latest, predict } from "./api.js";
 import { crossButton, debounce, field, fill, h, icon } from "./dom.js";
 import { isFree } from "./features.js";
 import { clip, count, name } from "./format.js";
-import { freedom } from "./space.js";
+import { countFree } from "./space.js";
 import { emit, on, space, state } from "./state.js";
 
-const asked = newest(predict);
+/** @import { Feature, Limits } from "./types.js" */
 
-/** Build the limits across features. */
+const requestCheck = latest(predict);
+
+/** @param {Partial<Limits>} change */
+function update(change) {
+  Object.assign(state.limits, change);
+  emit("space");
+}
+
+/**
+ * Return a feature's name as rules have it: in backquotes unless it is an identifier.
+ * @param {string} feature
+ */
+export const ruleName = (feature) =>
+  /^[\p{L}_][\p{L}\p{N}_]*$/u.test(feature) ? feature : `\`${feature}\``;
+
+/** Build the constraints across features. */
 export function limitsPanel() {
   const { site } = state;
   const free = site.features.filter(isFree);
-  const verdict = h("p", { class: "words", "aria-live": "polite", "data-test": "space-check" });
   const summary = h("p", { class: "lead", "data-test": "freedom" });
-  const update = (change) => {
-    Object.assign(state.limits, change);
-    emit("space");
+  const rules = rulesBox();
+  const most = maxChangesList(free.length);
+  const near = nearDataSwitch();
+  const together = togetherPicker(free);
+
+  function draw() {
+    drawSummary(summary);
+    for (const part of [rules, most, near, together]) part.draw();
+  }
+  on("space row", draw);
+  draw();
+  return h(
+    "section",
+    { class: "panel", "aria-labelledby": "limits-title" },
+    h("div", { class: "row spread middle" }, h("h2", { id: "limits-title" }, "Limits"), summary),
+    h(
+      "div",
+      { class: "limits" },
+      h(
+        "div",
+        null,
+        rules.nodes,
+        checkLine(),
+        site.rules.length ? operatorRules(site.rules) : null,
+      ),
+      h(
+        "div",
+        { class: "stack" },
+        field("Most features that may change", most.node),
+        near.node,
+        free.length > 1 ? together.node : null,
+      ),
+    ),
+  );
+}
+
+/**
+ * Say how many features may change.
+ * @param {HTMLElement} node
+ */
+function drawSummary(node) {
+  const { nAll, nFree, nLimited } = countFree(state.site, state.cards);
+  const { maxChanges } = state.limits;
+  fill(
+    node,
+    `${nFree} of ${count(nAll, "feature")} may change`,
+    nLimited ? `, ${nLimited} within limits` : "",
+    maxChanges === null ? "." : `; at most ${maxChanges} at once.`,
+  );
+}
+
+/** Return the box of rules, with a list that inserts names of features. */
+function rulesBox() {
+  const { features } = state.site;
+  const box = h("textarea", {
+    rows: 4,
+    spellcheck: "false",
+    "data-test": "rules",
+    maxlength: 10000,
+    placeholder: "one per line, e.g.  a <= b",
+    oninput: take,
+  });
+  const insert = h(
+    "select",
+    { "data-test": "rule-insert" },
+    h("option", { value: "" }, "insert a feature …"),
+    features.map((f, k) => h("option", { value: k }, clip(f.name, 60))),
+  );
+  insert.onchange = () => {
+    if (insert.value !== "") insertName(ruleName(features[Number(insert.value)].name));
+    insert.value = "";
   };
-  const rules = h("textarea", { rows: 4, spellcheck: "false", "data-test": "rules", maxlength: 10000, placeholder: "one per line, e.g.  a <= b", oninput: take });
-  const insert = h("select", { "data-test": "rule-insert", onchange: () => { put(insert.value); insert.value = ""; } },
-    h("option", { value: "" }, "insert a feature …"), site.features.map((f, k) => h("option", { value: k }, clip(f.name, 60))));
-  const most = h("select", { "data-test": "max-changes", onchange: () => update({ maxChanges: most.value === "" ? null : Number(most.value) }) });
-  const near = h("input", { type: "checkbox", role: "switch", id: "near-data", "data-test": "near-data", onchange: () => update({ nearData: near.checked }) });
-  const groups = h("ul", { class: "chips" });
-  const pair = [0, 1].map((k) => h("select", { "aria-label": k ? "Second feature that moves along" : "First feature that moves along", "data-test": "together" },
-    h("option", { value: "" }, k ? "and …" : "feature …"), free.map((f, j) => h("option", { value: j }, clip(f.name, 60)))));
 
   function take() {
-    update({ require: rules.value.split("\n").map((line) => line.trim()).filter(Boolean) });
+    const lines = box.value.split("\n").map((line) => line.trim());
+    update({ require: lines.filter(Boolean) });
   }
 
-  function put(k) {
-    if (k === "") return;
-    const feature = site.features[Number(k)].name;
-    const word = /^[\p{L}_][\p{L}\p{N}_]*$/u.test(feature) ? feature : `\`${feature}\``;
-    rules.setRangeText(word, rules.selectionStart, rules.selectionEnd, "end");
-    rules.focus();
+  /** @param {string} word */
+  function insertName(word) {
+    box.setRangeText(word, box.selectionStart, box.selectionEnd, "end");
+    box.focus();
     take();
   }
 
-  function join() {
-    const chosen = pair.map((list) => free[Number(list.value)]?.name);
-    if (pair.some((list) => list.value === "") || chosen[0] === chosen[1]) return;
-    update({ together: [...state.limits.together, chosen] });
-    pair.forEach((list) => { list.value = ""; });
-  }
-
-  const check = debounce(async () => {
-    const { row, limits } = state;
-    if (!row.cells) return;
-    try {
-      const found = await asked({ cells: row.cells, query: row.cells, space: space(), target: null, tolerance: state.settings.tolerance });
-      if (!found) return;
-      const broken = limits.require.length ? found.broken.map((text) => clip(text, 120)).join("; ") : "";
-      fill(verdict, broken ? `The row itself does not keep: ${broken}. Every answer will.` : "");
-    } catch (error) {
-      fill(verdict, error.lost ? "" : h("span", { class: "wrong", dir: "auto" }, icon("warn"), clip(error.message, 600)));
-    }
-  }, 400);
-
-  function draw() {
-    const { limits, cards } = state;
-    const { all, free: loose, limited } = freedom(site, cards);
-    const k = limits.maxChanges;
-    fill(summary, `${loose} of ${count(all, "feature")} may change`, limited ? `, ${limited} within limits` : "", k === null ? "." : `; at most ${k} at once.`);
-    if (document.activeElement !== rules) rules.value = limits.require.join("\n");
-    const choices = Math.max(free.length, k ?? 1);
-    if (most.options.length !== choices + 1)
-      fill(most, h("option", { value: "" }, "any number"), Array.from({ length: choices }, (_, j) => h("option", { value: j + 1 }, j + 1)));
-    most.value = k ?? "";
-    near.checked = limits.nearData;
-    fill(groups, limits.together.map((group, j) => h("li", null, group.map((feature, i) => [i ? " with " : "", name(feature)]),
-      crossButton("Take this away", () => update({ together: limits.together.filter((_, i) => i !== j) })))));
-    groups.hidden = !limits.together.length;
-  }
-
-  on("space row", draw);
-  on("space row", check);
-  draw();
-  check();
-  return h("section", { class: "panel", "aria-labelledby": "limits-title" },
-    h("div", { class: "row spread middle" }, h("h2", { id: "limits-title" }, "Limits"), summary),
-    h("div", { class: "limits" },
-      h("div", null, field("Rules that every answer keeps", rules, { wide: true }),
-        h("div", { class: "row tight" }, field("Insert a feature", insert, { quiet: true })), verdict, site.rules.length ? given(site.rules) : null),
-      h("div", { class: "stack" }, field("Most features that may change", most),
-        h("label", { class: "switch", for: "near-data" }, near, h("span", null, "Stay near the data", h("span", { class: "hint" }, "answers look like rows that exist"))),
-        free.length > 1 ? h("fieldset", { class: "field" }, h("legend", null, "Move in the same direction"),
-          h("div", { class: "row tight" }, pair, h("button", { "data-test": "together-add", onclick: join }, "Add")), groups) : null)));
+  const nodes = [
+    field("Rules that every answer satisfies", box, { wide: true }),
+    h("div", { class: "row tight" }, field("Insert a feature", insert, { quiet: true })),
+  ];
+  const draw = () => {
+    if (document.activeElement !== box) box.value = state.limits.require.join("\n");
+  };
+  return { nodes, draw };
 }
 
-function given(rules) {
-  return h("details", { class: "fold" }, h("summary", null, `${count(rules.length, "rule")} of whoever started this page`),
-    h("ul", null, rules.map((rule) => h("li", { dir: "auto" }, clip(rule, 300)))));
+/** Return the line with errors of the rules, and those that the row itself breaks. */
+function checkLine() {
+  const node = h("p", { class: "words", "aria-live": "polite", "data-test": "space-check" });
+  const check = debounce(async () => {
+    const { cells } = state.row;
+    const { tolerance } = state.settings;
+    try {
+      const body = { cells, query: cells, space: space(), target: null, tolerance };
+      const found = await requestCheck(body);
+      if (!found) return;
+      const broken = found.broken.map((text) => clip(text, 120)).join("; ");
+      const isBroken = state.limits.require.length > 0 && broken !== "";
+      fill(node, isBroken ? `The row itself breaks: ${broken}. No answer will.` : "");
+    } catch (thrown) {
+      const error = asApiError(thrown);
+      const text = h(
+        "span",
+        { class: "wrong", dir: "auto" },
+        icon("warn"),
+        clip(error.message, 600),
+      );
+      fill(node, error.lost ? "" : text);
+    }
+  }, 400);
+  on("space row", () => check());
+  check();
+  return node;
+}
+
+/** @param {number} nFree */
+function maxChangesList(nFree) {
+  const node = h("select", { "data-test": "max-changes" });
+  node.onchange = () => update({ maxChanges: node.value === "" ? null : Number(node.value) });
+  const draw = () => {
+    const { maxChanges } = state.limits;
+    const n = Math.max(nFree, maxChanges ?? 1);
+    if (node.options.length !== n + 1) {
+      const numbers = Array.from({ length: n }, (_, k) => k + 1);
+      fill(
+        node,
+        h("option", { value: "" }, "any number"),
+        numbers.map((k) => h("option", { value: k }, k)),
+      );
+    }
+    node.value = String(maxChanges ?? "");
+  };
+  return { node, draw };
+}
+
+function nearDataSwitch() {
+  const box = h("input", {
+    type: "checkbox",
+    role: "switch",
+    id: "near-data",
+    "data-test": "near-data",
+  });
+  box.onchange = () => update({ nearData: box.checked });
+  const hint = h("span", { class: "hint" }, "answers resemble rows of the data");
+  const node = h(
+    "label",
+    { class: "switch", for: "near-data" },
+    box,
+    h("span", null, "Stay near the data", hint),
+  );
+  const draw = () => {
+    box.checked = state.limits.nearData;
+  };
+  return { node, draw };
+}
+
+/**
+ * Return the picker of features that move in the same direction.
+ * @param {Feature[]} free
+ */
+function togetherPicker(free) {
+  const groups = h("ul", { class: "chips" });
+  /**
+   * @param {string} label
+   * @param {string} empty
+   */
+  const list = (label, empty) =>
+    h(
+      "select",
+      { "aria-label": label, "data-test": "together" },
+      h("option", { value: "" }, empty),
+      free.map((f, k) => h("option", { value: k }, clip(f.name, 60))),
+    );
+  const first = list("First feature that moves along", "feature …");
+  const second = list("Second feature that moves along", "and …");
+
+  function add() {
+    if (first.value === "" || second.value === "" || first.value === second.value) return;
+    const names = [first, second].map((one) => free[Number(one.value)].name);
+    update({ together: [...state.limits.together, names] });
+    first.value = "";
+    second.value = "";
+  }
+
+  function draw() {
+    const { together } = state.limits;
+    /** @param {number} k */
+    const remove = (k) => update({ together: together.filter((_, i) => i !== k) });
+    fill(
+      groups,
+      together.map((names, k) =>
+        h(
+          "li",
+          null,
+          names.map((feature, i) => [i ? " with " : "", name(feature)]),
+          crossButton("Remove this group", () => remove(k)),
+        ),
+      ),
+    );
+    groups.hidden = !together.length;
+  }
+
+  const button = h("button", { "data-test": "together-add", onclick: add }, "Add");
+  const node = h(
+    "fieldset",
+    { class: "field" },
+    h("legend", null, "Move in the same direction"),
+    h("div", { class: "row tight" }, first, second, button),
+    groups,
+  );
+  return { node, draw };
+}
+
+/** @param {string[]} rules */
+function operatorRules(rules) {
+  return h(
+    "details",
+    { class: "fold" },
+    h("summary", null, `${count(rules.length, "rule")} set by the operator of this page`),
+    h(
+      "ul",
+      null,
+      rules.map((rule) => h("li", { dir: "auto" }, clip(rule, 300))),
+    ),
+  );
 }

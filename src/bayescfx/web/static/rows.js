@@ -1,136 +1,281 @@
+// @ts-check
 // Pick a row: the data's table with search, order and pages, or a random row of an output range.
-import { newest, random, rows as askRows } from "./api.js";
-import { fail, heard } from "./banner.js";
+import { asApiError, getRandomRow, getRows, latest } from "./api.js";
+import { clearLost, fail } from "./banner.js";
 import { announce, debounce, field, fill, h, icon, onWidth, squareButton } from "./dom.js";
 import { count, name, num, shown } from "./format.js";
-import { on, state, takeRow } from "./state.js";
+import { on, setRow, state } from "./state.js";
 
-const PAGE = 10, WIDE = 118;
-const OUTPUT = "(output)";
+/** @import { Child, DataPage, DataRow, Feature } from "./types.js" */
+
+const PAGE_ROWS = 10;
+const COLUMN_WIDTH = 118; // pixels of a column; those that do not fit are reached by buttons
+const FIRST_COLUMNS = 210; // pixels of the label and the output
+const OUTPUT = "(output)"; // the server's name of the output column
+
+/** The table of the data's rows, with its query. */
+class RowTable {
+  constructor() {
+    this.query = { search: "", sort: "", descending: false, low: "", high: "", offset: 0 };
+    this.firstColumn = 0;
+    this.nColumns = 6;
+    /** @type {DataPage | null} */
+    this.page = null;
+    this.request = latest(getRows);
+    this.head = h("thead");
+    this.body = h("tbody");
+    this.table = h(
+      "table",
+      { class: "rows", "data-test": "row-table" },
+      h("caption", { class: "hidden" }, "Rows of the data"),
+      this.head,
+      this.body,
+    );
+    this.frame = h("div", { class: "wide-table" }, this.table);
+    this.status = h("p", { class: "soft", role: "status" });
+    this.columns = h("p", { class: "soft" });
+    this.back = squareButton("Earlier rows", () => this.turn(-PAGE_ROWS), "rows-back", "‹");
+    this.next = squareButton("Further rows", () => this.turn(PAGE_ROWS), "rows-on", "›");
+    this.left = squareButton("Columns to the left", () => this.slide(-1), "columns-back", "‹");
+    this.right = squareButton("Columns to the right", () => this.slide(1), "columns-on", "›");
+    onWidth(this.frame, (width) => {
+      this.nColumns = Math.max(2, Math.floor((width - FIRST_COLUMNS) / COLUMN_WIDTH));
+      this.slide(0);
+    });
+  }
+
+  get features() {
+    return state.site.features;
+  }
+
+  async load() {
+    try {
+      const page = await this.request({ ...this.query, limit: PAGE_ROWS });
+      if (!page) return;
+      this.page = page;
+      clearLost();
+      this.draw();
+    } catch (error) {
+      fail(asApiError(error), () => this.load());
+    }
+  }
+
+  /**
+   * Change the query and show the first page.
+   * @param {object} change
+   */
+  search(change) {
+    Object.assign(this.query, change, { offset: 0 });
+    this.load();
+  }
+
+  /** @param {number} by */
+  turn(by) {
+    this.query.offset = Math.max(0, this.query.offset + by);
+    this.load();
+  }
+
+  /** @param {number} by */
+  slide(by) {
+    const last = Math.max(0, this.features.length - this.nColumns);
+    this.firstColumn = Math.min(Math.max(0, this.firstColumn + by * this.nColumns), last);
+    this.draw();
+  }
+
+  /** @param {string} column */
+  sortBy(column) {
+    const isSame = this.query.sort === column;
+    this.search({ sort: column, descending: isSame && !this.query.descending });
+  }
+
+  /**
+   * @param {string} column
+   * @param {Child} text
+   * @param {string | null} cls
+   */
+  title(column, text, cls) {
+    const isSorted = this.query.sort === column;
+    const { descending } = this.query;
+    const order = descending ? "descending" : "ascending";
+    const arrow = descending ? " ↓" : " ↑";
+    return h(
+      "th",
+      { scope: "col", class: cls, "aria-sort": isSorted ? order : "none" },
+      h(
+        "button",
+        {
+          class: "sort",
+          "data-test": column === OUTPUT ? "sort-output" : "sort",
+          title: "Sort by this column",
+          onclick: () => this.sortBy(column),
+        },
+        text,
+        h("span", { class: "arrow", "aria-hidden": "true" }, isSorted ? arrow : ""),
+      ),
+    );
+  }
+
+  draw() {
+    if (!this.page) return;
+    const { rows } = this.page;
+    const { site } = state;
+    const visible = this.features.slice(this.firstColumn, this.firstColumn + this.nColumns);
+    const focused = this.focusedLabel();
+    fill(
+      this.head,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, site.id === null ? "row" : name(site.id)),
+        this.title(OUTPUT, name(site.output.name), "right"),
+        visible.map((f) => this.title(f.name, name(f.name), f.levels ? null : "right")),
+      ),
+    );
+    fill(
+      this.body,
+      rows.map((row) => rowLine(row, visible)),
+    );
+    this.focus(focused);
+    this.drawPages(this.page);
+    this.drawColumns(visible.length);
+  }
+
+  /** Return the label of the row whose button has the focus. */
+  focusedLabel() {
+    const active = document.activeElement;
+    if (!(active instanceof HTMLElement) || !this.table.contains(active)) return null;
+    return active.dataset.key ?? null;
+  }
+
+  /** @param {string | null} label */
+  focus(label) {
+    if (label === null) return;
+    const button = this.body.querySelector(`[data-key="${CSS.escape(label)}"]`);
+    if (button instanceof HTMLElement) button.focus();
+  }
+
+  /** @param {DataPage} page */
+  drawPages({ total, rows }) {
+    const { offset } = this.query;
+    const end = offset + rows.length;
+    this.status.textContent = total
+      ? `${offset + 1}–${end} of ${count(total, "row")}`
+      : "No row matches.";
+    this.back.disabled = offset === 0;
+    this.next.disabled = end >= total;
+  }
+
+  /** @param {number} nVisible */
+  drawColumns(nVisible) {
+    const nAll = this.features.length;
+    const last = this.firstColumn + nVisible;
+    const isWhole = nVisible === nAll;
+    this.columns.textContent = isWhole ? "" : `features ${this.firstColumn + 1}–${last} of ${nAll}`;
+    this.left.hidden = isWhole;
+    this.right.hidden = isWhole;
+    this.left.disabled = this.firstColumn === 0;
+    this.right.disabled = last >= nAll;
+  }
+}
+
+/**
+ * Return a line of the table.
+ * @param {DataRow} row
+ * @param {Feature[]} visible
+ */
+function rowLine(row, visible) {
+  const { base } = state.row;
+  const isChosen = base !== null && String(base.label) === String(row.label);
+  const button = h(
+    "button",
+    {
+      class: "pick",
+      "data-key": row.label,
+      "aria-pressed": String(isChosen),
+      "aria-label": `Pick row ${row.label}`,
+    },
+    isChosen ? icon("check") : null,
+    h("bdi", { class: "cell" }, row.label),
+  );
+  return h(
+    "tr",
+    {
+      class: isChosen ? "chosen" : null,
+      "data-test": "row",
+      "data-label": row.label,
+      onclick: () => choose(row),
+    },
+    h("th", { scope: "row" }, button),
+    h("td", { class: "right strong" }, num(row.output)),
+    visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name]))),
+  );
+}
+
+/** @param {DataRow} row */
+function choose({ label, cells, output }) {
+  setRow({ label, cells, output });
+  announce(`Row ${label} picked.`);
+}
 
 /** Build the table of the data's rows. */
 export function rowsPanel() {
   const { site } = state;
-  const view = { search: "", sort: "", descending: false, low: "", high: "", offset: 0, first: 0, fit: 6, found: null };
-  const ask = newest(askRows);
-  const head = h("thead"), body = h("tbody");
-  const table = h("table", { class: "rows", "data-test": "row-table" }, h("caption", { class: "hidden" }, "Rows of the data"), head, body);
-  const status = h("p", { class: "soft", role: "status" });
-  const back = squareButton("Earlier rows", () => turn(-PAGE), "rows-back", "‹"), on_ = squareButton("Further rows", () => turn(PAGE), "rows-on", "›");
-  const left = squareButton("Columns to the left", () => slide(-1), "columns-back", "‹");
-  const right = squareButton("Columns to the right", () => slide(1), "columns-on", "›");
-  const columns = h("p", { class: "soft" });
-  const wide = h("div", { class: "wide-table" }, table);
+  const table = new RowTable();
+  const search = h("input", {
+    type: "search",
+    "data-test": "row-search",
+    placeholder: "any cell",
+    maxlength: 200,
+  });
+  search.oninput = debounce(() => table.search({ search: search.value.trim() }), 250);
 
-  async function load() {
-    const { search, sort, descending, low, high, offset } = view;
-    try {
-      const found = await ask({ search, sort, descending, low, high, offset, limit: PAGE });
-      if (!found) return;
-      view.found = found;
-      heard();
-      draw();
-    } catch (error) {
-      fail(error, load);
-    }
-  }
-
-  function turn(by) {
-    view.offset = Math.max(0, view.offset + by);
-    load();
-  }
-
-  function slide(by) {
-    view.first = Math.min(Math.max(0, view.first + by * view.fit), Math.max(0, site.features.length - view.fit));
-    draw();
-  }
-
-  function order(by) {
-    view.descending = view.sort === by ? !view.descending : false;
-    view.sort = by;
-    view.offset = 0;
-    load();
-  }
-
-  function title(by, text, cls) {
-    const sorted = view.sort === by ? (view.descending ? "descending" : "ascending") : null;
-    return h("th", { scope: "col", class: cls, "aria-sort": sorted ?? "none" },
-      h("button", { class: "sort", "data-test": by === OUTPUT ? "sort-output" : "sort", title: "Sort by this column", onclick: () => order(by) },
-        text, h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (view.descending ? " ↓" : " ↑") : "")));
-  }
-
-  function draw() {
-    if (!view.found) return;
-    const { total, rows } = view.found;
-    const visible = site.features.slice(view.first, view.first + view.fit);
-    const focus = document.activeElement?.closest?.("table") === table ? document.activeElement.dataset.key : null;
-    fill(head, h("tr", null, h("th", { scope: "col" }, site.id === null ? "row" : name(site.id)), title(OUTPUT, name(site.output.name), "right"),
-      visible.map((f) => title(f.name, name(f.name), f.levels ? null : "right"))));
-    fill(body, rows.map((row) => line(row, visible)));
-    if (focus) body.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
-    const end = view.offset + rows.length;
-    status.textContent = total ? `${view.offset + 1}–${end} of ${count(total, "row")}` : "No row fits.";
-    back.disabled = view.offset === 0;
-    on_.disabled = end >= total;
-    const last = view.first + visible.length;
-    columns.textContent = visible.length < site.features.length ? `features ${view.first + 1}–${last} of ${site.features.length}` : "";
-    left.hidden = right.hidden = visible.length === site.features.length;
-    left.disabled = view.first === 0;
-    right.disabled = last >= site.features.length;
-  }
-
-  function line(row, visible) {
-    const chosen = state.row.base !== null && String(state.row.base?.label) === String(row.label);
-    const pick = () => choose(row);
-    return h("tr", { class: chosen ? "chosen" : null, "data-test": "row", "data-label": row.label, onclick: pick },
-      h("th", { scope: "row" }, h("button", { class: "pick", "data-key": row.label, "aria-pressed": String(chosen), "aria-label": `Take row ${row.label}` },
-        chosen ? icon("check") : null, h("bdi", { class: "cell" }, row.label))),
-      h("td", { class: "right strong" }, num(row.output)),
-      visible.map((f) => h("td", { class: f.levels ? null : "right" }, shown(row.cells[f.name]))));
-  }
-
-  const search = h("input", { type: "search", "data-test": "row-search", placeholder: "any cell", maxlength: 200 });
-  search.oninput = debounce(() => {
-    view.search = search.value.trim();
-    view.offset = 0;
-    load();
-  }, 250);
-  const end = (key, test) => h("input", { type: "number", step: "any", class: "short", "data-test": test, oninput: limit(key) });
-  function limit(key) {
-    const later = debounce(load, 300);
-    return (event) => {
-      view[key] = event.target.value;
-      view.offset = 0;
+  /**
+   * @param {"low" | "high"} key
+   * @param {string} label
+   */
+  function outputLimit(key, label) {
+    const props = { type: "number", step: "any", class: "short", "data-test": `range-${key}` };
+    const input = h("input", props);
+    const later = debounce(() => table.search({}), 300);
+    input.oninput = () => {
+      table.query[key] = input.value;
       later();
     };
+    return field(label, input);
   }
 
-  async function anyRow() {
+  async function pickRandom() {
     try {
-      choose(await random(view.low, view.high));
-      heard();
-    } catch (error) {
-      fail(error, error.lost ? anyRow : null);
+      choose(await getRandomRow(table.query.low, table.query.high));
+      clearLost();
+    } catch (thrown) {
+      const error = asApiError(thrown);
+      fail(error, error.lost ? pickRandom : null);
     }
   }
 
-  on("row", () => draw());
-  onWidth(wide, (width) => {
-    view.fit = Math.max(2, Math.floor((width - 210) / WIDE));
-    slide(0);
-  });
-  load();
-  return h("section", { class: "panel", "aria-labelledby": "rows-title" },
+  on("row", () => table.draw());
+  table.load();
+  const listed = `${site.n_listed} of ${site.n_rows} rows of the data are listed here.`;
+  return h(
+    "section",
+    { class: "panel", "aria-labelledby": "rows-title" },
     h("h2", { id: "rows-title" }, "Pick a row"),
-    h("div", { class: "row" },
+    h(
+      "div",
+      { class: "row" },
       field("Search the rows", search, { wide: true }),
-      field(`${site.output.name} from`, end("low", "range-low")), field("to", end("high", "range-high")),
-      h("button", { "data-test": "random-row", onclick: anyRow }, icon("dice"), "Random row")),
-    wide, site.shown < site.rows ? h("p", { class: "hint" }, `${site.shown} of ${site.rows} rows of the data are listed here.`) : null,
-    h("div", { class: "row spread" }, h("div", { class: "row tight middle" }, back, on_, status), h("div", { class: "row tight middle" }, columns, left, right)));
-}
-
-function choose(row) {
-  takeRow({ label: row.label, cells: row.cells, output: row.output });
-  announce(`Row ${row.label} taken.`);
+      outputLimit("low", `${site.output.name} from`),
+      outputLimit("high", "to"),
+      h("button", { "data-test": "random-row", onclick: pickRandom }, icon("dice"), "Random row"),
+    ),
+    table.frame,
+    site.n_listed < site.n_rows ? h("p", { class: "hint" }, listed) : null,
+    h(
+      "div",
+      { class: "row spread" },
+      h("div", { class: "row tight middle" }, table.back, table.next, table.status),
+      h("div", { class: "row tight middle" }, table.columns, table.left, table.right),
+    ),
+  );
 }

@@ -1,63 +1,79 @@
+// @ts-check
 // Ask, follow and stop a question; open earlier ones.
-import { ask as askServer, bookmarks, follow, open, question as askQuestion, stop as stopServer } from "./api.js";
-import { dismiss, fail, heard, say } from "./banner.js";
-import { announce, field, fill, h, icon } from "./dom.js";
+import {
+  asApiError,
+  follow,
+  getQuestion,
+  isOpen,
+  postQuestion,
+  putBookmarks,
+  stopQuestion,
+} from "./api.js";
+import { statusText } from "./badge.js";
+import { clearLost, dismiss, fail, showMessage } from "./banner.js";
+import { announce, byId, field, fill, h, icon } from "./dom.js";
 import { count, seconds } from "./format.js";
-import { takeGoal } from "./goal.js";
-import { draftKey, emit, on, request, state, takeRow, takeSettings, takeSpace } from "./state.js";
+import { draftKey, emit, on, request, setRow, setSettings, setSpace, state } from "./state.js";
 import { show } from "./tabs.js";
+import { setTarget } from "./target.js";
+
+/** @import { ApiError } from "./api.js" */
+/** @import { Progress, Props, Question, Settings } from "./types.js" */
 
 let unfollow = () => {};
 
 /** Ask the draft. */
 export async function ask() {
-  if (state.asking) return;
-  const body = request(), key = draftKey();
-  state.asking = true;
+  if (state.isSending) return;
+  const body = request();
+  const key = draftKey();
+  state.isSending = true;
   emit("question");
   try {
-    const question = await askServer(body);
-    heard();
+    const question = await postQuestion(body);
+    clearLost();
     dismiss("ask");
-    state.asked = key;
-    state.asking = false;
-    take(question);
+    state.sentDraft = key;
+    state.isSending = false;
+    setQuestion(question);
     show("answers");
-    document.getElementById("question").scrollIntoView({ block: "start" });
+    byId("question").scrollIntoView({ block: "start" });
     emit("history");
-  } catch (error) {
-    state.asking = false;
+  } catch (thrown) {
+    const error = asApiError(thrown);
+    state.isSending = false;
     emit("question");
-    fail(error, error.lost || error.status === 429 || error.status >= 500 ? ask : null, "ask");
+    fail(error, isTemporary(error) ? ask : null, "ask");
   }
 }
 
-/** Take a question as the open one, and follow it to its end. */
-function take(question) {
+/** @param {ApiError} error */
+const isTemporary = (error) => error.lost || error.status === 429 || error.status >= 500;
+
+/**
+ * Set the open question, and follow it to its end.
+ * @param {Question} question
+ */
+function setQuestion(question) {
   unfollow();
   state.question = question;
   emit("question");
-  if (!open(question)) return;
-  const mine = () => state.question?.id === question.id;
-  unfollow = follow(question.id, {
-    whole(found) {
-      if (!mine()) return;
-      const ended = open(state.question) && !open(found);
-      state.question = found;
-      emit("question");
-      if (ended) end(found);
+  if (!isOpen(question)) return;
+  const { id } = question;
+  const isCurrent = () => state.question?.id === id;
+  unfollow = follow(id, {
+    question: (found) => {
+      if (isCurrent()) takeQuestion(found);
     },
-    step({ step, reachable, spent, seconds: time }) {
-      if (!mine()) return;
-      const now = state.question;
-      now.state = "running";
-      (now.steps ??= []).push(step);
-      Object.assign(now, { reachable, spent, seconds: time });
-      emit("progress");
+    step: (progress) => {
+      if (isCurrent()) takeStep(progress);
     },
-    lost: (error) => say("lost", `${error.message} The page keeps trying.`, { actions: [["Try now", () => reopen(question.id)]] }),
-    back: heard,
-    gone(error) {
+    lost: (error) =>
+      showMessage("lost", `${error.message} The page keeps trying.`, [
+        ["Try now", () => openQuestion(id, { quiet: true, draft: false })],
+      ]),
+    back: clearLost,
+    gone: (error) => {
       fail(error, null, "ask");
       state.question = null;
       emit("question");
@@ -65,124 +81,194 @@ function take(question) {
   });
 }
 
-function end(question) {
-  const words = { reached: "reached", best_guess: "best guess", unreachable: "out of reach" };
-  announce(question.state === "failed" ? `The search failed: ${question.error}` : `The search has ended: ${words[question.status] ?? "done"}.`);
+/** @param {Question} question */
+function takeQuestion(question) {
+  const hasEnded = isOpen(state.question) && !isOpen(question);
+  state.question = question;
+  emit("question");
+  if (!hasEnded) return;
+  const isFailed = question.state === "failed";
+  const failure = `The search failed: ${question.error}`;
+  announce(isFailed ? failure : `The search has ended: ${statusText(question.status)}.`);
   emit("history");
+}
+
+/** @param {Progress} progress */
+function takeStep({ step, ...rest }) {
+  const { question } = state;
+  if (!question) return;
+  question.state = "running";
+  question.steps ??= [];
+  question.steps.push(step);
+  Object.assign(question, rest);
+  emit("progress");
 }
 
 /** Stop the open question; the best so far is kept. */
 export async function stop() {
+  if (!state.question) return;
   try {
-    const found = await stopServer(state.question.id);
-    if (found && !open(found)) take(found);
+    const question = await stopQuestion(state.question.id);
+    if (!isOpen(question)) setQuestion(question);
     announce("Stopping; the best so far is kept.");
   } catch (error) {
-    fail(error, stop, "ask");
+    fail(asApiError(error), stop, "ask");
   }
 }
 
-/** Open an earlier question: its answer, and what was asked as the draft. */
+/**
+ * Open an earlier question: its answer and, as a draft, its request.
+ * @param {number} id
+ * @param {{quiet?: boolean, draft?: boolean}} [options]
+ */
 export async function openQuestion(id, { quiet = false, draft = true } = {}) {
   try {
-    const question = await askQuestion(id);
-    heard();
-    if (draft) takeDraft(question);
-    take(question);
+    const question = await getQuestion(id);
+    clearLost();
+    if (draft) setDraft(question);
+    setQuestion(question);
     if (!quiet) show("answers");
-    return question;
-  } catch (error) {
+  } catch (thrown) {
+    const error = asApiError(thrown);
     if (!quiet) fail(error, error.lost ? () => openQuestion(id) : null, "ask");
-    return null;
   }
 }
 
-const reopen = (id) => openQuestion(id, { quiet: true, draft: false });
-
-function takeDraft(question) {
-  const { asked } = question;
-  takeSettings(asked);
-  takeSpace(asked.space);
-  const output = question.answer?.output ?? null;
-  takeRow({ label: asked.label ?? question.label, cells: asked.cells, output });
-  takeGoal(asked.target);
-  state.asked = draftKey();
+/** @param {Question} question */
+function setDraft({ request: sent, answer, label }) {
+  setSettings(sent);
+  setSpace(sent.space);
+  setRow({
+    label: sent.label ?? label,
+    cells: sent.cells ?? {},
+    output: answer?.output ?? null,
+  });
+  setTarget(sent.target);
+  state.sentDraft = draftKey();
 }
 
-/** Forget the open question. */
-export function close() {
+/** Close the open question. */
+export function closeQuestion() {
   unfollow();
   state.question = null;
-  state.asked = null;
+  state.sentDraft = null;
   emit("question");
 }
 
-/** Bookmark an answer, or no longer. */
+/**
+ * Bookmark an answer, or remove its bookmark.
+ * @param {number} index
+ */
 export async function toggleBookmark(index) {
-  const { id, bookmarks: kept } = state.question;
-  const wanted = kept.includes(index) ? kept.filter((k) => k !== index) : [...kept, index].sort((a, b) => a - b);
+  if (!state.question) return;
+  const { id, bookmarks } = state.question;
+  const isKept = bookmarks.includes(index);
+  const others = bookmarks.filter((k) => k !== index);
+  const wanted = isKept ? others : [...others, index].sort((a, b) => a - b);
   try {
-    const found = await bookmarks(id, wanted);
-    if (state.question?.id === id) state.question.bookmarks = found?.bookmarks ?? wanted;
-    announce(wanted.includes(index) ? "Bookmarked." : "Bookmark taken away.");
+    const question = await putBookmarks(id, wanted);
+    if (state.question?.id === id) state.question.bookmarks = question.bookmarks;
+    announce(isKept ? "Bookmark removed." : "Bookmarked.");
     emit("question");
     emit("history");
   } catch (error) {
-    fail(error, null, "ask");
+    fail(asApiError(error), null, "ask");
   }
 }
 
 /** Build the button that asks or stops. */
 export function runButton() {
-  const node = h("button", { class: "primary", onclick: () => (busy() ? stop() : ask()) });
-  const busy = () => open(state.question);
-  const draw = () => {
-    const running = busy();
-    fill(node, icon(running ? "stop" : "play"), running ? "Stop" : state.asking ? "Asking …" : "Find changes");
-    node.dataset.test = running ? "stop" : "run";
-    node.title = running ? "Stop the search; the best so far is kept" : "Search for the smallest changes that reach the goal";
-    node.disabled = !running && (state.asking || state.goal.error !== null || state.row.output === null);
-  };
-  on("question output goal row", draw);
+  const isBusy = () => isOpen(state.question);
+  const press = () => (isBusy() ? stop() : ask());
+  const node = h("button", { class: "primary", onclick: press });
+
+  function draw() {
+    const isRunning = isBusy();
+    const word = state.isSending ? "Asking …" : "Find changes";
+    fill(node, icon(isRunning ? "stop" : "play"), isRunning ? "Stop" : word);
+    node.dataset.test = isRunning ? "stop" : "run";
+    node.title = isRunning
+      ? "Stop the search; the best so far is kept"
+      : "Search for the smallest changes that reach the target";
+    const isReady = state.target.error === null && state.row.output !== null;
+    node.disabled = !isRunning && (state.isSending || !isReady);
+  }
+  on("question output target row", draw);
   draw();
   return node;
 }
 
-/** Build the settings of a search, folded behind one line that says them. */
-export function settingsFold() {
-  const { site } = state;
-  const line = h("span", { class: "num" });
-  const control = (key, label, props, read = (box) => box.valueAsNumber) => {
-    const input = h("input", { type: "number", class: "short", "data-test": `set-${key}`, ...props });
-    input.onchange = () => {
-      takeSettings({ ...state.settings, [key]: input.value === "" && key === "budget" ? null : read(input) });
-      write(key, input);
-    };
-    return { key, input, node: field(label, input) };
-  };
-  const write = (key, input) => {
+/**
+ * Return the number box of a setting: {node, draw}.
+ * @param {Exclude<keyof Settings, "method">} key
+ * @param {string} label
+ * @param {Props} props
+ * @param {number} [factor]  the shown value of a setting of 1
+ */
+function settingBox(key, label, props, factor = 1) {
+  const input = h("input", {
+    type: "number",
+    class: "short",
+    "data-test": `set-${key}`,
+    ...props,
+  });
+  const write = () => {
     const value = state.settings[key];
-    input.value = key === "tolerance" ? Number((value * 100).toPrecision(6)) : value ?? "";
+    const scaled = factor === 1 ? value : Number((Number(value) * factor).toPrecision(6));
+    input.value = String(scaled ?? "");
   };
-  const controls = [
-    control("budget", "Model rows, at most", { min: 1, max: site.most.budget, placeholder: "as fits" }),
-    control("timeout", "Seconds, at most", { min: 1, max: site.most.timeout, step: "any" }),
-    control("n", "Answers wanted", { min: 1, max: site.most.n }),
-    control("seed", "Seed", { min: 0 }),
-    control("tolerance", "May miss, in %", { min: 0, max: 99, step: "any" }, (box) => box.valueAsNumber / 100),
-  ];
-  const method = h("select", { "data-test": "set-method", onchange: () => takeSettings({ ...state.settings, method: method.value }) },
-    site.methods.map((m) => h("option", { value: m }, m)));
+  input.onchange = () => {
+    const isEmptyBudget = input.value === "" && key === "budget";
+    setSettings({ [key]: isEmptyBudget ? null : input.valueAsNumber / factor });
+    write();
+  };
   const draw = () => {
-    const { budget, timeout, seed, n } = state.settings;
-    line.textContent = `${budget === null ? "as many rows as fit" : `up to ${count(budget, "row")}`} · ${seconds(timeout)} · ${count(n, "answer")} · seed ${seed}`;
-    for (const { key, input } of controls) if (document.activeElement !== input) write(key, input);
-    method.value = state.settings.method;
+    if (document.activeElement !== input) write();
   };
+  return { node: field(label, input), draw };
+}
+
+/** Build the settings of a search, folded behind a line that summarises them. */
+export function settingsFold() {
+  const { methods, maximum } = state.site;
+  const line = h("span", { class: "num" });
+  const boxes = [
+    settingBox("budget", "Model rows, at most", {
+      min: 1,
+      max: maximum.budget,
+      placeholder: "automatic",
+    }),
+    settingBox("timeout", "Seconds, at most", { min: 1, max: maximum.timeout, step: "any" }),
+    settingBox("n", "Answers wanted", { min: 1, max: maximum.n }),
+    settingBox("seed", "Seed", { min: 0 }),
+    settingBox("tolerance", "Tolerance, in %", { min: 0, max: 99, step: "any" }, 100),
+  ];
+  const method = h(
+    "select",
+    { "data-test": "set-method" },
+    methods.map((m) => h("option", { value: m }, m)),
+  );
+  method.onchange = () => setSettings({ method: method.value });
+
+  function draw() {
+    const { budget, timeout, seed, n } = state.settings;
+    const rows = budget === null ? "automatic budget" : `up to ${count(budget, "row")}`;
+    line.textContent = `${rows} · ${seconds(timeout)} · ${count(n, "answer")} · seed ${seed}`;
+    for (const box of boxes) box.draw();
+    method.value = state.settings.method;
+  }
   on("settings", draw);
   draw();
-  return h("details", { class: "fold settings", "data-test": "settings" },
+  return h(
+    "details",
+    { class: "fold settings", "data-test": "settings" },
     h("summary", null, icon("gear"), h("span", { class: "hidden" }, "Search settings: "), line),
-    h("div", { class: "row" }, controls.map(({ node }) => node), field("Method", method)),
-    h("p", { class: "hint" }, "The same seed gives the same answer. The search always ends by itself."));
+    h(
+      "div",
+      { class: "row" },
+      boxes.map(({ node }) => node),
+      field("Method", method),
+    ),
+    h("p", { class: "hint" }, "The same question with the same seed has the same answer."),
+  );
 }

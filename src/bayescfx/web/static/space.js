@@ -1,6 +1,10 @@
-// What may change: the settings of the feature cards and limits, to the server's "space" and back.
-import { hasDirection, isFree, isScale, levelOf, toNumber } from "./features.js";
+// @ts-check
+// The visitor's constraints: from the feature cards and limits to the server's "space" and back.
+import { hasDirection, isFree, isScale, levelOf, levelsOf, toNumber } from "./features.js";
 
+/** @import { Card, Cell, Feature, Limits, Site, Space } from "./types.js" */
+
+/** @type {[number, string][]} */
 export const DIFFICULTIES = [
   [0.25, "very easy"],
   [0.5, "easy"],
@@ -9,108 +13,241 @@ export const DIFFICULTIES = [
   [5, "very hard"],
 ];
 
-/** Return the settings of a card that says nothing. */
+/**
+ * Return the settings of a card without constraints.
+ * @returns {Card}
+ */
 export const freshCard = () => ({
-  locked: false, direction: "", low: null, high: null, levels: null, difficulty: 1, step: null, move: null,
+  locked: false,
+  direction: "",
+  low: null,
+  high: null,
+  levels: null,
+  difficulty: 1,
+  step: null,
+  move: null,
 });
 
-/** Return limits that say nothing. */
-export const freshLimits = () => ({ require: [], together: [], maxChanges: null, nearData: false });
+/**
+ * Return limits without constraints.
+ * @returns {Limits}
+ */
+export const freshLimits = () => ({
+  require: [],
+  together: [],
+  maxChanges: null,
+  nearData: false,
+});
 
-/** Return whether a card says anything. */
-export const isSet = (card) => card.locked || isLimited(card) || card.difficulty !== 1 || card.step !== null;
-
-/** Return whether a card limits where its feature may go. */
+/**
+ * Return whether a card limits the values of its feature.
+ * @param {Card} card
+ */
 export const isLimited = (card) =>
-  card.direction !== "" || card.low !== null || card.high !== null || card.levels !== null || card.move !== null;
+  card.direction !== "" || hasRange(card) || card.levels !== null || card.move !== null;
 
-/** Return the "space" of a question: only what was said. */
+/** @param {Card} card */
+const hasRange = (card) => card.low !== null || card.high !== null;
+
+/**
+ * Return whether a card differs from a fresh one.
+ * @param {Card} card
+ */
+export const isSet = (card) =>
+  card.locked || isLimited(card) || card.difficulty !== 1 || card.step !== null;
+
+/**
+ * Return the number of constraints of the cards and limits.
+ * @param {Map<string, Card>} cards
+ * @param {Limits} limits
+ */
+export function countConstraints(cards, limits) {
+  const nCards = [...cards.values()].filter(isSet).length;
+  const nRules = limits.require.length + limits.together.length;
+  return nCards + nRules + Number(limits.maxChanges !== null) + Number(limits.nearData);
+}
+
+/** @param {Card} card */
+const isKept = (card) => card.locked || card.levels?.length === 0;
+
+/**
+ * Return the "space" of a question: only the verbs that constrain something.
+ * @param {Site} site
+ * @param {Map<string, Card>} cards
+ * @param {Limits} limits
+ * @returns {Space}
+ */
 export function toSpace(site, cards, limits) {
-  const free = site.features.filter(isFree).map((f) => [f.name, cards.get(f.name)]);
-  const stays = ([, card]) => card.locked || card.levels?.length === 0;
-  const loose = free.filter((one) => !stays(one));
-  const named = (keep) => loose.filter(([, card]) => keep(card)).map(([name]) => name);
-  const table = (keep, value) =>
-    Object.fromEntries(loose.filter(([, card]) => keep(card)).map(([name, card]) => [name, value(card, name)]));
-  const byName = new Map(site.features.map((f) => [f.name, f]));
-  const ends = (card, name) =>
-    card.levels === null ? [card.low, card.high] : card.levels.map((k) => byName.get(name).levels[k]);
-  const factors = table((card) => card.difficulty !== 1, (card) => card.difficulty);
-  const parts = {
-    fix: free.filter(stays).map(([name]) => name),
-    only_up: named((card) => card.direction === "up"),
-    only_down: named((card) => card.direction === "down"),
-    between: table((card) => card.low !== null || card.high !== null || card.levels !== null, ends),
-    move: table((card) => card.move !== null, (card) => card.move),
+  const free = site.features.filter(isFree);
+  const pairs = free.map((feature) => ({ feature, card: cards.get(feature.name) ?? freshCard() }));
+  const movable = pairs.filter(({ card }) => !isKept(card));
+  /** @param {(card: Card) => boolean} keep */
+  const namesWhere = (keep) =>
+    movable.filter(({ card }) => keep(card)).map(({ feature }) => feature.name);
+  /**
+   * @param {(card: Card) => boolean} keep
+   * @param {(card: Card, feature: Feature) => unknown} value
+   */
+  const tableWhere = (keep, value) => {
+    const kept = movable.filter(({ card }) => keep(card));
+    return Object.fromEntries(
+      kept.map((pair) => [pair.feature.name, value(pair.card, pair.feature)]),
+    );
+  };
+  const factors = tableWhere(
+    (card) => card.difficulty !== 1,
+    (card) => card.difficulty,
+  );
+  const space = {
+    fix: pairs.filter(({ card }) => isKept(card)).map(({ feature }) => feature.name),
+    only_up: namesWhere((card) => card.direction === "up"),
+    only_down: namesWhere((card) => card.direction === "down"),
+    between: tableWhere((card) => hasRange(card) || card.levels !== null, allowedValues),
+    move: tableWhere(
+      (card) => card.move !== null,
+      (card) => card.move,
+    ),
     require: limits.require,
     together: limits.together,
     max_changes: limits.maxChanges,
     near_data: limits.nearData || null,
-    steps: table((card) => card.step !== null, (card) => card.step),
+    steps: tableWhere(
+      (card) => card.step !== null,
+      (card) => card.step,
+    ),
     cost: Object.keys(factors).length ? { per_feature: factors } : null,
   };
-  return Object.fromEntries(Object.entries(parts).filter(([, part]) => said(part)));
+  return Object.fromEntries(Object.entries(space).filter(([, value]) => !isEmpty(value)));
 }
 
-function said(part) {
-  if (part === null) return false;
-  if (Array.isArray(part)) return part.length > 0;
-  return typeof part !== "object" || Object.keys(part).length > 0;
+/**
+ * Return the ends or the levels that a card allows.
+ * @param {Card} card
+ * @param {Feature} feature
+ * @returns {Cell[]}
+ */
+const allowedValues = (card, feature) =>
+  card.levels === null ? [card.low, card.high] : card.levels.map((k) => levelsOf(feature)[k]);
+
+/** @param {unknown} value */
+function isEmpty(value) {
+  if (value === null) return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-/** Return cards and limits of a "space"; what names no free feature of the site is left out. */
+/**
+ * Return the texts of a list; anything else is an empty list.
+ * @param {unknown} value
+ * @returns {string[]}
+ */
+const asNames = (value) =>
+  Array.isArray(value) ? value.filter((name) => typeof name === "string") : [];
+
+/**
+ * Return the entries of an object; anything else has none.
+ * @param {unknown} value
+ * @returns {Map<string, unknown>}
+ */
+const asTable = (value) =>
+  new Map(
+    value !== null && typeof value === "object" && !Array.isArray(value)
+      ? Object.entries(value)
+      : [],
+  );
+
+/**
+ * Return the cards and limits of a "space"; names of unknown features are left out.
+ * @param {Site} site
+ * @param {unknown} given
+ */
 export function fromSpace(site, given) {
-  const space = given !== null && typeof given === "object" ? given : {};
-  const names = (part) => (Array.isArray(part) ? part.filter((name) => typeof name === "string") : []);
-  const table = (part) => new Map(part !== null && typeof part === "object" && !Array.isArray(part) ? Object.entries(part) : []);
-  const fixed = new Set(names(space.fix)), up = new Set(names(space.only_up)), down = new Set(names(space.only_down));
-  const allowed = Array.isArray(space.allow) ? new Set(names(space.allow)) : null;
-  const between = table(space.between), steps = table(space.steps), move = table(space.move);
-  const factors = table(space.cost?.per_feature);
+  const space = asTable(given);
+  /** @type {Map<string, Card>} */
   const cards = new Map();
   for (const feature of site.features) {
-    const { name } = feature, card = freshCard();
-    cards.set(name, card);
-    if (!isFree(feature)) continue;
-    card.locked = fixed.has(name) || (allowed !== null && !allowed.has(name));
-    if (hasDirection(feature)) card.direction = up.has(name) ? "up" : down.has(name) ? "down" : "";
-    if (between.has(name)) limit(feature, card, between.get(name));
-    if (isPair(move.get(name))) card.move = move.get(name);
-    if (typeof steps.get(name) === "number" && steps.get(name) > 0) card.step = steps.get(name);
-    const factor = factors.get(name);
-    if (typeof factor === "number" && factor > 0) card.difficulty = factor;
+    cards.set(feature.name, isFree(feature) ? toCard(feature, space) : freshCard());
   }
-  return { cards, limits: limitsOf(site, space, names) };
+  return { cards, limits: toLimits(site, space) };
 }
 
-const isPair = (part) => Array.isArray(part) && part.length === 2;
+/**
+ * Return the card of a free feature.
+ * @param {Feature} feature
+ * @param {Map<string, unknown>} space
+ */
+function toCard(feature, space) {
+  const { name } = feature;
+  const card = freshCard();
+  /** @param {string} verb */
+  const value = (verb) => asTable(space.get(verb)).get(name);
+  /** @param {string} verb */
+  const isNamed = (verb) => asNames(space.get(verb)).includes(name);
+  const isAllowed = !Array.isArray(space.get("allow")) || isNamed("allow");
+  card.locked = isNamed("fix") || !isAllowed;
+  if (hasDirection(feature) && isNamed("only_down")) card.direction = "down";
+  if (hasDirection(feature) && isNamed("only_up")) card.direction = "up";
+  Object.assign(card, toAllowed(feature, value("between")));
+  const move = value("move");
+  if (Array.isArray(move) && move.length === 2) card.move = [move[0], move[1]];
+  card.step = asPositive(value("steps"));
+  card.difficulty =
+    asPositive(asTable(asTable(space.get("cost")).get("per_feature")).get(name)) ?? 1;
+  return card;
+}
 
-function limit(feature, card, part) {
-  if (!Array.isArray(part)) return;
+/** @param {unknown} value */
+const asPositive = (value) => (typeof value === "number" && value > 0 ? value : null);
+
+/**
+ * Return the part of a card that a value of `between` sets: ends, or allowed levels.
+ * @param {Feature} feature
+ * @param {unknown} value
+ * @returns {Partial<Card>}
+ */
+function toAllowed(feature, value) {
+  if (!Array.isArray(value)) return {};
   if (isScale(feature)) {
-    const [low, high] = part.map((end) => (toNumber(feature, end) === null ? null : end));
-    card.low = low ?? null;
-    card.high = high ?? null;
-    return;
+    const [low = null, high = null] = value.map((end) =>
+      toNumber(feature, end) === null ? null : end,
+    );
+    return { low, high };
   }
-  const kept = [...new Set(part.map((level) => levelOf(feature, level)))].filter((k) => k >= 0);
-  card.levels = kept.length && kept.length < feature.levels.length ? kept.sort((a, b) => a - b) : null;
+  const positions = new Set(value.map((level) => levelOf(feature, level)));
+  const levels = [...positions].filter((k) => k >= 0).sort((a, b) => a - b);
+  const isSubset = levels.length > 0 && levels.length < levelsOf(feature).length;
+  return { levels: isSubset ? levels : null };
 }
 
-function limitsOf(site, space, names) {
-  const known = new Set(site.features.map((f) => f.name));
-  const groups = Array.isArray(space.together) ? space.together.map(names) : [];
+/**
+ * Return the limits of a "space".
+ * @param {Site} site
+ * @param {Map<string, unknown>} space
+ * @returns {Limits}
+ */
+function toLimits(site, space) {
+  const known = new Set(site.features.map((feature) => feature.name));
+  const together = space.get("together");
+  const groups = Array.isArray(together) ? together.map(asNames) : [];
+  const nChanges = space.get("max_changes");
   return {
-    require: names(space.require).map((text) => text.trim()).filter(Boolean),
+    require: asNames(space.get("require"))
+      .map((text) => text.trim())
+      .filter(Boolean),
     together: groups.filter((group) => group.length > 1 && group.every((name) => known.has(name))),
-    maxChanges: Number.isInteger(space.max_changes) && space.max_changes > 0 ? space.max_changes : null,
-    nearData: space.near_data === true,
+    maxChanges: Number.isInteger(nChanges) ? asPositive(nChanges) : null,
+    nearData: space.get("near_data") === true,
   };
 }
 
-/** Return how many features may change, and how many of them are limited. */
-export function freedom(site, cards) {
-  const free = site.features.filter(isFree).map((f) => cards.get(f.name));
-  const loose = free.filter((card) => !card.locked);
-  return { all: free.length, free: loose.length, limited: loose.filter(isLimited).length };
+/**
+ * Return the counts of all features that the operator frees, of those the visitor frees, and of
+ * those among them that are limited.
+ * @param {Site} site
+ * @param {Map<string, Card>} cards
+ */
+export function countFree(site, cards) {
+  const features = site.features.filter(isFree);
+  const all = features.map((feature) => cards.get(feature.name) ?? freshCard());
+  const free = all.filter((card) => !card.locked);
+  return { nAll: all.length, nFree: free.length, nLimited: free.filter(isLimited).length };
 }

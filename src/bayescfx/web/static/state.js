@@ -1,110 +1,183 @@
-// What the page knows: the draft of a question, the open question, and who wants to hear of changes.
+// @ts-check
+// The state of the page: the draft of a question, the open question, and the listeners to changes.
 import { fits } from "./features.js";
 import { freshCard, freshLimits, fromSpace, toSpace } from "./space.js";
 
+/**
+ * @import { BaseRow, Cell, Cells, PageState, QuestionRequest, Settings, Site, Space } from "./types.js"
+ */
+
+/** @type {PageState} */
 export const state = {
-  site: null,
-  row: { label: null, cells: null, base: null, output: null, error: null },
-  goal: { text: "", wanted: null, accepted: null, words: "", met: null, error: null },
+  site: /** @type {Site} */ (/** @type {unknown} */ (null)), // set by `begin` before anything is built
+  row: { label: null, cells: {}, base: null, output: null, error: null },
+  target: { text: "", wanted: null, accepted: null, meaning: "", met: null, error: null },
   cards: new Map(),
   limits: freshLimits(),
-  settings: {},
-  question: null, // as the server knows it, with steps and answer
-  asking: false, // is a question on its way to the server?
-  asked: null, // the draft that was asked, to see whether it has changed since
-  compare: [], // [{id, index}]
-  whatif: { cells: null, from: "row" }, // what the reader tries, and what it started from
+  settings: /** @type {Settings} */ ({}), // set by `begin`, too
+  question: null, // as the server returns it, with steps and answer
+  isSending: false, // whether a question is on its way to the server
+  sentDraft: null, // the draft of the open question, to see whether it has changed since
+  compare: [],
+  whatif: { cells: {}, from: "row" }, // the visitor's trial, and the row or answer it started from
   tab: "row",
 };
 
+/** @type {Map<string, ((topic: string) => unknown)[]>} */
 const listeners = new Map();
 
-/** Call `act` whenever something happens to one of the topics. */
+/**
+ * Call `act` whenever one of the topics changes.
+ * @param {string} topics  separated by spaces
+ * @param {(topic: string) => unknown} act
+ */
 export function on(topics, act) {
   for (const topic of topics.split(" ")) {
-    if (!listeners.has(topic)) listeners.set(topic, []);
-    listeners.get(topic).push(act);
+    listeners.set(topic, [...(listeners.get(topic) ?? []), act]);
   }
 }
 
-/** Tell everybody who listens to a topic, and remember the page for a reload. */
+/**
+ * Call the listeners of a topic, and store the page for a reload.
+ * @param {string} topic
+ */
 export function emit(topic) {
   for (const act of listeners.get(topic) ?? []) act(topic);
   remember();
 }
 
-/** Return the "space" of the draft. */
+/**
+ * Return the "space" of the draft.
+ * @returns {Space}
+ */
 export const space = () => toSpace(state.site, state.cards, state.limits);
 
-/** Return the draft as the server wants to be asked. */
+/**
+ * Return the draft as a request.
+ * @returns {QuestionRequest}
+ */
 export function request() {
-  const { settings } = state;
+  const { n, budget, timeout, seed, tolerance, method } = state.settings;
   return {
     cells: state.row.cells,
     label: state.row.label === null ? null : String(state.row.label).slice(0, 200),
-    target: state.goal.text,
+    target: state.target.text,
     space: space(),
-    n: settings.n, budget: settings.budget, timeout: settings.timeout, seed: settings.seed,
-    tolerance: settings.tolerance, method: settings.method,
+    n,
+    budget,
+    timeout,
+    seed,
+    tolerance,
+    method,
   };
 }
 
 /** Return the draft as a text that differs when the question does. */
 export const draftKey = () => JSON.stringify(request());
 
-/** Return whether the draft is no longer what the open question asked. */
-export const isStale = () => state.question !== null && state.asked !== null && state.asked !== draftKey();
+/** Return whether the draft differs from the open question. */
+export const isStale = () =>
+  state.question !== null && state.sentDraft !== null && state.sentDraft !== draftKey();
 
-/** Take a row: its label, cells and, if known, its output; `base` is the data's row it was made from. */
-export function takeRow({ label, cells, output = null, base = { label, cells } }) {
-  state.row = { label, cells: known(cells), base, output, error: null };
+/**
+ * Set the row; `base` is the row of the data that it was made from.
+ * @param {BaseRow & {output?: number | null, base?: BaseRow | null}} row
+ */
+export function setRow({ label, cells, output = null, base = { label, cells } }) {
+  state.row = { label, cells: cellsOf(cells), base, output, error: null };
   emit("row");
 }
 
-function known(cells) {
-  return Object.fromEntries(state.site.features.map((f) => [f.name, cells[f.name] ?? null]));
-}
+/**
+ * Return one cell for each feature of the site.
+ * @param {Cells} cells
+ * @returns {Cells}
+ */
+const cellsOf = (cells) =>
+  Object.fromEntries(state.site.features.map((f) => [f.name, cells[f.name] ?? null]));
 
-/** Return the label of a row that is no longer the data's own. */
+/**
+ * Return the label of an edited row.
+ * @param {string | null} label
+ */
 export const asEdited = (label) => `${String(label ?? "row").replace(/, edited$/, "")}, edited`;
 
-/** Change one cell of the row. */
+/**
+ * Change one cell of the row.
+ * @param {string} name
+ * @param {Cell} cell
+ */
 export function editCell(name, cell) {
   const { row } = state;
   row.cells = { ...row.cells, [name]: cell };
-  const same = row.base && state.site.features.every((f) => row.cells[f.name] === (row.base.cells[f.name] ?? null));
-  row.label = same ? row.base.label : row.base ? asEdited(row.base.label) : "by hand";
+  row.label = editedLabel(row.cells, row.base);
   row.output = null;
   row.error = null;
   emit("row");
 }
 
-/** Take a whole "space" in place of the cards' settings. */
-export function takeSpace(given) {
+/**
+ * Return the label of a row after an edit: that of its base if they are equal again.
+ * @param {Cells} cells
+ * @param {BaseRow | null} base
+ */
+function editedLabel(cells, base) {
+  if (base === null) return "by hand";
+  const isBase = state.site.features.every((f) => cells[f.name] === (base.cells[f.name] ?? null));
+  return isBase ? base.label : asEdited(base.label);
+}
+
+/**
+ * Replace the visitor's constraints.
+ * @param {unknown} given  a "space"
+ */
+export function setSpace(given) {
   const { cards, limits } = fromSpace(state.site, given);
   state.cards = cards;
   state.limits = limits;
   emit("space");
 }
 
-/** Take settings of the search where they make sense. */
-export function takeSettings(given) {
-  const { defaults, most, methods } = state.site;
-  const whole = (value, top, low = 1) => (Number.isInteger(value) && value >= low ? Math.min(value, top) : undefined);
-  const found = {
-    budget: given.budget === null ? null : whole(given.budget, most.budget),
-    timeout: given.timeout > 0 ? Math.min(Number(given.timeout), most.timeout) : undefined,
-    seed: whole(given.seed, Number.MAX_SAFE_INTEGER, 0),
-    n: whole(given.n, most.n),
-    tolerance: given.tolerance >= 0 && given.tolerance < 1 ? Number(given.tolerance) : undefined,
-    method: methods.includes(given.method) ? given.method : undefined,
+/**
+ * Change settings of the search; invalid values are ignored, large ones are cut.
+ * @param {Partial<Settings>} given
+ */
+export function setSettings(given) {
+  state.settings = {
+    ...state.site.defaults,
+    ...state.settings,
+    ...validSettings(state.site, given),
   };
-  const taken = Object.entries(found).filter(([, value]) => value !== undefined);
-  state.settings = { ...defaults, ...state.settings, ...Object.fromEntries(taken) };
   emit("settings");
 }
 
-/** Begin with what the site says. */
+/**
+ * Return the valid part of some settings.
+ * @param {Site} site
+ * @param {Partial<Settings>} given
+ * @returns {Partial<Settings>}
+ */
+export function validSettings({ maximum, methods }, given) {
+  /** @type {(value: unknown, most: number, least?: number) => number | undefined} */
+  const whole = (value, most, least = 1) =>
+    Number.isInteger(value) && Number(value) >= least ? Math.min(Number(value), most) : undefined;
+  const timeout = Number(given.timeout);
+  const tolerance = Number(given.tolerance);
+  const found = {
+    budget: given.budget === null ? null : whole(given.budget, maximum.budget),
+    timeout: timeout > 0 ? Math.min(timeout, maximum.timeout) : undefined,
+    seed: whole(given.seed, Number.MAX_SAFE_INTEGER, 0),
+    n: whole(given.n, maximum.n),
+    tolerance: tolerance >= 0 && tolerance < 1 ? tolerance : undefined,
+    method: methods.includes(String(given.method)) ? given.method : undefined,
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Begin with the site.
+ * @param {Site} site
+ */
 export function begin(site) {
   state.site = site;
   state.cards = new Map(site.features.map((f) => [f.name, freshCard()]));
@@ -112,48 +185,64 @@ export function begin(site) {
 }
 
 const storageKey = () => `bayescfx:${state.site.title}:${state.site.version}`;
-let timer = 0, remembering = false;
+let timer = 0;
+let isRemembering = false;
 
-/** Remember the page soon; nothing happens where there is no storage. */
+/** Store the page soon; without storage nothing happens. */
 export function remember() {
-  if (!remembering) return;
+  if (!isRemembering) return;
   clearTimeout(timer);
   timer = setTimeout(save, 150);
 }
 
 function save() {
   clearTimeout(timer);
-  const { row, goal, settings, asked, compare, whatif, tab } = state;
-  const open = state.question?.id ?? null;
-  const kept = { row: { label: row.label, cells: row.cells, base: row.base }, target: goal.text, space: space(), settings, open, asked, compare, whatif, tab };
+  const { row, target, settings, sentDraft, compare, whatif, tab } = state;
+  const stored = {
+    row: { label: row.label, cells: row.cells, base: row.base },
+    target: target.text,
+    space: space(),
+    settings,
+    open: state.question?.id ?? null,
+    sentDraft,
+    compare,
+    whatif,
+    tab,
+  };
   try {
-    localStorage.setItem(storageKey(), JSON.stringify(kept));
+    localStorage.setItem(storageKey(), JSON.stringify(stored));
   } catch {
-    // No storage, or no room: a reload then starts anew.
+    // No storage, or no room: a reload then starts from nothing.
   }
 }
 
-/** Return what was remembered of this site, as far as it fits; from then on remember. */
+/**
+ * Return the stored page of this site, as far as it is valid; from then on the page is stored.
+ * @returns {Record<string, any>}
+ */
 export function recall() {
-  remembering = true;
+  isRemembering = true;
   addEventListener("pagehide", save);
-  let kept = null;
+  let stored = null;
   try {
-    kept = JSON.parse(localStorage.getItem(storageKey()));
+    stored = JSON.parse(localStorage.getItem(storageKey()) ?? "null");
   } catch {
     return {};
   }
-  if (kept === null || typeof kept !== "object") return {};
-  const row = isRow(kept.row) ? kept.row : null;
-  if (row && !(row.base && isRow(row.base))) row.base = null;
-  return { ...kept, row };
+  if (stored === null || typeof stored !== "object") return {};
+  const row = isRow(stored.row) ? stored.row : null;
+  if (row && !isRow(row.base)) row.base = null;
+  return { ...stored, row };
 }
 
-/** Return whether something stored is a row of this site: {cells}. */
+/**
+ * Return whether a stored value is a row of this site: {cells}.
+ * @param {any} row
+ */
 export function isRow(row) {
   const cells = row?.cells;
   if (cells === null || typeof cells !== "object") return false;
-  const names = Object.keys(cells);
-  return names.length === state.site.features.length
-    && state.site.features.every((f) => f.name in cells && fits(f, cells[f.name] ?? null));
+  const { features } = state.site;
+  if (Object.keys(cells).length !== features.length) return false;
+  return features.every((f) => f.name in cells && fits(f, cells[f.name] ?? null));
 }

@@ -1,10 +1,10 @@
-// Before anything is painted: light or dark as chosen here before, otherwise as the system says.
-(function () {
-  "use strict";
+// @ts-check
+// Before anything is painted: light or dark as chosen on this page, otherwise as the system has it.
+(() => {
   try {
     const chosen = localStorage.getItem("bayescfx:theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
-  } catch (_) {
+  } catch {
     // No storage: the system's choice holds.
   }
 })();
