@@ -18,7 +18,7 @@ import bayescfx as cfx
 from bayescfx import errors
 
 SOURCE = Path(cfx.__file__).parent
-EXTRAS = ("matplotlib", "sklearn", "lightgbm", "tqdm", "quadprog", "httpx", "torch", "onnxruntime")
+EXTRAS = ("matplotlib", "sklearn", "lightgbm", "tqdm", "httpx", "torch", "onnxruntime")
 # The legacy functions of numpy.random, which share one global state.
 MODERN = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64"}
 PUBLIC = [name for name in cfx.__all__ if callable(getattr(cfx, name))]

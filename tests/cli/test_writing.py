@@ -85,7 +85,6 @@ def test_an_answer_that_can_not_be_written_is_kept_elsewhere(
         ("tqdm", {"progress": True}),
         ("joblib", {"n_jobs": 2}),
         ("cloudpickle", {"n_jobs": 2}),
-        ("quadprog", {"method": "gradient"}),
     ],
 )
 def test_python_looks_for_extras_before_the_model_is_asked(

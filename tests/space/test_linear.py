@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,12 +10,10 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 
 from bayescfx.arrays import Array
 from bayescfx.data import Integer, Real
-from bayescfx.errors import InfeasibleError, MissingExtraError
-from bayescfx.search.gradient import ProjectedGradient
+from bayescfx.errors import InfeasibleError
 from bayescfx.space.linear import Polytope
 from bayescfx.space.slice import Slice
 from bayescfx.space.space import Space
-from tests.search.kinds import KINDS, ask
 
 
 @given(
@@ -73,16 +69,6 @@ def test_linear_rules_over_other_features_count_with_their_values() -> None:
     part = Slice(region, region.query)
     assert part.features.tolist() == [0, 2]
     np.testing.assert_allclose(part.project(np.array([9.0, 1.0])), [2.0, 1.0])
-
-
-def test_without_quadprog_linear_rules_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "quadprog", None)
-    body = Polytope(np.zeros(2), np.ones(2), np.ones((1, 2)), np.ones(1))
-    message = r"needs quadprog, which is not installed. Install it with: .*bayescfx\[gradient\]"
-    with pytest.raises(MissingExtraError, match=message):
-        body.project(np.array([2.0, 2.0]))
-    question, _ = ask(KINDS["real"], 60)
-    assert ProjectedGradient().run(question) == "converged"  # a box needs no quadprog
 
 
 def test_an_empty_set_is_an_error() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bayescfx.deadline import waiting_until
-from bayescfx.errors import BayesCFXWarning, SpaceWarning, optional, warn
+from bayescfx.errors import BayesCFXWarning, SpaceWarning, warn
 from bayescfx.evaluations.confirm import confirm
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
@@ -91,9 +91,6 @@ def _blocks(settings: CallSettings, rows: Any, n: int) -> list[Block]:
             block.regions, told = block.around(settings.space, refuse)
             for i, text in told:
                 said.append((block.who(i), text))
-            continuous = getattr(settings.search, "continuous", False)
-            if continuous and any(len(region.A) for region in block.regions.values()):
-                optional("quadprog", "projection onto linear rules needs", "gradient")
         blocks.append(block)
     others = len(dict(said)) - 1
     for who, text in said[: 1 if settings.many else None]:  # of several, about the first

@@ -272,9 +272,8 @@ class ProjectedGradient:
     Only continuous features move; the others keep the value of the start. Numbers whose step was
     inferred from the data count as continuous, so that answers may have more decimals than the
     data. Steps and residuals are Euclidean in units of the features' scales. Limits and linear
-    rules are projected onto exactly (linear rules need the extra ``gradient``). Other rules and the
-    bound on changes are met by the region's own repair; where that allows no step upwards, the
-    ascent ends without a certificate.
+    rules are projected onto exactly. Other rules and the bound on changes are met by the region's
+    own repair; where that allows no step upwards, the ascent ends without a certificate.
 
     The query is a stationary point of every EP potential. Where the potential is flat at a start
     that does not reach the target, the start is therefore first pushed along the gradient of f,

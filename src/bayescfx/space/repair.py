@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.space.linear import coordinate_corrections, project_linear, violation
 from bayescfx.space.region import Region
 
 
@@ -20,9 +21,9 @@ def repair(region: Region, X: Array) -> tuple[Array, Mask]:
         return Y, good
     if len(region.A):
         X = Y[~good]
-        mobility = np.where(region.sliding & _supports(region, X), region.scale, 0.0)
-        box = (np.nan_to_num(region.low), np.nan_to_num(region.high))
-        Z = project_linear(np.nan_to_num(X), region.A, region.b, box, mobility)
+        metric = np.where(region.sliding & _supports(region, X), region.scale**2, 0.0)
+        low, high = np.nan_to_num(region.low), np.nan_to_num(region.high)
+        Z = project_linear(np.nan_to_num(X), region.A, region.b, metric, low, high).points
         Y[~good] = trim(region, np.where(np.isnan(X), X, Z))
         good = region.contains(Y)
         _correct(region, Y, good)
@@ -113,11 +114,6 @@ def _pull_back(region: Region, Y: Array, good: Mask) -> None:
         good[bad[fine]] = True
 
 
-def violation(X: Array, A: Array, b: Array) -> Array:
-    """Return how far each row is beyond each rule ``A x <= b``, shape (n, rules); 0 if it holds."""
-    return np.maximum(X @ A.T - b, 0.0)
-
-
 def _supports(region: Region, X: Array) -> Mask:
     """Return which features of each row may still move without breaking the l0 bound."""
     if region.max_changes is None:
@@ -146,56 +142,3 @@ def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3, most: int = 
         chosen = order[first]
         Y[bad[origin[chosen]]] = V[chosen]
         good[bad[origin[chosen]]] = fine[chosen]
-
-
-def project_linear(
-    X: Array, A: Array, b: Array, box: tuple[Array, Array], mobility: Array, *, rounds: int = 60
-) -> Array:
-    """Return the nearest points ``(n, d)`` of ``{A x <= b}`` within the box.
-
-    Distances are measured in units of `mobility` ``(n, d)``: a coordinate of mobility 0 stays.
-    Within 1e-9 of the rules where that is possible; a little inside where they are not tight.
-    Dykstra's cyclic projections converge to the nearest point of half-spaces and a box.
-    """
-    Z = X.copy()
-    squared = mobility**2
-    norms = squared @ (A**2).T  # (n, rules): length of each normal in the metric
-    reachable = norms > 0
-    steps = np.where(reachable, 1.0 / np.where(reachable, norms, 1.0), 0.0)
-    size = 1e-12 * (1.0 + np.abs(b) + np.abs(A) @ np.abs(np.nan_to_num(X)).max(axis=0, initial=0.0))
-    memory = np.zeros((len(A), *X.shape))
-    boxed = np.zeros_like(X)
-    moving = mobility > 0
-    for _ in range(rounds):
-        last, before = Z, memory.copy()
-        for r, (a, bound) in enumerate(zip(A, b, strict=True)):
-            Y = Z + memory[r]
-            over = np.maximum(Y @ a - (bound - size[r]), 0.0) * steps[:, r]
-            Z = Y - over[:, None] * (a * squared)
-            memory[r] = Y - Z
-        Y = Z + boxed
-        Z = np.where(moving, np.clip(Y, box[0], box[1]), X)
-        boxed = np.where(moving, Y - Z, 0.0)
-        # allowed is not yet nearest: go on while rows move, or corrections that may move them later
-        moved = np.maximum(np.abs(Z - last), np.abs(memory - before).max(axis=0, initial=0.0))
-        if (moved <= 1e-6 * mobility).all() and not (violation(Z, A, b) > 0).any():
-            break
-    return Z
-
-
-def coordinate_corrections(
-    X: Array, A: Array, b: Array, step: Array, moving: Mask
-) -> tuple[Array, Indices]:
-    """Return rows ``(m, d)`` with a coordinate moved so that the worst rule holds, and of which."""
-    over = X @ A.T - b
-    worst = over.argmax(axis=1)
-    most = over[np.arange(len(X)), worst]
-    a = A[worst]
-    origin, at = np.nonzero(moving & (a != 0) & (most > 0)[:, None])
-    shift = -most[origin] / a[origin, at]
-    on_grid = step[at] > 0
-    size = np.where(on_grid, step[at], 1.0)
-    whole = np.sign(shift) * np.ceil(np.abs(shift) / size - 1e-9) * size
-    variants = X[origin]
-    variants[np.arange(len(at)), at] += np.where(on_grid, whole, shift * (1 + 1e-12))
-    return variants, origin

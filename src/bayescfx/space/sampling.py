@@ -15,8 +15,9 @@ from numpy.random import Generator
 
 from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.errors import InfeasibleError
+from bayescfx.space.linear import violation
 from bayescfx.space.region import Region
-from bayescfx.space.repair import fill, pull, repair, trim, violation
+from bayescfx.space.repair import fill, pull, repair, trim
 
 TRIES = 2048  # draws that are counted before a region is called infeasible
 WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
