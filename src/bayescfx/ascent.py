@@ -207,7 +207,7 @@ class _Climb:
         """Return the factors ``(m,)`` that keep steps within their longest allowed length."""
         reach = np.maximum(np.abs(p).max(axis=1), TINY)
         later = np.minimum(1.0, TUNING.longest_step / reach)
-        return np.where(self.is_first, TUNING.first_step / reach, later)
+        return np.asarray(np.where(self.is_first, TUNING.first_step / reach, later))
 
     def _take_directions(
         self, p: Array, calm: Mask, slope: Array, stuck: Mask, low: Array, high: Array
