@@ -22,8 +22,8 @@ from bayescfx.search.bayes import BayesCFX, Phase
 from bayescfx.search.learning import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import different, distinct
-from bayescfx.search.shorten import to_settle
 from bayescfx.search.start import alone, few_rows, first_rows, towards_query, towards_target
+from bayescfx.space.neighbourhood import n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from bayescfx.surrogate.fit import SurrogateSettings, fit_surrogate
@@ -518,9 +518,9 @@ def test_rows_are_kept_to_settle_the_answers_and_no_others(monkeypatch: pytest.M
 
     def spy(region: Any, X: Array) -> Any:
         settled.append(X)
-        return to_settle(region, X)
+        return n_to_settle(region, X)
 
-    monkeypatch.setattr(bayes, "to_settle", spy)
+    monkeypatch.setattr(bayes, "n_to_settle", spy)
     question = asked(Space(UNIT), increase(by=1.0), rows=20, budget=60)
     with contextlib.suppress(Stop):
         drive(BayesCFX(), question)

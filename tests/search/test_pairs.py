@@ -10,16 +10,16 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.search.pairs import Pairs, chance
-from bayescfx.search.single import single_moves, values_of
 from bayescfx.space.effort import effort
-from tests.search.test_moves import table
+from bayescfx.space.neighbourhood import line_values, single_moves
+from tests.space.test_neighbourhood import table
 
 
 @pytest.mark.parametrize("norm", [0, 1, 2])
 def test_pairs_know_what_they_cost(norm: int) -> None:
     X = table()
     region = cfx.Space.from_data(X).cost(norm=norm).around(X.iloc[3])
-    moves = single_moves(region, region.query, 8, values_of(region, 8))
+    moves = single_moves(region, region.query, 8, line_values(region, 8))
     pairs = Pairs(region, moves._replace(gain=np.ones(len(moves.X))), 0.0, 0.0)
     rows = pairs.rows(np.arange(len(pairs.i)))
     np.testing.assert_allclose(pairs.cost, effort(region, rows), rtol=1e-12)
@@ -29,7 +29,7 @@ def test_pairs_know_what_they_cost(norm: int) -> None:
 def some_pairs() -> tuple[Any, Pairs, Any]:
     X = table()
     region = cfx.Space.from_data(X).around(X.iloc[3])
-    moves = single_moves(region, region.query, 16, values_of(region, 16))
+    moves = single_moves(region, region.query, 16, line_values(region, 16))
     gain = np.random.default_rng(1).normal(size=len(moves.X))
     return region, Pairs(region, moves._replace(gain=gain), 5.0, 5.0), gain
 
@@ -47,9 +47,9 @@ def test_interactions_are_a_gaussian_process_with_the_brownian_sheet() -> None:
     rng = np.random.default_rng(2)
     seen = rng.choice(mine, 6, replace=False)
     error = rng.normal(size=6)
-    pairs.open[seen] = False
+    pairs.is_open[seen] = False
     pairs.learn(seen, 5.0 + gain[pairs.i[seen]] + gain[pairs.j[seen]] + error, np.inf)
-    rest = mine[pairs.open[mine]]
+    rest = mine[pairs.is_open[mine]]
 
     def sheet(a: int, b: int) -> float:  # one entry at a time, from the definition
         out = 1.0
@@ -103,7 +103,7 @@ def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
     X = pd.DataFrame(rng.normal(size=(300, 8)), columns=list("abcdefgh"))
     slopes = rng.normal(size=8)
     region = cfx.Space.from_data(X).cost(weight=0).around(X.iloc[0])
-    moves = single_moves(region, region.query, 32, values_of(region, 32))
+    moves = single_moves(region, region.query, 32, line_values(region, 32))
     gain = (moves.X - region.query) @ slopes
     pairs = Pairs(region, moves._replace(gain=gain), 0.0, 0.0)
     room = np.where(slopes > 0.0, region.high, region.low) - region.query

@@ -28,6 +28,7 @@ from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Effort, Proposal, propose
 from bayescfx.search import start
+from bayescfx.search.finish import finish
 from bayescfx.search.learning import surrogate_for
 from bayescfx.search.objectives import (
     CostImprovement,
@@ -38,9 +39,9 @@ from bayescfx.search.objectives import (
     Terraces,
 )
 from bayescfx.search.question import Ending, Question, Rounds, misses
-from bayescfx.search.shorten import exchanged, shorten, to_settle
 from bayescfx.search.verdict import Outlook, Watch
 from bayescfx.space.effort import clear_changes, effort
+from bayescfx.space.neighbourhood import exchange, n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.surrogate.fit import TUNING as FIT_TUNING
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
@@ -269,7 +270,7 @@ def _approach(run: _Run) -> PhaseRounds:
         if run.ending is not None:
             return Phase.SETTLE
         points = run.tidy(proposal.points)
-        if not kept and question.left <= to_settle(question.region, points).sum():
+        if not kept and question.left <= n_to_settle(question.region, points).sum():
             return "budget"
         outputs = yield points
         run.accuracy.compare(surrogate, points, outputs)
@@ -558,7 +559,7 @@ class _Run:
         for row in centres[: TUNING.n_exchanged]:
             key = row.tobytes()
             if key not in self._exchanges:
-                self._exchanges[key] = exchanged(question.region, row[None])
+                self._exchanges[key] = exchange(question.region, row[None])
             starts.append(self._exchanges[key])
         proposal = self._propose(objective, np.vstack(starts), "swift")
         if not proposal.exhausted:
@@ -577,14 +578,14 @@ class _Run:
 
     def n_to_settle(self, kept: float) -> float:
         """Return the number of rows to keep for taking back changes of the answers."""
-        settling = float(to_settle(self.question.region, self.record().answers).sum())
+        settling = float(n_to_settle(self.question.region, self.record().answers).sum())
         return min(max(kept, settling), TUNING.max_settle_share * self.question.budget)
 
     def take_back(self) -> Generator[Array, Array, None]:
         """Take back changes that the answers do not need, with all rows that are left."""
         question = self.question
         batch = self.settings.batch
-        yield from shorten(question, question.left, batch=batch, worth=self._saving)
+        yield from finish(question, question.left, batch=batch, worth=self._saving)
 
     def _saving(self, X: Array) -> Array:
         """Return the expected saving of rows ``(k, d)``, in logarithms."""

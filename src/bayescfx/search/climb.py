@@ -1,4 +1,4 @@
-"""Far targets: towards them as far as slopes and single features lead, from row after row."""
+"""Climbs to far targets, along slopes and single features, from one start after another."""
 
 from __future__ import annotations
 
@@ -8,79 +8,116 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.search.question import best_first
-from bayescfx.search.single import Moves, single_moves
 from bayescfx.search.start import usual_rows
-from bayescfx.search.sweep_state import Swept
+from bayescfx.search.sweep_state import TUNING, SweepState
+from bayescfx.space.neighbourhood import Moves, cumulative_moves, single_moves
 from bayescfx.space.repair import project
 
 
-def too_far(swept: Swept, moves: Moves, value: float) -> bool:
-    """Return whether the best moves of all blocks together would miss, if effects add up."""
-    ends = []
-    for sign in (-1.0, 1.0):
-        most = np.zeros(len(swept.region.moving))
-        np.maximum.at(most, moves.block, sign * moves.gain)
-        ends.append(value + sign * most.sum())
-    accepted = swept.question.surrogate_acceptance
-    return not any(ends[0] <= high and ends[1] >= low for low, high in accepted)
+def is_too_far(state: SweepState, moves: Moves, value: float) -> bool:
+    """Return whether the best moves of all blocks together would miss, if effects add up.
 
-
-def climb(swept: Swept) -> Generator[Array, Array, None]:
-    """Go towards the target as far as it gets nearer, from here, then from elsewhere."""
-    question, region = swept.question, swept.region
-    if swept.starts is None:
-        rows = usual_rows(region, min(128, swept.spare // 8), question.rng)
-        own = project(region, region.query[None])
-        rows = np.vstack([own, rows])
-        y = yield from swept.ask(rows, swept.spare)
-        rows, y = rows[np.isfinite(y)], y[np.isfinite(y)]
-        best = swept.X[best_first(question, swept.X, swept.y)[:1]]
-        swept.starts = [*own, *best, *rows[best_first(question, rows, y)[:16]]]
-    if not swept.starts:
-        return
-    x, vain = swept.starts.pop(0), 0
-    # Steps may lie between the values that are tried.
-    patience, count = (2, 10) if swept.stepped else (1, 3)
-    while vain < patience and swept.spare > 2 * len(region.moving) and not swept.reached:
-        found = None if swept.stepped else (yield from _uphill(swept, x))
-        if found is None:
-            found = yield from _higher(swept, x, count)
-        vain, x = (vain + 1, x) if found is None else (0, found)
-
-
-def _higher(swept: Swept, x: Array, count: int) -> Generator[Array, Array, Array | None]:
-    """Return a row nearer to the target than ``(d,)``; features take `count` random values."""
-    some = dict(swept.values)
-    for j, codes in swept.values.items():
-        if len(codes) > count + 2:
-            inner = swept.question.rng.choice(codes[1:-1], count, replace=False)
-            some[j] = np.sort(np.append(inner, codes[[0, -1]]))
-    rows = np.vstack([x, single_moves(swept.region, x, count + 2, some).X])
-    miss = yield from swept.missed(rows)
-    order = np.argsort(miss, kind="stable")
-    rows = swept.piled(x, rows[order[miss[order] < miss[0]]])
-    less = yield from swept.missed(rows)
-    return rows[less.argmin()] if less.min(initial=np.inf) < 0.999 * miss[0] else None
-
-
-def _uphill(swept: Swept, x: Array) -> Generator[Array, Array, Array | None]:
-    """Return a row nearer to the target than ``(d,)``, where the slope of all features leads.
-
-    Single features lead no further where two have to move for either to help, as along a rule.
+    `value` is the output of the moves' base on the surrogate's scale.
     """
-    region, at = swept.region, np.flatnonzero(swept.region.sliding)
-    each, inwards = np.arange(1, len(at) + 1), np.where(x > 0.5 * (region.low + region.high), -1, 1)
+    n_blocks = len(state.region.moving)
+    most_down = np.zeros(n_blocks)
+    most_up = np.zeros(n_blocks)
+    np.maximum.at(most_down, moves.block, -moves.gain)
+    np.maximum.at(most_up, moves.block, moves.gain)
+    lowest = value - most_down.sum()
+    highest = value + most_up.sum()
+    accepted = state.question.surrogate_acceptance
+    return not any(lowest <= high and highest >= low for low, high in accepted)
+
+
+def climb(state: SweepState) -> Generator[Array, Array, None]:
+    """Go from the next start towards the target as long as it gets nearer."""
+    if state.starts is None:
+        state.starts = yield from _find_starts(state)
+    if not state.starts:
+        return
+    x = state.starts.pop(0)
+    # Between the values that are tried, a model with steps may have others.
+    patience = TUNING.patience_with_steps if state.has_steps else TUNING.patience
+    n_values = TUNING.values_with_steps if state.has_steps else TUNING.values
+    n_failed = 0
+    least = 2 * len(state.region.moving)
+    while n_failed < patience and state.spare > least and not state.is_reached:
+        nearer = None if state.has_steps else (yield from _follow_slope(state, x))
+        if nearer is None:
+            nearer = yield from _change_features(state, x, n_values)
+        if nearer is None:
+            n_failed += 1
+        else:
+            n_failed = 0
+            x = nearer
+
+
+def _find_starts(state: SweepState) -> Generator[Array, Array, list[Array]]:
+    """Return where climbs start: the query, the best row so far, and the best data rows."""
+    question = state.question
+    region = state.region
+    n = min(TUNING.data_starts, state.spare // TUNING.data_share)
+    data = usual_rows(region, n, question.rng)
+    query = project(region, region.query[None])
+    rows = np.vstack([query, data])
+    y = yield from state.ask(rows, state.spare)
+    scored = np.isfinite(y)
+    rows = rows[scored]
+    best_of_all = state.X[best_first(question, state.X, state.y)[:1]]
+    best = rows[best_first(question, rows, y[scored])[: TUNING.starts]]
+    return [*query, *best_of_all, *best]
+
+
+def _change_features(
+    state: SweepState, x: Array, n_values: int
+) -> Generator[Array, Array, Array | None]:
+    """Return a row nearer to the target than ``(d,)``, with features at random values, or None.
+
+    Each feature takes `n_values` values alone; then the changes that help are made together.
+    """
+    values = dict(state.values)
+    for j, codes in state.values.items():
+        if len(codes) > n_values + 2:
+            inner = state.question.rng.choice(codes[1:-1], n_values, replace=False)
+            values[j] = np.sort(np.append(inner, codes[[0, -1]]))
+    moves = single_moves(state.region, x, n_values + 2, values)
+    rows = np.vstack([x, moves.X])
+    miss = yield from state.ask_misses(rows)
+    order = np.argsort(miss, kind="stable")
+    helpful = rows[order[miss[order] < miss[0]]]
+    return (yield from _nearest(state, cumulative_moves(state.region, x, helpful), miss[0]))
+
+
+def _follow_slope(state: SweepState, x: Array) -> Generator[Array, Array, Array | None]:
+    """Return a row nearer to the target than ``(d,)`` along the slope of all features, or None.
+
+    It leads on where two features have to move for either to help, as along a rule.
+    """
+    region = state.region
+    at = np.flatnonzero(region.sliding)
+    each = np.arange(1, len(at) + 1)
+    inwards = np.where(x > 0.5 * (region.low + region.high), -1, 1)
     rows = np.repeat(x[None], len(at) + 1, axis=0)
-    rows[each, at] += (0.02 * inwards * region.scale)[at]
+    rows[each, at] += (TUNING.slope_step * inwards * region.scale)[at]
     rows = region.snap(rows)
-    miss = yield from swept.missed(rows)
-    slope, moved = np.zeros(len(x)), (rows[each, at] - x[at]) / region.scale[at]
-    known = np.isfinite(miss[1:]) & (moved != 0.0)
+    miss = yield from state.ask_misses(rows)
+    moved = (rows[each, at] - x[at]) / region.scale[at]
+    is_known = np.isfinite(miss[1:]) & (moved != 0.0)
+    slope = np.zeros(len(x))
     if np.isfinite(miss[0]):
-        slope[at[known]] = (1.0 - miss[1:][known] / miss[0]) / moved[known]
+        slope[at[is_known]] = (1.0 - miss[1:][is_known] / miss[0]) / moved[is_known]
     if not slope.any():
         return None
     way = slope / np.abs(slope).max() * region.scale
-    rows = project(region, x + np.multiply.outer(2.0 ** np.arange(-5.0, 3.0), way))
-    left = yield from swept.missed(rows)
-    return rows[left.argmin()] if left.min(initial=np.inf) < 0.999 * miss[0] else None
+    lengths = 2.0 ** np.arange(TUNING.shortest_power, TUNING.end_power)
+    rows = project(region, x + np.multiply.outer(lengths, way))
+    return (yield from _nearest(state, rows, miss[0]))
+
+
+def _nearest(state: SweepState, rows: Array, miss: float) -> Generator[Array, Array, Array | None]:
+    """Return the row of ``(n, d)`` nearest to the target if it clearly lowers the `miss`."""
+    left = yield from state.ask_misses(rows)
+    if left.min(initial=np.inf) < TUNING.progress * miss:
+        return np.asarray(rows[left.argmin()])
+    return None

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, row_keys
 from bayescfx.search.question import Question
+from bayescfx.space.neighbourhood import block_values
 from bayescfx.space.region import Region
 from bayescfx.space.repair import project, repair
 from bayescfx.space.sampling import background_rows, sample
@@ -52,7 +53,7 @@ def first_rows(question: Question, n: int) -> Array:
     if question.weight > 0.0:
         rows = alone(region)
         if n < len(region.moving):
-            steps = [block_steps(region, block)[:1] for block in region.moving]
+            steps = [block_values(region, block, FEW, 1.0)[:1] for block in region.moving]
             groups = np.array_split(rng.permutation(len(steps)), n)
             rows = np.repeat(region.query[None], n, axis=0)
             for row, group in zip(rows, groups, strict=True):
@@ -73,7 +74,7 @@ def alone(region: Region, reach: float = 1.0) -> Array:
     """
     rows, turn = [region.query[None][:0]], [np.empty(0)]
     for block in region.moving:
-        steps = block_steps(region, block, reach)
+        steps = block_values(region, block, FEW, reach)
         moved = np.repeat(region.query[None], len(steps), axis=0)
         moved[:, block] = steps
         rows.append(moved)
@@ -82,28 +83,6 @@ def alone(region: Region, reach: float = 1.0) -> Array:
     allowed &= region.changes(X).any(axis=1)
     order = np.lexsort((region.distance(X), np.concatenate(turn)))
     return np.asarray(X[order][allowed[order]])
-
-
-def block_steps(region: Region, block: list[int], reach: float = 1.0) -> Array:
-    """Return codes ``(k, block)`` to try, nearest first: all of few, or a step either way."""
-    own, data = region.query[block], region.data[:, block[0]]
-    choices, j = region.choices[block[0]], block[0]
-    if len(block) == 1 and choices is not None and (region.categorical[j] or len(choices) <= FEW):
-        values = choices[choices != own]
-        count = (data[:, None] == values).sum(axis=0)
-        rows = np.repeat(region.query[None], len(values), axis=0)
-        rows[:, j] = values
-        order = np.lexsort((-count, region.units(rows)[:, j]))[: FEW - 1]
-        return np.asarray(values[order, None])
-    if reach == 0.0:
-        return np.empty((0, len(block)))
-    unit = np.maximum(reach * region.scale, region.step)[block]
-    if region.cyclic[j]:
-        return np.asarray((own + np.array([[1.0], [-1.0]]) * unit) % region.period[block])
-    upwards = np.mean(data > own[0]) >= np.mean(data < own[0]) if len(data) else True
-    sides = np.array([[1.0], [-1.0]]) * (1.0 if upwards else -1.0)
-    steps = np.clip(own + sides * unit, region.low[block], region.high[block])
-    return np.asarray(steps[(steps != own).all(axis=1)])
 
 
 def _copied(question: Question, n: int, *changes: int | None) -> Array:

@@ -1,11 +1,11 @@
-"""Sweep: the search for models that are cheap to ask, without a surrogate.
+"""Sweep: the search for models that are cheap to call, without a surrogate.
 
-Around a row, the query to begin with, every feature is changed alone over its values; then two at a
-time, those pairs that are expected to reach the target at the lowest cost, or that show where the
-expectation errs; and several at once, as if effects added up. The same again around the best rows
-found, in finer steps. A target that is too far for this is climbed to. At last each change of the
-answers is shortened. Every row that was evaluated may be an answer. That is about ten model calls
-of a hundred or two rows each.
+Around a row, at first the query, every feature is changed alone over its values. Then pairs of
+these changes are tried: those expected to reach the target at the lowest cost, and some that show
+where the expectation is wrong. Then several changes at once, as if effects added up. The same is
+repeated around the best rows found, with fewer values. Targets that are too far for this are
+climbed to. At the end each change of the answers is shortened. Every evaluated row may be an
+answer. That takes about ten model calls of one or two hundred rows each.
 """
 
 from __future__ import annotations
@@ -13,24 +13,28 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from bayescfx.arrays import Array, firsts, row_keys
 from bayescfx.checks import check_whole
 from bayescfx.errors import InfeasibleError
-from bayescfx.search.climb import climb, too_far
-from bayescfx.search.pairs import Pairs, choose, several
-from bayescfx.search.polish import exchange, shorter, walk_back
+from bayescfx.search.climb import climb, is_too_far
+from bayescfx.search.finish import finish, finish_sweep, shorter_answers
+from bayescfx.search.pairs import Pairs, choose_to_hit, choose_to_learn, several
 from bayescfx.search.question import Ending, Question, Rounds, best_first
-from bayescfx.search.shorten import shorten
-from bayescfx.search.single import finer, single_moves
 from bayescfx.search.start import fresh_rows
-from bayescfx.search.sweep_state import Swept
+from bayescfx.search.sweep_state import TUNING, SweepState
+from bayescfx.space.neighbourhood import Moves, finer_moves, single_moves
 from bayescfx.space.sampling import nothing_found
 
-Bases: TypeAlias = list[tuple[Array, float]]  # rows (d,) to change, and their outputs
+
+class Base(NamedTuple):
+    """A row whose surroundings are searched."""
+
+    row: Array  # (d,)
+    output: float
 
 
 @dataclass(frozen=True)
@@ -64,128 +68,163 @@ class Sweep:
     def rounds(self, question: Question) -> Rounds:
         """Yield codes ``(k, d)`` to be evaluated, receive their outputs ``(k,)``."""
         ending = yield from self.first(question)
-        rows = fresh_rows(question)  # where nothing was reached, the rest is left to chance
+        rows = fresh_rows(question)  # where nothing was reached, random rows follow
         while ending is None:
-            # A hit by chance has needless changes: two thirds are kept to take them back.
-            batch = list(islice(rows, min(self.batch, 1 + question.account.left // 3)))
+            # A random hit has needless changes: two thirds are kept to take them back.
+            batch = list(islice(rows, min(self.batch, 1 + question.left // 3)))
             if not batch:
                 return "exhausted"
             yield np.array(batch)
             if question.reached:
-                yield from shorten(question, question.account.left // 2, batch=self.batch)
+                yield from finish(question, question.left // 2, batch=self.batch)
                 ending = yield from self.first(question)
         return ending
 
     def first(self, question: Question) -> Generator[Array, Array, Ending | None]:
         """Yield rows as `rounds` does; return None, with budget left, if nothing was reached."""
-        everything = question.region.enumerate(min(500, question.account.left))
+        everything = question.region.enumerate(min(TUNING.listed, question.left))
         if everything is not None:
             if not question.region.changes(everything).any():
                 raise InfeasibleError(nothing_found(question.region, question.rng))
             yield everything
             return "exhausted"
-        swept = Swept(question, self.values, self.batch)
-        yield from _sweep(swept)
-        if not swept.reached:
+        state = SweepState(question, self.values, self.batch)
+        yield from _sweep(state)
+        if not state.is_reached:
             return None
-        if swept.satisfied:
+        if state.is_satisfied:
             return "converged"
-        return "budget" if swept.cut else "nothing nearer expected"
+        return "budget" if state.is_cut else "nothing nearer expected"
 
 
-def _sweep(swept: Swept) -> Generator[Array, Array, None]:
-    """Look around the query and the best rows while that helps, then shorten answers."""
-    question = swept.question
-    yield from _around(swept, [(question.region.query, question.output)], first=True)
-    before, better, tried = swept.standing(), True, 0
-    while better and swept.spare > 0 and not swept.satisfied:
-        if not swept.reached and (tried or swept.left > 0.25):
-            yield from climb(swept)
-        tried += 1
-        # Where the model has no steps, climbs lead on better than a look around the best row.
-        if swept.reached or swept.stepped or not swept.starts:
-            yield from _around(swept, _bases(swept, max(2, question.n)))
-        before, better = swept.compared(before)
-        better |= before[0] == 0 and (tried == 1 or bool(swept.starts))
-    swept.shortened.clear()  # more is known by now of where changes begin to matter
-    yield from walk_back(swept)
-    before, better = swept.standing(), swept.stepped and swept.reached and question.weight > 0.0
-    while better:
-        yield from exchange(swept)
-        yield from walk_back(swept)
-        before, better = swept.compared(before)
-    if question.n > 1 and swept.reached:
-        yield from shorten(question, question.account.left, batch=swept.batch)
+def _sweep(state: SweepState) -> Generator[Array, Array, None]:
+    """Search around the query and the best rows while that helps, then finish the answers."""
+    question = state.question
+    yield from _search_around_query(state)
+    n_rounds = 0
+    goes_on = True
+    while goes_on and state.spare > 0 and not state.is_satisfied:
+        before = state.standing()
+        is_far = state.remaining_way > TUNING.far
+        if not state.is_reached and (n_rounds > 0 or is_far):
+            yield from climb(state)
+        n_rounds += 1
+        # Where the model has no steps, climbs lead on better than the surroundings of a row.
+        if state.is_reached or state.has_steps or not state.starts:
+            bases = _next_bases(state, max(TUNING.least_bases, question.n))
+            yield from _search_around(state, bases)
+        goes_on = state.is_better_than(before)
+        if not state.is_reached:
+            goes_on |= n_rounds == 1 or bool(state.starts)
+    yield from finish_sweep(state)
 
 
-def _bases(swept: Swept, n: int) -> Bases:
-    """Return the best rows with different changes that were not looked around, with outputs."""
-    order = best_first(swept.question, swept.X, swept.y)[:128]
-    if swept.reached:
-        order = order[swept.question.accepted(swept.y[order])]
-    changed = swept.region.changes(swept.X[order])
+def _next_bases(state: SweepState, n: int) -> list[Base]:
+    """Return the best rows with different changes whose surroundings were not searched yet."""
+    order = best_first(state.question, state.X, state.y)[: TUNING.candidates]
+    if state.is_reached:
+        order = order[state.question.accepted(state.y[order])]
+    changed = state.region.changes(state.X[order])
     first = firsts(changed)
     order = order[first[changed[first].any(axis=1)]]
-    keys = zip(order.tolist(), row_keys(swept.X[order]), strict=True)
-    new = [at for at, key in keys if key not in swept.around][:n]
-    return [(swept.X[at], float(swept.y[at])) for at in new]
+    found = []
+    for at, key in zip(order.tolist(), row_keys(state.X[order]), strict=True):
+        if key not in state.centres:
+            found.append(Base(state.X[at], float(state.y[at])))
+    return found[:n]
 
 
-def _around(swept: Swept, bases: Bases, *, first: bool = False) -> Generator[Array, Array, None]:
-    """Change single features of some rows, then pairs of them; the `first` time more thoroughly."""
-    question, region = swept.question, swept.region
-    if not bases or swept.spare <= 0:
+def _n_values(state: SweepState, most: int, n_bases: int) -> int:
+    """Return how many values of each feature are affordable around some rows."""
+    n_blocks = max(len(state.region.moving), 1)
+    rows = min(TUNING.single_share * state.spare / n_bases, state.n_singles)
+    return max(TUNING.least_values, int(min(most, rows / n_blocks)))
+
+
+def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
+    """Change single features of the query, then pairs of them, thoroughly."""
+    if state.spare <= 0:
         return
-    blocks = max(len(region.moving), 1)
-    affordable = min(0.35 * swept.spare / len(bases), swept.many) / blocks
-    values = max(2, int(min(swept.several if first else swept.few, affordable)))
-    moves = []
-    for base, _ in bases:
-        swept.around.add(row_keys(base[None])[0])
-        # Around the query the same rows every time: they may be known.
-        below = np.inf if first else swept.below
-        moves.append(single_moves(region, base, values, swept.values, below))
-    y = yield from swept.ask(np.vstack([part.X for part in moves]), swept.spare)
-    outputs = question.to_surrogate(np.array([value for _, value in bases]))
-    tables, far = list[Pairs](), False
-    for value, known in zip(outputs.tolist(), swept.scored(moves, outputs, y), strict=True):
-        swept.stepped |= known.stepped
-        far = first and too_far(swept, known, value)
-        if first and swept.stepped and not far:  # it matters where steps are
-            most = min(swept.many // 2, swept.spare // 4)
-            between = finer(region, known, swept.values, swept.below, most)
-            y = yield from swept.ask(between.X, swept.spare)
-            known = known.along(between._replace(gain=question.to_surrogate(y) - value))
-        tables.append(Pairs(region, known.steps(), swept.origin, value, swept.below))
-    if first:
-        yield from _try_pairs(swept, tables, swept.batch, learn=True)
-        if not far or swept.reached:
-            yield from _try_pairs(swept, tables, swept.batch)
-    else:
-        # Around an answer with few changes pairs do.
-        many = [pairs for pairs in tables if not swept.reached or pairs.changes > 2]
-        yield from _try_pairs(swept, tables, swept.batch // 3, many)
+    query = Base(state.region.query, state.question.output)
+    n_values = _n_values(state, state.n_values, 1)
+    # No limit of the cost: around the query the same rows every time, since they may be known.
+    [moves] = yield from _ask_singles(state, [query], n_values, np.inf)
+    state.has_steps |= moves.has_steps
+    is_far = is_too_far(state, moves, state.origin)
+    if state.has_steps and not is_far:  # it matters where the steps are
+        moves = yield from _refine(state, moves)
+    pairs = Pairs(
+        state.region, moves.distinct_gains(), state.origin, state.origin, state.cost_limit
+    )
+    yield from _try_to_learn(state, pairs)
+    if not is_far or state.is_reached:
+        yield from _try_to_hit(state, [pairs], state.batch, [])
 
 
-def _try_pairs(
-    swept: Swept,
-    tables: list[Pairs],
-    most: int,
-    many: list[Pairs] | None = None,
-    *,
-    learn: bool = False,
+def _search_around(state: SweepState, bases: list[Base]) -> Generator[Array, Array, None]:
+    """Change single features of some rows, then pairs of them."""
+    if not bases or state.spare <= 0:
+        return
+    n_values = _n_values(state, state.few_values, len(bases))
+    parts = yield from _ask_singles(state, bases, n_values, state.cost_limit)
+    outputs = state.question.to_surrogate(np.array([base.output for base in bases]))
+    tables = []
+    for moves, output in zip(parts, outputs.tolist(), strict=True):
+        state.has_steps |= moves.has_steps
+        gains = moves.distinct_gains()
+        tables.append(Pairs(state.region, gains, state.origin, output, state.cost_limit))
+    with_several = []
+    for pairs in tables:
+        if not state.is_reached or pairs.n_base_changes > TUNING.simple_changes:
+            with_several.append(pairs)
+    yield from _try_to_hit(state, tables, state.batch // TUNING.later_pairs, with_several)
+
+
+def _ask_singles(
+    state: SweepState, bases: list[Base], n_values: int, limit: float
+) -> Generator[Array, Array, list[Moves]]:
+    """Evaluate single moves from some rows; return those that were scored, by row."""
+    parts = []
+    for base in bases:
+        state.centres.add(row_keys(base.row[None])[0])
+        parts.append(single_moves(state.region, base.row, n_values, state.values, limit))
+    y = yield from state.ask(np.vstack([moves.X for moves in parts]), state.spare)
+    outputs = state.question.to_surrogate(np.array([base.output for base in bases]))
+    return state.with_gains(parts, outputs, y)
+
+
+def _refine(state: SweepState, moves: Moves) -> Generator[Array, Array, Moves]:
+    """Evaluate moves between neighbours of different gain; return all moves."""
+    most = min(state.n_singles // TUNING.finer_of_moves, state.spare // TUNING.finer_of_spare)
+    finer = finer_moves(state.region, moves, state.values, state.cost_limit, most)
+    y = yield from state.ask(finer.X, state.spare)
+    gain = state.question.to_surrogate(y) - state.origin
+    return moves.merge(finer._replace(gain=gain))
+
+
+def _try_to_learn(state: SweepState, pairs: Pairs) -> Generator[Array, Array, None]:
+    """Try one pair of each two rays, and several moves at once; learn the interactions."""
+    record = state.record()
+    most = min(state.batch, state.spare)
+    if most <= 0:
+        return
+    chosen = choose_to_learn(state, pairs, most, record)
+    short = state.X[:0] if record is None else shorter_answers(state, record)
+    X = np.vstack([short, pairs.rows(chosen), several(state, pairs, record)])
+    y = yield from state.ask(X, state.spare + len(short))
+    outputs = y[len(short) : len(short) + len(chosen)]
+    pairs.learn(chosen, state.question.to_surrogate(outputs), state.cost_limit)
+
+
+def _try_to_hit(
+    state: SweepState, tables: list[Pairs], most: int, with_several: list[Pairs]
 ) -> Generator[Array, Array, None]:
-    """Try the pairs worth a look, of `many` several moves at once; some of all kinds to `learn`."""
-    question, record = swept.question, swept.record()
-    each = min(most, swept.spare) // len(tables)
+    """Try the most promising pairs of each table, and of some tables several moves at once."""
+    record = state.record()
+    each = min(most, state.spare) // len(tables)
     if each <= 0:
         return
-    chosen = [choose(swept, pairs, each, record, screen=learn) for pairs in tables]
-    rows = [pairs.rows(some) for pairs, some in zip(tables, chosen, strict=True)]
-    rows += [several(swept, pairs, record) for pairs in (tables if learn else many or [])]
-    short = swept.X[:0] if record is None else shorter(swept, record)
-    y = yield from swept.ask(np.vstack([short, *rows]), swept.spare + len(short))
-    y = y[len(short) :]
-    for pairs, some in zip(tables, chosen, strict=True) if learn else ():
-        found, y = y[: len(some)], y[len(some) :]
-        pairs.learn(some, question.to_surrogate(found), swept.below)
+    rows = [pairs.rows(choose_to_hit(state, pairs, each, record)) for pairs in tables]
+    rows += [several(state, pairs, record) for pairs in with_several]
+    short = state.X[:0] if record is None else shorter_answers(state, record)
+    yield from state.ask(np.vstack([short, *rows]), state.spare + len(short))

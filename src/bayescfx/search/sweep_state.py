@@ -1,136 +1,220 @@
-"""What one sweep has seen: its rows, the costs to beat, and how many rows may still be spent."""
+"""The state of one sweep: evaluated rows, the costs to beat, and the rows left to spend."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 
-from bayescfx.arrays import Array, firsts, not_among
+from bayescfx.arrays import Array, not_among
 from bayescfx.search.objectives import Record
 from bayescfx.search.question import Question, best_first, misses
-from bayescfx.search.shorten import to_settle
-from bayescfx.search.single import Moves, values_of
+from bayescfx.space.neighbourhood import Moves, line_values, n_to_settle
 
 
-class Swept:
-    """The rows that one sweep has seen."""
+@dataclass(frozen=True)
+class SweepTuning:
+    """Numbers of the sweep.
+
+    The sweep as a whole was tuned on `benchmarks/near.py` and `benchmarks/limit.py` (cheap models,
+    within 2,000 rows); no single number has its own measurement. All are set by judgement and
+    watched by `make quality` (2026-11-18).
+    """
+
+    # Budget.
+    usual_budget: int = 2000  # rows for which `values` and `batch` of `Sweep` are meant
+    most_growth: float = 10.0  # budgets beyond so many times as much change nothing any more
+    listed: int = 500  # regions with at most so many points are evaluated completely
+    known_rows: int = 400  # of earlier rows at most so many are looked at, the best
+    kept_of_hits: int = 10  # one row in so many is kept to finish answers ...
+    kept_of_misses: int = 4  # ... or, while nothing hits, for another search
+
+    # Single moves.
+    few_values: int = 8  # values per feature around rows other than the query
+    least_values: int = 2
+    single_moves: int = 400  # around a row, for all features together
+    single_share: float = 0.35  # of the spare rows go into single moves
+    finer_of_moves: int = 2  # finer moves: at most one for so many single moves ...
+    finer_of_spare: int = 4  # ... and one for so many spare rows
+
+    # Rows to look around next.
+    candidates: int = 128
+    least_bases: int = 2
+    simple_changes: int = 2  # around answers with at most so many changes pairs are enough
+    later_pairs: int = 3  # around other rows than the query: one pair in so many of `batch`
+    better: float = 0.01  # share by which answers must improve for another round
+
+    # Pairs of moves.
+    first_scale: float = 1.0 / 9.0  # variance of interactions, as a share of that of the gains
+    noise: float = 0.01  # variance of an interaction that the kernel does not explain
+    least_variance: float = 1e-4
+    least_prior: float = 1e-3
+    rounding: float = 1e-9  # no guess is surer than this share of the output
+    errors: int = 24  # at most so many known interactions per pair of blocks
+    chunk: int = 4096  # pairs per matrix operation
+    typical_cost: float = 0.7  # share of the cost to beat at which two rays are screened
+    shortlist: int = 6  # candidates per pair that is chosen
+    allowed_shortlist: int = 4  # the same before rules are checked
+    logistic: float = 1.7  # slope at which a logistic curve resembles the normal one
+
+    # Several moves at once.
+    prices: int = 24  # values of a unit of output that are tried
+    several: int = 12  # rows of several moves
+    crossings: int = 48  # rows between two moves on either side of the target, before a hit ...
+    later_crossings: int = 12  # ... and after one
+    beyond: float = 0.02  # of the wanted change, where the target has no middle
+
+    # Climbs towards far targets.
+    far: float = 0.25  # share of the way to the target that calls for a climb
+    data_starts: int = 128  # data rows among which a climb looks for starts ...
+    data_share: int = 8  # ... and at most one for so many spare rows
+    starts: int = 16
+    patience_with_steps: int = 2  # rounds without progress, for models with steps ...
+    patience: int = 1  # ... and others
+    values_with_steps: int = 10  # random values of a feature per round
+    values: int = 3
+    progress: float = 0.999  # a round must lower the miss below this share
+    slope_step: float = 0.02  # step of the difference quotients, in scales
+    shortest_power: float = -5.0  # steps along the slope: powers of two of a scale
+    end_power: float = 3.0
+
+
+TUNING = SweepTuning()
+
+
+class SweepState:
+    """The rows that one sweep has seen, and what it has learnt from them."""
 
     def __init__(self, question: Question, values: int, batch: int) -> None:
-        self.question, self.region = question, question.region
-        # Two thousand rows are the measure; up to ten times as many are made use of.
-        more = min(max(1.0, question.account.budget / 2000.0), 10.0)
-        self.batch, root = round(batch * more), np.sqrt(more)
-        # How many values of a feature are tried around the query, or around other rows, and
-        # how many of all features.
-        self.several, self.few, self.many = (round(n * root) for n in (values, 8, 400))
-        X, y, query = question.X, question.y, question.region.query[None]
-        kept = best_first(question, X, y)[:400] if len(y) > 400 else np.arange(len(y))
-        self.X, self.y = X[kept], y[kept]
-        if not_among(query, self.X)[0] and self.region.contains(query)[0]:
-            self.X, self.y = np.vstack([self.X, query]), np.append(self.y, question.output)
+        self.question = question
+        self.region = question.region
+        growth = min(max(1.0, question.budget / TUNING.usual_budget), TUNING.most_growth)
+        root = np.sqrt(growth)
+        self.batch = round(batch * growth)
+        self.n_values = round(values * root)  # of a feature around the query ...
+        self.few_values = round(TUNING.few_values * root)  # ... and around other rows
+        self.n_singles = round(TUNING.single_moves * root)  # single moves around a row
+        self.X, self.y = _earlier_rows(question)
         self.origin = float(question.to_surrogate(np.array([question.output]))[0])
-        self.values = values_of(self.region, self.several)
-        self.starts: list[Array] | None = None  # of climbs to come, once there was one
-        self.cut = False  # whether some rows could not be afforded
-        self.stepped = False  # whether changes were seen that do nothing more than shorter ones
-        self.around: set[bytes] = set()  # rows that were looked around
+        self.values = line_values(self.region, self.n_values)
+        self.starts: list[Array] | None = None  # of climbs to come; None before the first climb
+        self.is_cut = False  # whether some rows could not be afforded
+        self.has_steps = False  # whether longer changes were seen that do no more than shorter ones
+        self.centres: set[bytes] = set()  # rows whose surroundings were searched
         self.shortened: set[bytes] = set()  # answers whose changes were shortened
-        self._record: tuple[int, Record | None] = 0, None  # for so many rows
+        self._record: Record | None = None
+        self._n_recorded = 0  # rows that the record knows
 
     def record(self) -> Record | None:
         """Return the costs to beat, if any row reaches the target."""
-        if self._record[0] != len(self.y):
-            hits = self.question.accepted(self.y)
-            best = Record(self.region, self.X[hits], self.question.n) if hits.any() else None
-            self._record = len(self.y), best
-        return self._record[1]
+        if self._n_recorded != len(self.y):
+            self._n_recorded = len(self.y)
+            hits = self.X[self.question.accepted(self.y)]
+            self._record = Record(self.region, hits, self.question.n) if len(hits) else None
+        return self._record
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether any row reaches the target."""
         return self.record() is not None
 
     @property
-    def satisfied(self) -> bool:
-        """Whether nearer rows are not worth anything, and there are enough answers."""
-        record = self.record() if self.question.weight == 0.0 else None
+    def is_satisfied(self) -> bool:
+        """Whether there are enough answers and nearer ones are worth nothing."""
+        if self.question.weight > 0.0:
+            return False
+        record = self.record()
         return record is not None and len(record.leaders) >= self.question.n
 
     @property
-    def below(self) -> float:
-        """The cost from which on a row is no answer, however many there are."""
+    def cost_limit(self) -> float:
+        """The cost from which on a row can't be an answer; infinite while answers are missing."""
         record = self.record()
         if record is None or len(record.leaders) < self.question.n:
             return np.inf
         return float(record.cost[record.leaders[-1]])
 
     @property
-    def left(self) -> float:
-        """Which share of the way from the query to the target is left."""
+    def remaining_way(self) -> float:
+        """The share of the way from the query's output to the target that is left."""
         miss = misses(self.question.acceptance, np.append(self.y, self.question.output))
         return float(miss.min() / miss[-1]) if miss[-1] > 0.0 else 0.0
 
     @property
     def spare(self) -> int:
-        """How many rows may be spent before answers are shortened, or another search takes over."""
-        account = self.question.account
-        return account.left - account.budget // (10 if self.reached else 4)
+        """Rows that may be spent before answers are finished, or another search takes over."""
+        question = self.question
+        kept = TUNING.kept_of_hits if self.is_reached else TUNING.kept_of_misses
+        return question.left - question.budget // kept
 
     @property
-    def unsettled(self) -> int:
-        """How many rows may be spent until what is left is needed to settle the answers."""
-        record, left = self.record(), self.question.account.left
-        return left - (0 if record is None else int(to_settle(self.region, record.answers).sum()))
+    def spare_when_settled(self) -> int:
+        """Rows that may be spent so that enough are left to settle the answers."""
+        record = self.record()
+        if record is None:
+            return self.question.left
+        return self.question.left - int(n_to_settle(self.region, record.answers).sum())
 
     def standing(self) -> tuple[int, float]:
-        """Return how many answers there are, and what they cost in all or how near others come."""
+        """Return the number of answers, and minus their total cost or the smallest miss."""
         record = self.record()
         if record is None:
             return 0, -float(misses(self.question.acceptance, self.y).min(initial=1e300))
         return len(record.leaders), -float(record.cost[record.leaders].sum())
 
-    def compared(self, before: tuple[int, float]) -> tuple[tuple[int, float], bool]:
-        """Return the standing, and whether it is clearly better than another."""
-        now = self.standing()
-        return now, now[0] > before[0] or now[1] > before[1] + 0.01 * abs(before[1])
+    def is_better_than(self, before: tuple[int, float]) -> bool:
+        """Return whether the standing is clearly better than an earlier one."""
+        n_answers, merit = self.standing()
+        return n_answers > before[0] or merit > before[1] + TUNING.better * abs(before[1])
 
     def ask(self, X: Array, most: int) -> Generator[Array, Array, Array]:
         """Evaluate the first `most` allowed rows of ``(k, d)``; the others' outputs are nan."""
         X = self.region.complete(X)
         allowed = self.region.contains(X)
         affordable = np.cumsum(allowed) <= most
-        self.cut |= bool((allowed & ~affordable).any())
+        self.is_cut |= bool((allowed & ~affordable).any())
         allowed &= affordable
         y = np.full(len(X), np.nan)
         if allowed.any():
             y[allowed] = yield X[allowed]
-        known = np.isfinite(y)
-        self.X, self.y = np.vstack([self.X, X[known]]), np.append(self.y, y[known])
+        scored = np.isfinite(y)
+        self.X = np.vstack([self.X, X[scored]])
+        self.y = np.append(self.y, y[scored])
         return y
 
-    def missed(self, X: Array) -> Generator[Array, Array, Array]:
-        """Return how far rows ``(k, d)`` are from the target, ``(k,)``, infinite if not known."""
+    def ask_misses(self, X: Array) -> Generator[Array, Array, Array]:
+        """Return how far rows ``(k, d)`` are from the target, ``(k,)``; infinite if not scored."""
         y = yield from self.ask(X, self.spare)
         return np.nan_to_num(misses(self.question.acceptance, y), nan=np.inf)
 
-    def scored(self, moves: list[Moves], values: Array, y: Array) -> list[Moves]:
-        """Return moves from bases of some `values` with their gains, where outputs are known."""
-        parts = np.split(self.question.to_surrogate(y), np.cumsum([len(p.X) for p in moves])[:-1])
-        each = zip(moves, parts, values, strict=False)
-        gained = [part._replace(gain=own - value) for part, own, value in each]
-        return [part.take(np.isfinite(part.gain)) for part in gained]
+    def with_gains(self, parts: list[Moves], base_outputs: Array, y: Array) -> list[Moves]:
+        """Return moves with their gains, those that were scored.
 
-    def piled(self, x: Array, X: Array) -> Array:
-        """Return a row ``(d,)`` with the first change of others ``(n, d)``, the first two, and on.
-
-        Of each block one change, the first of the rows that differ in it alone.
+        `base_outputs` are the outputs of the bases on the surrogate's scale; `y` the outputs of all
+        moves, one part after another.
         """
-        apart = self.region.changes(X, x)
-        blocks = apart @ self.region.members.T > 0.0  # (n, blocks)
-        alone = np.flatnonzero(blocks.sum(axis=1) == 1)
-        rows = []
-        for k in alone[firsts(blocks[alone])]:
-            x = np.where(apart[k], X[k], x)
-            rows.append(x)
-        return self.region.complete(np.array(rows).reshape(-1, len(x)))
+        found = []
+        end = 0
+        outputs = self.question.to_surrogate(y)
+        for moves, base_output in zip(parts, base_outputs, strict=True):
+            start = end
+            end = start + len(moves.X)
+            moves = moves._replace(gain=outputs[start:end] - base_output)
+            found.append(moves.take(np.isfinite(moves.gain)))
+        return found
+
+
+def _earlier_rows(question: Question) -> tuple[Array, Array]:
+    """Return codes and outputs of the best rows scored so far, the query among them."""
+    X = question.X
+    y = question.y
+    if len(y) > TUNING.known_rows:
+        best = best_first(question, X, y)[: TUNING.known_rows]
+        X = X[best]
+        y = y[best]
+    query = question.region.query[None]
+    if not_among(query, X)[0] and question.region.contains(query)[0]:
+        X = np.vstack([X, query])
+        y = np.append(y, question.output)
+    return X, y

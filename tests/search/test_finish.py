@@ -16,12 +16,13 @@ from bayescfx.models.model import Model
 from bayescfx.potentials import at_least, increase
 from bayescfx.potentials.targets import Target
 from bayescfx.search.bayes import BayesCFX
+from bayescfx.search.finish import finish, halve
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct, needless
-from bayescfx.search.shorten import exchanged, halved, shorten, taken_back, to_settle
 from bayescfx.search.start import alone
 from bayescfx.space.effort import effort
+from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back
 from bayescfx.space.space import Space
 from tests.search.questions import drive
 
@@ -35,7 +36,7 @@ def ask(
     return Question(account, output, target, np.random.default_rng(seed), n=n)
 
 
-def finish(question: Question) -> str:
+def run_to_end(question: Question) -> str:
     try:
         return drive(BayesCFX(), question)
     except Stop as stop:
@@ -60,22 +61,22 @@ def mixed(f: Any, budget: int = 50, n: int = 1) -> Question:
 def test_each_change_is_taken_back_alone() -> None:
     region = MIXED.around(OWN)
     X = np.array([[0.9, 9.0, 2.0], [0.5, 7.0, 0.0]])
-    back = {tuple(row) for row in taken_back(region, X).tolist()}
+    back = {tuple(row) for row in take_back(region, X).tolist()}
     assert back == {(0.5, 9.0, 2.0), (0.9, 5.0, 2.0), (0.9, 9.0, 0.0)}  # the query is no row to try
 
 
 def test_changes_are_halved_from_the_last_miss_on() -> None:
     question = mixed(lambda r: 4.0 * (r["a"] > 0.85))
     x = np.array([[0.9, 5.0, 0.0]])
-    assert halved(question, x).tolist() == [[0.7, 5.0, 0.0]]
+    assert halve(question, x).tolist() == [[0.7, 5.0, 0.0]]
     question.account.evaluate(np.array([[0.7, 5.0, 0.0]]))
-    assert halved(question, x) == pytest.approx(np.array([[0.8, 5.0, 0.0]]))
+    assert halve(question, x) == pytest.approx(np.array([[0.8, 5.0, 0.0]]))
 
 
 def test_what_is_exchanged_is_nearer_and_changes_less() -> None:
     region = MIXED.around(OWN)
     x = np.array([[0.6, 8.0, 1.0]])
-    rows = exchanged(region, x)
+    rows = exchange(region, x)
     assert len(rows)
     assert region.contains(rows).all()
     assert (region.changes(rows).sum(axis=1) <= 2).all()
@@ -110,7 +111,7 @@ def test_features_that_move_together_are_tried_together() -> None:
 def test_what_is_changed_in_vain_goes_back() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.8))
     question.account.evaluate(np.array([[0.95, 8.0, 2.0]]))
-    for X in (rounds := shorten(question, 40)):
+    for X in (rounds := finish(question, 40)):
         y = question.account.evaluate(X)
         while True:
             try:
@@ -125,7 +126,7 @@ def test_what_is_changed_in_vain_goes_back() -> None:
 def test_a_row_is_tried_only_if_it_can_be_settled() -> None:
     region = MIXED.around(OWN)
     X = np.array([[0.5, 6.0, 0.0], [0.6, 6.0, 0.0], [0.6, 6.0, 1.0]])
-    assert to_settle(region, X).tolist() == [0, 2, 5]
+    assert n_to_settle(region, X).tolist() == [0, 2, 5]
 
 
 def test_an_answer_with_a_needless_change_is_not_handed_out() -> None:
@@ -151,11 +152,11 @@ def test_of_a_batch_so_many_rows_are_tried_that_those_that_hit_can_be_settled() 
         lambda r: r[names].sum(axis=1), space, dict.fromkeys(names, 0.0), at_least(1.5), budget=99
     )
     question.account.evaluate(np.array([[0.4, 0.4, 0.4, 0.4]]))
-    rounds = shorten(question, 13, batch=50)
+    rounds = finish(question, 13, batch=50)
     assert len(next(rounds)) == 4  # each change taken back
-    question.account.evaluate(taken_back(question.region, answers(question)))
+    question.account.evaluate(take_back(question.region, answers(question)))
     tried = rounds.send(np.empty(4))
-    assert 4 + len(tried) + to_settle(question.region, tried).max() <= 13
+    assert 4 + len(tried) + n_to_settle(question.region, tried).max() <= 13
 
 
 @pytest.mark.parametrize("steps", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -169,11 +170,11 @@ def test_hardly_an_answer_of_several_changes_anything_in_vain(steps: bool) -> No
     query, found, needless = dict.fromkeys("abcde", 0.3), 0, 0
     for seed in range(8):
         question = ask(f, Space.from_data(data), query, increase(by=0.6), budget=80, n=3, seed=seed)
-        finish(question)
+        run_to_end(question)
         X = answers(question)
         assert question.hits[distinct(question, 3)].all()
         found += len(X)
-        back = taken_back(question.region, X)
+        back = take_back(question.region, X)
         y = np.asarray(f(pd.DataFrame(back, columns=list("abcde"))), dtype=np.float64)
         needless += int(question.accepted(y).sum())
     assert found >= 12
@@ -228,7 +229,7 @@ def test_a_peak_between_the_starts_is_found(seed: int, cyclic: bool) -> None:
     space = Space.from_data(data, kinds=kinds).between({"hour": (3, 9)})
     query = data.iloc[0].to_dict() | {"hour": 6, "warmth": 12.0, "damp": 60.0, "weather": "clear"}
     question = ask(rides, space, query, at_least(300), budget=50, seed=seed)
-    finish(question)
+    run_to_end(question)
     x = question.X[question.best]
     assert question.reached
     assert question.region.changes(x[None])[0].tolist() == [True] + [False] * 7
@@ -266,7 +267,7 @@ def test_a_column_that_is_mostly_zero_is_not_overlooked() -> None:
         question = ask(
             price, Space.from_data(data), query, increase(by=25.0), budget=100, seed=seed
         )
-        finish(question)
+        run_to_end(question)
         floors = np.repeat(question.region.query[None], 1400, axis=0)
         floors[:, 0] = np.arange(1400.0)
         enough = question.accepted(price(question.region.rows(floors)))
