@@ -1,4 +1,4 @@
-"""The free features of a region, by the way they are searched."""
+"""The free features of a region, grouped by how they are searched."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
+from bayescfx.propose.tuning import TUNING
+from bayescfx.space.neighbourhood import listed_values, spread_values
 from bayescfx.space.region import Region
-
-LISTED = 32  # an ordered grid with more values is searched by doubling steps, not value by value
-JUMPS = 5  # places tried along a continuous coordinate or a long grid
 
 
 @dataclass(frozen=True, eq=False)
 class FreeFeatures:
-    """Positions of the free features, by the way they are searched."""
+    """Positions of the free features, grouped by how they are searched."""
 
     region: Region
     smooth: Indices  # continuous features, which have a gradient
@@ -27,20 +26,21 @@ class FreeFeatures:
 
     @classmethod
     def of(cls, region: Region) -> FreeFeatures:
-        """Sort the free features of `region`."""
+        """Group the free features of `region`."""
         width = region.high - region.low
         free = region.free[width[region.free] > 0]
-        continuous = (region.step[free] == 0) & ~region.categorical[free]
-        long = ~(continuous | region.categorical[free] | region.cyclic[free])
-        for at in np.flatnonzero(~continuous).tolist():
+        is_smooth = (region.step[free] == 0) & ~region.categorical[free]
+        is_long = ~(is_smooth | region.categorical[free] | region.cyclic[free])
+        for at in np.flatnonzero(~is_smooth).tolist():
             values = region.choices[free[at]]
-            long[at] = values is None or (long[at] and len(values) > LISTED)
+            has_many = values is None or len(values) > TUNING.listed_values
+            is_long[at] = values is None or (is_long[at] and has_many)
         return cls(
             region=region,
-            smooth=free[continuous],
-            listed=free[~continuous & ~long],
-            long=free[long],
-            sloped=free[continuous | long],
+            smooth=free[is_smooth],
+            listed=free[~is_smooth & ~is_long],
+            long=free[is_long],
+            sloped=free[is_smooth | is_long],
             span=np.where(width > 0, width, 1.0),
             all=free,
         )
@@ -54,52 +54,56 @@ class FreeFeatures:
             if values is not None and region.step[j] != 0:
                 X[:, j] = values[rng.integers(len(values), size=n)]
         if self.smooth.size:
-            # a tenth of the draws at each limit, where maxima often lie
-            share = np.clip(1.25 * rng.random((n, self.smooth.size)) - 0.125, 0.0, 1.0)
-            low, high = region.low[self.smooth], region.high[self.smooth]
+            # Draws beyond a limit, a tenth on each side, count as draws at the limit.
+            beyond = TUNING.share_at_limits
+            drawn = rng.random((n, self.smooth.size))
+            share = np.clip((1.0 + 2.0 * beyond) * drawn - beyond, 0.0, 1.0)
+            low = region.low[self.smooth]
+            high = region.high[self.smooth]
             X[:, self.smooth] = np.where(share < 1, low + share * (high - low), high)
         for j in self.long.tolist():
             if region.choices[j] is None:
-                X[:, j] = self._grid(j, rng.random(n))
+                X[:, j] = spread_values(region, j, rng.random(n))
         return X
 
-    def _grid(self, j: int, share: Array) -> Array:
-        """Return grid values of feature `j` at shares of its range."""
-        low, step = self.region.low[j], self.region.step[j]
-        count = np.floor((self.region.high[j] - low) / step + 1e-9)
-        return np.asarray(low + step * np.minimum(np.floor(share * (count + 1)), count))
-
-    def codes(self, j: int, rng: np.random.Generator) -> Array:
-        """Return a few codes of feature `j`: all where they are few, else places and its ends."""
-        region, known = self.region, self.region.choices[j]
-        if known is not None and region.step[j] != 0 and len(known) <= LISTED:
-            return known
-        share = (np.arange(JUMPS) + rng.random(JUMPS)) / JUMPS
-        if region.step[j] == 0:
-            places = region.low[j] + share * self.span[j]
-        elif known is None:
-            places = self._grid(j, share)
-        elif region.categorical[j]:
-            places = known[rng.integers(len(known), size=LISTED)]
+    def values(self, j: int, rng: np.random.Generator) -> Array:
+        """Return a few codes of feature `j`: all if they are few, else random ones and the ends."""
+        region = self.region
+        listed = listed_values(region, j, TUNING.listed_values)
+        if listed is not None:
+            return listed
+        shares = (np.arange(TUNING.jumps) + rng.random(TUNING.jumps)) / TUNING.jumps
+        if region.categorical[j]:
+            drawn = self._random_levels(j, rng)
         else:
-            places = known[(share * len(known)).astype(int)]
-        # maxima often lie at the limits
-        return np.append(places, [region.query[j], region.low[j], region.high[j]])
+            drawn = spread_values(region, j, shares)
+        # Maxima often lie at the limits.
+        return np.append(drawn, [region.query[j], region.low[j], region.high[j]])
+
+    def _random_levels(self, j: int, rng: np.random.Generator) -> Array:
+        """Return random levels of an unordered feature with many."""
+        levels = self.region.choices[j]
+        assert levels is not None  # levels are always listed
+        return np.asarray(levels[rng.integers(len(levels), size=TUNING.listed_values)])
 
     def single_changes(self, rng: np.random.Generator) -> tuple[Indices, Array]:
         """Return features and codes ``(t,)`` of changes of one feature, the same for any row."""
         codes = [np.empty(0)]
         for j in self.all.tolist():
-            codes.append(self.codes(j, rng))
-        return np.repeat(self.all, list(map(len, codes[1:]))), np.concatenate(codes)
+            codes.append(self.values(j, rng))
+        sizes = [len(part) for part in codes[1:]]
+        return np.repeat(self.all, sizes), np.concatenate(codes)
 
     def strides(self, X: Array) -> tuple[Indices, Indices, Array]:
         """Return rows, features and codes of doubling steps along long grids, from rows `X`."""
-        region, j = self.region, self.long
-        count = np.maximum(2.0, np.round(self.span[j] / region.step[j]))
-        doubled = 2.0 ** np.arange(int(np.ceil(np.log2(count.max(initial=2.0)))))
-        stride = np.where(doubled < count[:, None], region.step[j, None] * doubled, np.inf)
-        V = X[:, j, None] + np.concatenate([stride, -stride], axis=1)  # (n, long, steps)
-        keep = (region.low[j, None] <= V) & (region.high[j, None] >= V)
-        rows, at, _ = np.nonzero(keep)
-        return rows, j[at], V[keep]
+        region = self.region
+        j = self.long
+        n_steps = np.maximum(2.0, np.round(self.span[j] / region.step[j]))
+        n_doublings = int(np.ceil(np.log2(n_steps.max(initial=2.0))))
+        doubled = 2.0 ** np.arange(n_doublings)
+        is_inside = doubled < n_steps[:, None]
+        stride = np.where(is_inside, region.step[j, None] * doubled, np.inf)
+        codes = X[:, j, None] + np.concatenate([stride, -stride], axis=1)  # (n, long, steps)
+        is_allowed = (region.low[j, None] <= codes) & (region.high[j, None] >= codes)
+        rows, at, _ = np.nonzero(is_allowed)
+        return rows, j[at], codes[is_allowed]

@@ -1,4 +1,4 @@
-"""What a proposal has tried so far: allowed points and their values."""
+"""The rows that a proposal has tried so far, with their values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from bayescfx.arrays import Array, Indices, Mask, row_keys
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.propose.free import FreeFeatures
+from bayescfx.propose.tuning import TUNING
 from bayescfx.space.region import Region
 
 
 class Acquisition(Protocol):
-    """A function of codes that is worth maximising."""
+    """A function of codes to maximise."""
 
     def value(self, X: Array, /) -> Array:
         """Return the values ``(n,)`` of rows ``(n, d)``; ``-inf`` is allowed."""
@@ -24,15 +25,17 @@ class Acquisition(Protocol):
 
 
 class Evaluated(Protocol):
-    """A set of rows, which may be many."""
+    """A set of rows, which may be large."""
 
     def __len__(self) -> int: ...
 
     def holds(self, X: Array, /) -> Mask:
-        """Return which rows ``(n, d)`` are in it."""
+        """Return which rows ``(n, d)`` belong to it."""
 
 
-class _Rows:
+class _RowSet:
+    """The rows of an array ``(n, d)`` as a set."""
+
     def __init__(self, rows: Array) -> None:
         self._keys = frozenset(row_keys(rows))
 
@@ -40,11 +43,12 @@ class _Rows:
         return len(self._keys)
 
     def holds(self, X: Array) -> Mask:
-        return np.fromiter(map(self._keys.__contains__, row_keys(X)), np.bool_, len(X))
+        """Return which rows ``(n, d)`` belong to it."""
+        return np.array([key in self._keys for key in row_keys(X)], dtype=np.bool_)
 
 
 class Ledger:
-    """Scores rows of a region, and remembers allowed rows and values, but those to `avoid`."""
+    """Scores rows of a region and remembers those that are allowed and not to `avoid`."""
 
     def __init__(
         self,
@@ -53,9 +57,11 @@ class Ledger:
         avoid: Array | Evaluated | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
-        self.acquisition, self.region, self.deadline = acquisition, region, deadline
+        self.acquisition = acquisition
+        self.region = region
+        self.deadline = deadline
         self.free = FreeFeatures.of(region)
-        self.avoided = _Rows(avoid) if isinstance(avoid, np.ndarray) else avoid
+        self.avoided = _RowSet(avoid) if isinstance(avoid, np.ndarray) else avoid
         self._rows: list[Array] = [np.empty((0, len(region.query)))]
         self._values: list[Array] = [np.empty(0)]
 
@@ -68,7 +74,7 @@ class Ledger:
         return above if above > 0 else 1.0
 
     def allowed(self, X: Array) -> Mask:
-        """Return which of the snapped rows ``(n, d)`` lie in the region."""
+        """Return which rows ``(n, d)`` on the grid lie in the region."""
         if self.region.rules:
             return self.region.contains(X)
         bound = self.region.max_changes
@@ -76,21 +82,26 @@ class Ledger:
             return np.ones(len(X), dtype=bool)
         return np.asarray(self.region.changes(X).sum(axis=1) <= bound)
 
-    def value(self, X: Array, *, allowed: bool = False) -> Array:
-        """Return the values of snapped rows ``(n, d)``; ``-inf`` where not allowed.
+    def value(self, X: Array) -> Array:
+        """Return the values ``(n,)`` of rows on the grid; ``-inf`` where they are not allowed.
 
         Rows to avoid have their value too: the way to the best new row may lead over them.
-        `allowed` says that all rows are known to lie in the region.
         """
-        if not allowed and not (inside := self.allowed(X)).all():
-            out = np.full(len(X), -np.inf)
-            if inside.any():
-                out[inside] = self.value(X[inside], allowed=True)
-            return out
+        inside = self.allowed(X)
+        if inside.all():
+            return self.value_allowed(X)
+        out = np.full(len(X), -np.inf)
+        if inside.any():
+            out[inside] = self.value_allowed(X[inside])
+        return out
+
+    def value_allowed(self, X: Array) -> Array:
+        """Return the values ``(n,)`` of rows that lie in the region."""
         value = np.empty(len(X))
-        for start in range(0, len(X), 4096):  # bounds memory, lets the deadline be seen
+        for start in range(0, len(X), TUNING.chunk):  # bounds memory; the deadline is checked
             self.deadline.check()
-            value[start : start + 4096] = self.acquisition.value(X[start : start + 4096])
+            part = slice(start, start + TUNING.chunk)
+            value[part] = self.acquisition.value(X[part])
         value = np.where(np.isnan(value), -np.inf, value)
         self._rows.append(X)
         self._values.append(value)
@@ -101,12 +112,13 @@ class Ledger:
         region = self.region
         self.deadline.check()
         # Coordinates a hair beside the query's value are put back on it.
-        hair = 1e-8 * (1.0 + np.abs(region.query))
+        hair = TUNING.hair * (1.0 + np.abs(region.query))
         tidy = np.where(np.abs(X - region.query) <= hair, region.query, X)
         if region.derived:
             columns, shifted = self._shifted(X)
-            parts = np.split(region.complete(np.vstack([X, tidy, *shifted])), len(shifted) + 2)
-            X, tidy, moved = parts[0], parts[1], np.array(parts[2:]).reshape(shifted.shape)
+            rows = region.complete(np.vstack([X, tidy, *shifted]))
+            X, tidy, *parts = np.split(rows, len(shifted) + 2)
+            moved = np.array(parts).reshape(shifted.shape)
         value, gradient = self.acquisition.gradient(X)
         if region.derived:
             gradient = gradient + self._through_derived(X, columns, moved, gradient)
@@ -115,9 +127,10 @@ class Ledger:
         return np.where(np.isnan(value), -np.inf, value), gradient
 
     def _shifted(self, X: Array) -> tuple[Indices, Array]:
-        """Return what a gradient moves, and the rows with each moved a little, shape (c, n, d)."""
-        region, columns = self.region, self.free.sloped
-        reach = 1e-6 * (region.high - region.low)[columns]
+        """Return the features with a slope, and rows with each moved a little, shape (c, n, d)."""
+        region = self.region
+        columns = self.free.sloped
+        reach = TUNING.derivative_step * (region.high - region.low)[columns]
         shifted = np.repeat(X[None], len(columns), axis=0)
         inward = np.where(X[:, columns] + reach > region.high[columns], -reach, reach).T
         shifted[np.arange(len(columns)), :, columns] += inward
@@ -125,7 +138,8 @@ class Ledger:
 
     def _through_derived(self, X: Array, columns: Indices, moved: Array, partial: Array) -> Array:
         """Return slopes that reach the function through derived columns, by differences."""
-        derived, out = np.flatnonzero(self.region.recomputed), np.zeros_like(X)
+        derived = np.flatnonzero(self.region.recomputed)
+        out = np.zeros_like(X)
         width = moved[np.arange(len(columns)), :, columns] - X[:, columns].T
         slope = np.nan_to_num((moved[:, :, derived] - X[:, derived]) / width[:, :, None])
         out[:, columns] = (slope * partial[:, derived]).sum(axis=2).T
@@ -133,16 +147,19 @@ class Ledger:
 
     def tried(self, most: int) -> tuple[Array, Array]:
         """Return the best allowed, new rows so far, at most `most`, each once; best first."""
-        X, value = np.concatenate(self._rows), np.concatenate(self._values)
-        order, size = np.argsort(-value, kind="stable"), 32 + most
-        seen: dict[bytes, int] = {}
+        X = np.concatenate(self._rows)
+        value = np.concatenate(self._values)
+        order = np.argsort(-value, kind="stable")
+        size = 32 + most  # rows that are looked at together
+        found: dict[bytes, int] = {}
         for start in range(0, len(order), size):
-            some = order[start : start + size]
+            part = order[start : start + size]
             if self.avoided is not None:
-                some = some[~self.avoided.holds(X[some])]
-            for at, key in zip(some.tolist(), row_keys(X[some][:, self.region.free]), strict=True):
-                seen.setdefault(key, at)
-            if len(seen) >= most:
+                part = part[~self.avoided.holds(X[part])]
+            keys = row_keys(X[part][:, self.region.free])
+            for at, key in zip(part.tolist(), keys, strict=True):
+                found.setdefault(key, at)
+            if len(found) >= most:
                 break
-        index = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))[:most]
+        index = np.fromiter(found.values(), dtype=np.intp, count=len(found))[:most]
         return X[index], value[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,20 +10,8 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.ascent import Box, ascend
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
-from bayescfx.propose.neighbours import improve
-
-Effort: TypeAlias = Literal["thorough", "brief", "swift", "glance"]
-
-# Rows that are still in, and calls of their ascent, round by round.
-PLANS = {
-    "thorough": ((24, 5), (8, 8)),
-    "sparse": ((24, 5), (16, 8)),  # under an l0 bound: more ends
-    "brief": ((12, 4), (4, 8)),  # a good point soon
-    "swift": ((8, 5),),  # one near good starts
-    "glance": ((6, 3),),  # a first impression
-    "flat": ((48, 0), (24, 0), (16, 0)),  # nothing to climb: moves only
-}
-WIDE = 40  # with more continuous features than this, fewer rows climb
+from bayescfx.propose.moves import improve, improve_by_pairs
+from bayescfx.propose.tuning import PLANS, TUNING, Effort, Round
 
 
 class _Field(NamedTuple):
@@ -31,78 +19,100 @@ class _Field(NamedTuple):
 
     X: Array  # (m, d)
     value: Array  # (m,)
-    columns: Indices  # (m, c) what each row may climb in
+    columns: Indices  # (m, c) the features that each row may climb in
     H: Array  # (m, c, c) curvature learnt so far
 
+    @classmethod
+    def of(cls, free: FreeFeatures, X: Array, value: Array) -> _Field:
+        """Return a field whose curvature is unknown."""
+        columns = _columns(free, X)
+        return cls(X, value, columns, np.zeros((*columns.shape, columns.shape[1])))
+
     def take(self, index: Indices) -> _Field:
+        """Return some of the rows."""
         return _Field(self.X[index], self.value[index], self.columns[index], self.H[index])
+
+    def best(self, k: int) -> _Field:
+        """Return the `k` best rows."""
+        return self.take(np.argsort(-self.value, kind="stable")[:k])
 
 
 def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> bool:
-    """Improve the best different rows that the ledger knows, if any; `k` maxima are wanted."""
+    """Improve the best different rows in the ledger; `k` maxima are wanted.
+
+    Returns whether there were any rows.
+    """
     free = ledger.free
-    rounds = PLANS[effort]
-    if effort != "glance" and not free.sloped.size:
-        rounds = PLANS["flat"]
-    elif effort == "thorough" and ledger.region.max_changes is not None:
-        rounds = PLANS["sparse"]
-    X, value = ledger.tried(64 + 8 * rounds[0][0])
+    rounds = _plan(ledger, effort)
+    X, value = ledger.tried(TUNING.seeds + TUNING.seeds_per_row * rounds[0].rows)
     if not len(X):
         return False
-    shrink = min(1.0, WIDE / max(1, len(free.sloped)))
-    columns = _columns(free, X)
-    field = _Field(X, value, columns, np.zeros((*columns.shape, columns.shape[1])))
+    shrink = min(1.0, TUNING.wide / max(1, len(free.sloped)))
+    field = _Field.of(free, X, value)
     for at, (rows, calls) in enumerate(rounds):
-        rows = max(2, k, round(rows * shrink))
+        rows = max(TUNING.least_rows, k, round(rows * shrink))
         field = field.take(different(free, field.X, field.value, rows))
         if at or not free.sloped.size:
-            field = _moved(ledger, field, rng)
-        field = _climbed(ledger, field, calls, relaxed=at == 0)
-    if effort != "thorough":  # which goes on until nothing rises any more
-        _moved(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+            field = _move(ledger, field, rng)
+        field = _climb(ledger, field, calls, is_relaxed=at == 0)
+    if effort != "thorough":
+        _move(ledger, field.best(k), rng)
         return True
-    field = field.take(different(free, field.X, field.value, max(rounds[-1][0] // 4, k)))
-    field = _climbed(ledger, field)
-    _finish(ledger, field.take(np.argsort(-field.value, kind="stable")[:k]), rng)
+    n_finalists = max(rounds[-1].rows // TUNING.finalists, k)
+    field = field.take(different(free, field.X, field.value, n_finalists))
+    field = _climb(ledger, field)
+    _climb_to_top(ledger, field.best(k), rng)
     return True
 
 
-def _finish(ledger: Ledger, field: _Field, rng: np.random.Generator) -> None:
+def _plan(ledger: Ledger, effort: Effort) -> tuple[Round, ...]:
+    """Return the rounds of a tournament."""
+    if effort != "glance" and not ledger.free.sloped.size:
+        return PLANS["flat"]
+    if effort == "thorough" and ledger.region.max_changes is not None:
+        return PLANS["sparse"]
+    return PLANS[effort]
+
+
+def _climb_to_top(ledger: Ledger, field: _Field, rng: np.random.Generator) -> None:
     """Move and climb the best rows until none rises any more."""
-    pairs = False
-    for _ in range(8):
+    by_pairs = False
+    for _ in range(TUNING.last_rounds):
         before = field.value
-        field = _moved(ledger, field, rng, pairs=pairs)
-        risen = np.flatnonzero(field.value > before + 1e-5 * ledger.spread)
+        field = _move(ledger, field, rng, by_pairs=by_pairs)
+        risen = np.flatnonzero(field.value > before + TUNING.risen * ledger.spread)
         if risen.size:
-            field = _climbed(ledger, field.take(risen))
-        elif pairs:
+            field = _climb(ledger, field.take(risen))
+        elif by_pairs:
             break
-        pairs = not risen.size  # two moves at once only where one is not enough
+        by_pairs = not risen.size  # two moves at once only where one is not enough
 
 
-def different(free: FreeFeatures, X: Array, value: Array, n: int, apart: float = 0.2) -> Indices:
+def different(
+    free: FreeFeatures, X: Array, value: Array, n: int, apart: float = TUNING.apart
+) -> Indices:
     """Return indices of the best rows, at most `n`, that lie `apart`; best first.
 
     Distances are Euclidean; ordered ranges have length 1, and unordered levels differ by 1.
     """
     order = np.argsort(-value, kind="stable")
-    levels = free.region.categorical[free.all]
-    unit = X[order][:, free.all] / np.where(levels, 1.0, free.span[free.all])
+    is_unordered = free.region.categorical[free.all]
+    unit = X[order][:, free.all] / np.where(is_unordered, 1.0, free.span[free.all])
     kept: list[int] = []
     while len(kept) < n and len(order):
         kept.append(order[0])
         gap = unit - unit[0]
-        if levels.any():
-            gap[:, levels] = gap[:, levels] != 0
-        left = np.sqrt(np.einsum("ij,ij->i", gap, gap)) >= apart
-        left[0] = False
-        order, unit = order[left], unit[left]
+        if is_unordered.any():
+            gap[:, is_unordered] = gap[:, is_unordered] != 0
+        is_left = np.sqrt(np.einsum("ij,ij->i", gap, gap)) >= apart
+        is_left[0] = False
+        order = order[is_left]
+        unit = unit[is_left]
     return np.array(kept, dtype=np.intp)
 
 
 def _columns(free: FreeFeatures, X: Array) -> Indices:
-    """Return what each row may climb in: all with a slope, or under an l0 bound those changed."""
+    """Return the features with a slope; under an l0 bound those that a row changes."""
     bound = free.region.max_changes
     if bound is None or bound >= len(free.all):
         return np.tile(free.sloped, (len(X), 1))
@@ -111,32 +121,38 @@ def _columns(free: FreeFeatures, X: Array) -> Indices:
     return np.asarray(free.sloped[first])
 
 
-def _moved(
-    ledger: Ledger, field: _Field, rng: np.random.Generator, *, pairs: bool = False
+def _move(
+    ledger: Ledger, field: _Field, rng: np.random.Generator, *, by_pairs: bool = False
 ) -> _Field:
-    """One round of moves; what was learnt of a row's curvature stays if its columns do."""
-    X, value = improve(ledger, field.X, field.value, rng, pairs=pairs)
+    """Make one round of moves; the curvature of a row stays known if its columns stay."""
+    moving = improve_by_pairs if by_pairs else improve
+    X, value = moving(ledger, field.X, field.value, rng)
     columns = _columns(ledger.free, X)
-    same = (columns == field.columns).all(axis=1)
-    return _Field(X, value, columns, np.where(same[:, None, None], field.H, 0.0))
+    is_same = (columns == field.columns).all(axis=1)
+    return _Field(X, value, columns, np.where(is_same[:, None, None], field.H, 0.0))
 
 
-def _climbed(ledger: Ledger, field: _Field, calls: int = 12, *, relaxed: bool = False) -> _Field:
-    """Follow the gradient in the continuous features, and in long grids if `relaxed`."""
-    region, columns = ledger.region, field.columns
+def _climb(
+    ledger: Ledger, field: _Field, calls: int = TUNING.last_calls, *, is_relaxed: bool = False
+) -> _Field:
+    """Follow the gradient in the continuous features, and in long grids if `is_relaxed`."""
+    region = ledger.region
+    columns = field.columns
     if not columns.size:
         return field
     at = np.arange(len(columns))[:, None]
     x = field.X[at, columns]
-    movable = relaxed | (region.step[columns] == 0)
+    movable = is_relaxed | (region.step[columns] == 0)
     if region.max_changes is not None:
         movable &= region.changes(field.X)[at, columns]
-    low, high = np.where(movable, np.stack([region.low, region.high])[:, columns], x)
-    span, kink = ledger.free.span[columns], region.query[columns]
-    box = Box(columns, low, high, span, kink, region.A, region.b)
-    X, _, H = ascend(ledger.gradient, field.X, box, field.H, calls, 3e-6 * ledger.spread)
+    low = np.where(movable, region.low[columns], x)
+    high = np.where(movable, region.high[columns], x)
+    span = ledger.free.span[columns]
+    box = Box(columns, low, high, span, region.query[columns], region.A, region.b)
+    tolerance = TUNING.tolerance * ledger.spread
+    X, _, H = ascend(ledger.gradient, field.X, box, field.H, calls, tolerance)
     X = region.snap(X)
     value = ledger.value(X)
-    better = value > field.value
-    X = np.where(better[:, None], X, field.X)
-    return _Field(X, np.where(better, value, field.value), columns, H)
+    is_better = value > field.value
+    X = np.where(is_better[:, None], X, field.X)
+    return _Field(X, np.where(is_better, value, field.value), columns, H)
