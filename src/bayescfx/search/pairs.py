@@ -23,14 +23,14 @@ from bayescfx.space.region import Region
 from bayescfx.space.repair import between
 
 
-class Prices(NamedTuple):
+class EffortParts(NamedTuple):
     """The effort of rows as sums over features, so that moves can be added up."""
 
     powers: Array  # (n,) of the distance
     premiums: Array  # (n,) of changed features
 
     @classmethod
-    def of(cls, region: Region, X: Array) -> Prices:
+    def of(cls, region: Region, X: Array) -> EffortParts:
         """Return the prices of rows ``(n, d)``."""
         norm = region.cost.norm
         if norm == 0:
@@ -59,10 +59,10 @@ class Pairs:
         self.origin = origin  # output of the query, on the surrogate's scale
         self.value = value  # output of the base
         self._touched = region.changes(moves.X, moves.base)  # (m, d)
-        prices = Prices.of(region, np.vstack([moves.base, moves.X]))
-        self._base_price = Prices(prices.powers[:1], prices.premiums[:1])
+        prices = EffortParts.of(region, np.vstack([moves.base, moves.X]))
+        self._base_price = EffortParts(prices.powers[:1], prices.premiums[:1])
         # What each move adds to the base's price, (m,) each.
-        self.price = Prices(
+        self.price = EffortParts(
             prices.powers[1:] - prices.powers[0], prices.premiums[1:] - prices.premiums[0]
         )
         self.i, self.j = np.nonzero(np.triu(~self._clashes()))  # (p,) moves of each pair
@@ -102,7 +102,7 @@ class Pairs:
         powers = self.price.powers[self.i] + self.price.powers[self.j]
         premiums = self.price.premiums[self.i] + self.price.premiums[self.j]
         base = self._base_price
-        return Prices(base.powers + powers, base.premiums + premiums).effort(self.region)
+        return EffortParts(base.powers + powers, base.premiums + premiums).effort(self.region)
 
     def rows(self, pairs: Indices) -> Array:
         """Return the rows ``(k, d)`` of some pairs."""
