@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; the same names as in `_
     from bayescfx.errors import TargetError as TargetError
     from bayescfx.errors import WorkerError as WorkerError
     from bayescfx.evaluations import Evaluations as Evaluations
+    from bayescfx.explainer import Batch as Batch
+    from bayescfx.explainer import Explainer as Explainer
     from bayescfx.explainer import explain as explain
     from bayescfx.explainer import explain_many as explain_many
     from bayescfx.explainer import explain_partition as explain_partition
@@ -97,7 +99,7 @@ _HOMES = {
             "SpaceWarning SurrogateWarning TargetError WorkerError"
         ),
         "evaluations": "Evaluations",
-        "explainer": "explain explain_many explain_partition explain_stream",
+        "explainer": "Batch Explainer explain explain_many explain_partition explain_stream",
         "data": "Categorical Integer Moment Ordinal Real",
         "models.endpoint": "Endpoint EndpointError Patience",
         "models.loaded": "Trust",

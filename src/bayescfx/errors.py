@@ -133,6 +133,13 @@ def _slips(a: str, b: str) -> int:
     return last[-1]
 
 
+def attach(error: Exception, **context: object) -> Exception:
+    """Return the error with attributes for whoever catches it, such as ``.evaluations``."""
+    for name, value in context.items():
+        setattr(error, name, value)
+    return error
+
+
 def one_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())

@@ -11,7 +11,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.known import Past
+from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import Packed
 from tests.evaluations.rows import MIXED, same_tables
 
@@ -76,7 +76,7 @@ def test_evaluations_are_the_same_however_many_are_packed(
     assert known.outputs.tolist() == outputs.tolist()
     away = pickle.loads(pickle.dumps(known))
     away.append(table[:3], outputs[:3])
-    same_tables(away.learnt().rows[-3:].reset_index(drop=True), table[:3])
+    same_tables(away.packed().rows[-3:].reset_index(drop=True), table[:3])
     known.absorb(Packed.of(table[:9], outputs[:9]), None)
     assert known.outputs.tolist() == [*outputs, *outputs[:9]]
     with pytest.raises(cfx.EvaluationsError, match="holds rows with the columns"):
@@ -110,7 +110,7 @@ class Cleared(dict[Any, Any]):
 
 def test_what_is_known_is_not_lost_to_another_thread() -> None:
     rows = pd.DataFrame({"a": [0.0, 0.5, 1.0]})
-    past = Past(rows, np.array([1.0, 2.0, 3.0]), _known=Cleared())
+    past = Snapshot(rows, np.array([1.0, 2.0, 3.0]), _known=Cleared())
     known = past.known(cfx.Space.from_data(rows).schema, faults=False)
     assert known is not None
     assert known.outputs.tolist() == [1.0, 2.0, 3.0]

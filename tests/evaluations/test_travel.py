@@ -22,7 +22,7 @@ def test_evaluations_of_a_file_write_to_it_from_another_process(tmp_path: Path) 
         "import pickle, sys, pandas as pd\n"
         "known = pickle.load(sys.stdin.buffer)\n"
         "known.append(pd.DataFrame({'a': [2, 3]}), [9.0, 3.0])\n"
-        "assert known.learnt() is None\n"
+        "assert known.packed() is None\n"
         "assert len(known) == 3\n"
     )
     with Evaluations.open(tmp_path / "a.db", model="v1") as known:
@@ -45,10 +45,10 @@ def test_evaluations_of_a_file_elsewhere_are_a_memory_of_their_own(
         monkeypatch.setattr("platform.node", lambda: "elsewhere")
         away = pickle.loads(sent)
         assert away.file is None
-        assert away.learnt() is None
+        assert away.packed() is None
         assert len(away) == 0
         away.append(pd.DataFrame({"a": [3]}), [3.0])
-        known.absorb(away.learnt(), None)
+        known.absorb(away.packed(), None)
         assert known.outputs.tolist() == [1.0, 2.0, 3.0]
 
 
@@ -64,12 +64,12 @@ def test_another_file_under_the_same_path_is_not_taken_for_it(tmp_path: Path) ->
 
 def test_a_memory_tells_what_it_has_learnt() -> None:
     known = Evaluations()
-    assert known.learnt() is None
+    assert known.packed() is None
     known.append(pd.DataFrame({"a": [3]}), [3.0])
     away = pickle.loads(pickle.dumps(known))
     away.append(pd.DataFrame({"a": [4]}), [np.nan])
     assert away.rows is not None  # which puts the parts together
-    learnt = pickle.loads(pickle.dumps(away.learnt()))
+    learnt = pickle.loads(pickle.dumps(away.packed()))
     assert learnt.rows["a"].tolist() == [3, 4]
     assert learnt.y[0] == 3.0
     assert len(known) == 1

@@ -118,7 +118,7 @@ def test_a_fault_at_the_query_carries_no_answer() -> None:
 def test_a_fault_among_many_questions_carries_an_answer_to_each(
     n_jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 2)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 2)
     queries = cloud()[cloud()[:, 2] > 0.3][:6]
     last = queries[2:4, 2]  # the second block fails
 

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import bayescfx as cfx
-from bayescfx.explainer import run as explainer
+from bayescfx.explainer import explainer
 from bayescfx.search.methods import METHODS
 from tests.conftest import (
     LEVELS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,12 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "evaluations": (
         ValueError,
-        "`evaluations` must be None or Evaluations; got 'known.db'. For a file use "
-        "Evaluations.open(path).",
-        {"evaluations": "known.db"},
+        "`evaluations` must be None, Evaluations or a path; got 3.",
+        {"evaluations": 3},
     ),
     "a table as evaluations": (
         ValueError,
-        "`evaluations` must be None or Evaluations; got a DataFrame of shape (40, 20). For a file "
-        "use Evaluations.open(path).",
+        "`evaluations` must be None, Evaluations or a path; got a DataFrame of shape (40, 20).",
         {"evaluations": pd.DataFrame(np.ones((40, 20)))},
     ),
     "rng text": (
@@ -335,3 +334,24 @@ def test_a_query_outside_the_data_is_explained_with_a_warning() -> None:
         )
     assert said[0].filename == __file__
     assert answer.reached
+
+
+def test_an_explainer_opens_a_file_of_evaluations_by_its_path(tmp_path: Path) -> None:
+    model = Recorder(plane)
+    path = tmp_path / "known.db"
+    with cfx.Explainer(model, cube(), path, budget=20) as explainer:
+        first = explainer.explain(ZERO, 1.2, rng=0)
+        assert len(explainer.evaluations or ()) == first.n_evaluations
+    spent = model.n
+    again = cfx.explain(model, ZERO, cube(), 1.2, budget=20, rng=0, evaluations=path)
+    assert again.reached
+    assert again.best.cost <= first.best.cost
+    assert model.n - spent < spent
+
+
+def test_defaults_of_an_explainer_are_replaced_by_a_call() -> None:
+    explainer = cfx.Explainer(plane, cube(), budget=7, method="random")
+    assert explainer.explain(ZERO, 40.0, rng=0).n_evaluations == 7
+    assert explainer.explain(ZERO, 40.0, rng=0, budget=3).n_evaluations == 3
+    with pytest.raises(cfx.SettingsError, match="there is no setting 'bugdet'"):
+        explainer.explain(ZERO, 40.0, bugdet=3)  # type: ignore[call-arg]  # what is tested

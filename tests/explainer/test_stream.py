@@ -16,7 +16,7 @@ from tests.conftest import mixed
 
 @pytest.fixture(autouse=True)
 def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 3)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 3)
 
 
 def numbers() -> pd.DataFrame:
@@ -32,7 +32,8 @@ def model(rows: Any) -> Any:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_stream_is_explain_many_however_it_is_cut(n_jobs: int) -> None:
     X = numbers()
-    space, how = cfx.Space.from_data(X), {"budget": 9, "rng": 1, "n_jobs": n_jobs}
+    space = cfx.Space.from_data(X)
+    how: Any = {"budget": 9, "rng": 1, "n_jobs": n_jobs}
     many = cfx.explain_many(model, X[:11], space, cfx.at_least(4.0), budget=9, rng=1)
     for cuts in ([0, 11], [0, 2, 9, 11], [0, 1, 2, 3, 11]):
         frames = (X[a:b] for a, b in pairwise(cuts))
@@ -78,7 +79,8 @@ def test_queries_that_cannot_be_asked_stop_nothing_where_rows_are_known(bad: int
     X = numbers().astype({"k": object})
     X.iloc[:bad, 2] = "seven"
     known = cfx.Evaluations(numbers()[20:], model(numbers()[20:]))
-    space, how = cfx.Space.from_data(numbers()), {"budget": 9, "rng": 0, "evaluations": known}
+    space = cfx.Space.from_data(numbers())
+    how: Any = {"budget": 9, "rng": 0, "evaluations": known}
     parts = cfx.explain_stream(model, [X[:5]], space, 4.0, **how)
     assert (pd.concat(parts)["status"] == "error").tolist() == [i < bad for i in range(5)]
     with pytest.raises(cfx.EvaluationsError, match="must hold outputs of this model"):

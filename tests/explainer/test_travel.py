@@ -34,7 +34,7 @@ ONNX = base64.b64decode(
 
 @pytest.fixture(autouse=True)
 def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 3)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 3)
 
 
 def ask(model: Any, n_jobs: int, X: Any) -> list[Any]:
@@ -69,9 +69,9 @@ SCRIPT = """
     from pathlib import Path
     import numpy as np
     import bayescfx as cfx
-    from bayescfx.explainer import run
+    from bayescfx.explainer import explainer
 
-    run.BLOCK = 3
+    explainer.BLOCK = 3
     folder = Path(sys.argv[1])
 
     def model(X):  # notes by process which rows it was asked for

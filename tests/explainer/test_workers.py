@@ -27,7 +27,7 @@ joblib = pytest.importorskip("joblib")
 
 @pytest.fixture(autouse=True)
 def blocks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescfx.explainer.run.BLOCK", 3)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 3)
 
 
 def ask(model: Any = plane, n: int = 8, **settings: Any) -> cfx.Explanations:
@@ -132,7 +132,7 @@ def test_a_model_that_differs_between_processes_is_told() -> None:
 
     how: Any = {"budget": 60, "method": "bayes-cfx"}
     ask(model, **how)
-    with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
+    with pytest.warns(cfx.BayesCFXWarning, match="is not deterministic"):
         ask(model, n_jobs=2, **how)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import row_of, rows_of
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.explainer.report import Posed, counterfactuals
+from bayescfx.explainer.report import Line, counterfactuals
 from bayescfx.models.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
@@ -70,17 +69,17 @@ def ask(
     X, y = question.X, question.y
     best = np.argsort(-question.score(y), kind="stable")[:n]
     rows, layout = rows_of(region.rows(np.vstack([region.query, X[best]]))), region.schema.layout
-    lines = [*zip(rows, by_feature(region.schema, rows), repeat(None))]
-    posed = Posed(0, account, wish, output, question)
+    cells = by_feature(region.schema, rows)
+    lines = [Line(row, named, None) for row, named in zip(rows, cells, strict=True)]
     reached = bool(question.accepted(y[best[:1]])[0])
     return Explanation(
-        query=lines[0][0],
+        query=lines[0].row,
         output=output,
         target=wish,
         wanted=question.wanted,
         accepted=question.acceptance,
         status="reached" if reached else "best_guess",
-        counterfactuals=counterfactuals(posed, X[best], y[best], lines),
+        counterfactuals=counterfactuals(question, X[best], y[best], lines),
         stopped="budget",
         reachable=(float(y.min()), float(y.max())),
         trace=np.maximum.accumulate(question.score(evaluator.known.outputs[account.paid])),

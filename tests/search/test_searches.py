@@ -127,7 +127,8 @@ def test_nothing_is_evaluated_after_the_deadline(method: str, kind: str) -> None
     question, model = ask(KINDS[kind], 100, weight=0.1)
     late = Deadline(at=0.0)
     question.account.evaluator.deadline = late
-    assert finish(METHODS[method], replace(question, deadline=late)) == "timeout"
+    question.deadline = late
+    assert finish(METHODS[method], question) == "timeout"
     assert len(model.calls) == 1
 
 

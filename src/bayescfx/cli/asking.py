@@ -17,7 +17,7 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.cli.progress_lines import show_progress
 from bayescfx.errors import SettingsError, SpaceWarning
-from bayescfx.explainer.run import BLOCK
+from bayescfx.explainer.explainer import BLOCK
 from bayescfx.models.model import Model
 from bayescfx.potentials import Target
 from bayescfx.requests.answer_files import Answers

@@ -22,8 +22,7 @@ import pandas as pd
 from bayescfx.cli import answers
 from bayescfx.cli.asking import SAID, command_key, stored
 from bayescfx.errors import BayesCFXError, SettingsError, optional
-from bayescfx.explainer.call import CallSettings
-from bayescfx.explainer.stream import answer_stream
+from bayescfx.explainer import Batch, Explainer
 from bayescfx.potentials import Target
 from bayescfx.requests.answer_files import index_as_columns, query_index, write_table
 from bayescfx.requests.console import Console
@@ -53,18 +52,18 @@ def stream(
     heard: Counter[str] = Counter()
     with contextlib.closing(stored(model, settings, console)) as store:
         try:
-            call = CallSettings(
-                space=subject.space,
-                **{k: getattr(settings, k) for k in (*SAID, "timeout", "run")},
-                evaluations=None if settings.evaluations is None else store,
+            options: Any = {k: getattr(settings, k) for k in (*SAID, "timeout", "run")}
+            explainer = Explainer(
+                model,
+                subject.space,
+                None if settings.evaluations is None else store,
+                **options,
                 rng=settings.seed,
-                on_step=None,
-                progress=False,
                 n_jobs=settings.jobs,
             )
             frames = _queries(subject, settings, done)
-            answered = answer_stream(call, model, frames, target, describe_error, subject.check_row)
-            passed = _told(answered, heard, console)
+            batches = explainer.ask(frames, target, on_error="record", check_row=subject.check_row)
+            passed = _told(_tables(batches, subject), heard, console)
             for number, found in groupby(passed, lambda t: t.index.get_level_values(0)[0] // PART):
                 part = index_as_columns(pd.concat([*found]))
                 for table in tables:
@@ -91,6 +90,16 @@ def _queries(
             frame.index = query_index(k * PART, len(frame), names)
             gone = [*subject.ignored, *subject.dropped]
             yield k * PART, subject.as_numbers(frame.drop(columns=gone, errors="ignore"))
+
+
+def _tables(batches: Iterator[Batch], subject: Subject) -> Iterator[pd.DataFrame]:
+    """Yield the answers of each batch as a table."""
+    for batch in batches:
+        if batch.fault is not None:
+            raise batch.fault
+        if any(answer.stopped == "interrupted" for answer in batch.answers.values()):
+            raise KeyboardInterrupt
+        yield batch.to_frame(subject.space, describe_error)
 
 
 def _told(

@@ -20,7 +20,7 @@ from bayescfx.checks import as_numbers, check
 from bayescfx.data.tables import Layout, Row, Rows, as_frame, free_name, rows_of
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError
-from bayescfx.evaluations.known import Past
+from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import InMemory, Packed, joined
 from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
@@ -247,7 +247,7 @@ class Evaluations:
         self.scorer = scorer if known is None or self.scorer is scorer else None
         return (known or new) if known in (None, new) else merged(known, new)
 
-    def told(self, rows: Rows) -> dict[int, Kept]:
+    def find(self, rows: Rows) -> dict[int, Kept]:
         """Return what the file has of some rows, by position."""
         return {} if self._open is None else self._open.find(rows)
 
@@ -279,25 +279,25 @@ class Evaluations:
         return chosen
 
     @property
-    def sure(self) -> bool:
+    def is_identified(self) -> bool:
         """Whether a name or a fingerprint says that rows in the file are this model's."""
-        return self._named if self._section is None else self._section.sure
+        return self._named if self._section is None else self._section.is_identified
 
     def begin(
         self,
         run: str | None = None,
         key: Callable[[], str] | None = None,
         until: Deadline = NEVER,
-    ) -> Past:
+    ) -> Snapshot:
         """Return what a call that begins now goes on from.
 
         With a `key`, which says what is asked, and a file: from what was known when the run of this
         name, or an unfinished one of this key, first began.
         """
         if self._open is None or key is None:
-            return Past(*self._all())
+            return Snapshot(*self._all())
         number, mark, seed, resumed = self._open.begin(run, key(), until)
-        return Past(*self._all(mark), number, seed, resumed)
+        return Snapshot(*self._all(mark), number, seed, resumed)
 
     def finish(self, run: int) -> None:
         """Note that a call has ended by itself: it is not to be gone on with."""
@@ -305,7 +305,7 @@ class Evaluations:
             with contextlib.suppress(Unwritten):
                 self._open.file.finish(run)
 
-    def learnt(self) -> Packed | None:
+    def packed(self) -> Packed | None:
         """Return what is in no file, if anything is, for another process to `absorb`."""
         return Packed.of(*joined(parts)) if (parts := self._memory.parts(few=True)) else None
 

@@ -1,8 +1,8 @@
-"""Who may still ask the model.
+"""The evaluator scores rows, counts them against budgets, and records them.
 
-An :class:`Evaluator` stands between searches and the model. It works on codes, asks only for rows
-that nobody has asked for before, in one call per batch, and counts every row sent against the
-budget of the question that asked, which has an :class:`Account`.
+An :class:`Evaluator` stands between searches and the model. It works on codes, sends only rows that
+have not been scored, in one model call per batch, and counts every row against the budget of the
+question that asked for it, which has an :class:`Account`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from bayescfx.arrays import Array, Indices, Mask, row_keys, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows, pick
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import EvaluationsError, OutOfTime
+from bayescfx.errors import EvaluationsError, OutOfTime, attach
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.known import Known, Past, mark
+from bayescfx.evaluations.known import Known, Snapshot, mark
 from bayescfx.evaluations.section import Kept
 from bayescfx.models.model import Model
 from bayescfx.space.region import Region
 
 Reason: TypeAlias = Literal["budget", "timeout"]
 OnFault: TypeAlias = Literal["raise", "skip"]
-#: How a search may end by itself, and why one has ended.
+#: How a search may end on its own, and why one has ended.
 Ending: TypeAlias = Literal[
     "nothing nearer expected", "budget", "exhausted", "unreachable", "converged"
 ]
@@ -34,24 +34,33 @@ Stopped: TypeAlias = Literal[Ending, "timeout", "interrupted", "fault", "already
 
 
 class Stop(Exception):
-    """Budget or time, the `reason`, do not suffice for all rows; `y` ``(n,)`` is nan for some."""
+    """The budget or the time does not suffice for all rows of a request.
+
+    Parameters
+    ----------
+    reason : str
+        ``"budget"`` or ``"timeout"``.
+    y : ndarray of shape (n,)
+        The outputs; nan for rows that were not scored.
+    """
 
     def __init__(self, reason: Reason, y: Array) -> None:
         super().__init__(f"stopped by the {reason}")
-        self.reason, self.y = reason, y
+        self.reason = reason
+        self.y = y
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """The answer to one question's request."""
+    """The outputs for one question's request."""
 
-    y: Array  # (n,), nan for a fault and for a row not scored any more
+    y: Array  # (n,), nan for a fault and for a row that was not scored
     stopped: Reason | None  # why some rows were not scored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Rows that nobody knows yet, with who pays for each."""
+    """Rows that have not been scored, with the account charged for each."""
 
     X: Array
     keys: list[bytes]
@@ -59,17 +68,41 @@ class _Batch:
     payers: list[Account]
 
     def take(self, chosen: Sequence[int]) -> _Batch:
-        keys, payers = [self.keys[i] for i in chosen], [self.payers[i] for i in chosen]
-        return _Batch(self.X[chosen], keys, pick(self.rows, np.array(chosen)), payers)
+        """Return some of the rows."""
+        return _Batch(
+            X=self.X[chosen],
+            keys=[self.keys[i] for i in chosen],
+            rows=pick(self.rows, np.array(chosen)),
+            payers=[self.payers[i] for i in chosen],
+        )
 
 
 class Evaluator:
-    """Answer requests for outputs from what is known or from the model.
+    """Answer requests for outputs from the scored rows or from the model.
 
-    What is scored goes to `evaluations`. The `past`, by default all they hold already, is known by
-    its codes; rows that do not fit the schema are left alone. No model call starts after the
-    `deadline`. Where the model fails, `on_fault` says to raise, with ``.evaluations`` attached to
-    the error, or to skip: the row's output is nan, and it is never asked for again.
+    Parameters
+    ----------
+    model : Model
+        The model.
+    schema : Schema
+        The meaning of the codes.
+    evaluations : Evaluations
+        Where scored rows are recorded.
+    snapshot : Snapshot, optional
+        The evaluations that may be reused; by default all that `evaluations` holds. Rows that do
+        not fit the schema are left out.
+    on_fault : {"raise", "skip"}, default "raise"
+        Where the model fails: raise its error with ``.evaluations`` attached, or record nan for
+        the row, which is then never sent again.
+
+    Attributes
+    ----------
+    deadline : Deadline
+        No model call starts after it.
+    faults : list of str
+        The messages of skipped faults.
+    known : Known
+        All scored rows as codes.
     """
 
     def __init__(
@@ -77,169 +110,190 @@ class Evaluator:
         model: Model,
         schema: Schema,
         evaluations: Evaluations,
-        past: Past | None = None,
+        snapshot: Snapshot | None = None,
         *,
         on_fault: OnFault = "raise",
     ) -> None:
-        self.model, self.evaluations, self.on_fault = model, evaluations, on_fault
+        if snapshot is None:
+            evaluations = evaluations.claim(tuple(schema.places), model.name)
+            snapshot = evaluations.begin()
+        self.model = model
+        self.evaluations = evaluations
+        self.on_fault: OnFault = on_fault
         self.deadline: Deadline = NEVER
         self.faults: list[str] = []
+        self.known = Known(len(schema.names), snapshot.known(schema, faults=on_fault == "skip"))
         self._schema = schema
-        self._queries: list[Own] = []  # who may ask
-        self._own: Own | None = None  # all of them together
-        if past is None:
-            self.evaluations = evaluations.claim(tuple(schema.places), model.name)
-            past = self.evaluations.begin()
-        # What a file gets meanwhile is this model's if its name says so, or if the run is resumed.
-        self._replays = past.resumed or self.evaluations.sure
-        self._doubted = not self.evaluations.sure
-        self.known = Known(len(schema.names), past.known(schema, faults=on_fault == "skip"))
+        self._queries: list[Own] = []  # one per account
+        self._all_queries: Own | None = None  # the same as one table
+        # Rows added to a file meanwhile are this model's if its name or content says so, or if the
+        # run is resumed.
+        self._reads_file = snapshot.resumed or evaluations.is_identified
+        self._must_verify_file = not evaluations.is_identified
 
     def join(self, query: Own) -> int:
-        """Let one more query ask, and return its number."""
+        """Add an account's query, and return its number."""
         self._queries.append(query)
-        self._own = None
+        self._all_queries = None
         return len(self._queries) - 1
 
-    def rows(self, X: Array, whose: Indices) -> Rows:
-        """Return the user's rows for codes ``(n, d)``, each with the cells of query `whose`."""
-        if self._own is None:
-            self._own = Own.of_all(self._queries)
-        return self._schema.rows(X, self._own, whose)
+    def rows(self, X: Array, queries: Indices) -> Rows:
+        """Return the user's rows for codes ``(n, d)``, with the cells of their queries ``(n,)``."""
+        if self._all_queries is None:
+            self._all_queries = Own.of_all(self._queries)
+        return self._schema.rows(X, self._all_queries, queries)
 
     def evaluate_many(self, requests: Sequence[tuple[Account, Array]]) -> list[Scores]:
         """Score the rows of several questions, codes ``(n, d)`` each, in one model call.
 
-        A row that two questions ask for is paid by the first. A question without budget for all
-        its new rows gets the first of them, and ``stopped`` says so.
+        A row that two questions ask for is charged to the first. A question without budget for all
+        its new rows gets the first of them, and ``stopped`` gives the reason.
         """
-        asked = []
+        keyed_requests = []
         for account, X in requests:
             keys = row_keys(X)
-            for i, odd in account.marks(X).items():
-                keys[i] += odd
-            asked.append((account, X, keys))
-        # Once is enough unless a batch failed and its owner could not pay for a second look.
-        while not self.deadline.passed and (batch := self._unknown(asked)) is not None:
-            if self._score(batch):
+            for i, odd_cells in account.marks(X).items():
+                keys[i] += odd_cells
+            keyed_requests.append((account, X, keys))
+        # One call is enough unless a batch failed and its account could not pay for a retry.
+        while not self.deadline.passed:
+            batch = self._collect_new(keyed_requests)
+            if batch is None or self._score(batch):
                 break
-        scores = []
-        for account, _, keys in asked:
-            places = self.known.find(keys)
-            found, y = places >= 0, np.full(len(keys), np.nan)
-            account.asked.append(places[found])
-            y[found] = self.known.take(account.asked[-1])[1]
-            why: Reason = "timeout" if account.left > 0 else "budget"
-            scores.append(Scores(y, None if found.all() else why))
-        return scores
+        return [self._scores_of(account, keys) for account, _, keys in keyed_requests]
 
-    def _unknown(self, asked: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
-        """Return the rows to be sent, as far as the accounts allow."""
-        new: dict[bytes, Account] = {}  # by key, who pays
-        parts, known, older = [], self.known.index, self.known.older_index
-        for account, X, keys in asked:
+    def _scores_of(self, account: Account, keys: list[bytes]) -> Scores:
+        """Return the outputs of rows, by their keys, and note that `account` asked for them."""
+        places = self.known.find(keys)
+        is_scored = places >= 0
+        y = np.full(len(keys), np.nan)
+        account.asked.append(places[is_scored])
+        y[is_scored] = self.known.take(account.asked[-1])[1]
+        if is_scored.all():
+            return Scores(y, None)
+        return Scores(y, "timeout" if account.left > 0 else "budget")
+
+    def _collect_new(self, requests: Sequence[tuple[Account, Array, list[bytes]]]) -> _Batch | None:
+        """Return the rows to be sent, as far as the budgets allow; None if there are none."""
+        payers: dict[bytes, Account] = {}  # by key
+        parts: list[Array] = []
+        known = self.known.index
+        older = self.known.older_index
+        for account, X, keys in requests:
             chosen: list[int] = []
             left = account.left
             for i, key in enumerate(keys):
                 if len(chosen) == left:
                     break
-                if key not in known and key not in older and key not in new:
-                    new[key] = account
+                if key not in known and key not in older and key not in payers:
+                    payers[key] = account
                     chosen.append(i)
             parts.append(X[chosen])
-        if not new:
+        if not payers:
             return None
-        X, payers = np.concatenate(parts), list(new.values())
-        whose = np.array([account.place for account in payers])
-        return _Batch(X, list(new), self.rows(X, whose), payers)
+        X = np.concatenate(parts)
+        queries = np.array([account.place for account in payers.values()])
+        return _Batch(X, list(payers), self.rows(X, queries), list(payers.values()))
 
-    def _score(self, batch: _Batch, *, apart: bool = False) -> bool:
-        """Send a batch to the model, keep what it says; return whether all of it is known then."""
+    def _score(self, batch: _Batch, *, is_retry: bool = False) -> bool:
+        """Send a batch to the model and record it; return whether all of it was scored."""
         for account in batch.payers:
             account.spent += 1
-        # Rows that a file has got meanwhile, most often from this very run before it was cut short,
-        # are not sent, but all else is as if they were.
-        told = self._told(batch.rows) if self._replays else {}
-        if len(batch.keys) > 1 and any(row.apart for row in told.values()):
-            return self._skip(batch, None)  # the model failed for the batch before
+        # Rows that the file has by now, mostly from an earlier run of this call that was cut
+        # short, are not sent; everything else is as if they were.
+        kept = self._read_file(batch.rows) if self._reads_file else {}
+        if len(batch.keys) > 1 and any(row.apart for row in kept.values()):
+            return self._score_one_by_one(batch)  # the model failed for this batch before
         try:
-            y = self._outputs(batch.rows, told)
-            finite = np.isfinite(y)
-            if self.on_fault == "raise" and not finite.all():
-                if finite.any():
-                    self._record(batch.take(np.flatnonzero(finite).tolist()), y[finite])
-                i = int(np.argmin(finite))
-                raise self.model.fault(batch.rows, i, y[i])
+            y = self._outputs(batch.rows, kept)
+            self._raise_fault(batch, y)
         except Exception as error:
             if isinstance(error, OutOfTime) and self.deadline.passed:
                 return False
-            if self.on_fault == "skip":
-                return self._skip(batch, error, apart=apart)
-            vars(error)["evaluations"] = self.evaluations
-            raise
-        faults: list[str | None] = [None] * len(y)
-        for i in np.flatnonzero(~finite).tolist():
-            fault = str(told[i].fault if i in told else self.model.fault(batch.rows, i, y[i]))
-            faults[i] = fault
-            self.faults.append(fault)
-        y = np.where(finite, y, np.nan)
-        self._record(batch, y, faults, apart=apart, new=len(told) < len(y))
+            if self.on_fault == "raise":
+                attach(error, evaluations=self.evaluations)
+                raise
+            if len(batch.keys) > 1:
+                return self._score_one_by_one(batch)
+            self._record(
+                batch, np.array([np.nan]), {0: f"{type(error).__name__}: {error}"}, is_retry
+            )
+            return True
+        faults: dict[int, str] = {}
+        for i in np.flatnonzero(~np.isfinite(y)).tolist():
+            faults[i] = str(kept[i].fault if i in kept else self.model.fault(batch.rows, i, y[i]))
+        y = np.where(np.isfinite(y), y, np.nan)
+        self._record(batch, y, faults, is_retry, is_new=len(kept) < len(y))
         return True
 
-    def _outputs(self, rows: Rows, told: Mapping[int, Kept]) -> Array:
-        """Return outputs ``(n,)``; those that the file has not are the model's."""
-        if not told:
+    def _raise_fault(self, batch: _Batch, y: Array) -> None:
+        """Raise an error if an output is not finite and faults are not skipped."""
+        is_finite = np.isfinite(y)
+        if self.on_fault == "skip" or is_finite.all():
+            return
+        if is_finite.any():
+            self._record(batch.take(np.flatnonzero(is_finite).tolist()), y[is_finite])
+        first = int(np.argmin(is_finite))
+        raise self.model.fault(batch.rows, first, y[first])
+
+    def _outputs(self, rows: Rows, kept: Mapping[int, Kept]) -> Array:
+        """Return outputs ``(n,)``, from the model for all rows that the file does not have."""
+        if not kept:
             return self.model.scores(rows)
         y = np.full(len(rows), np.nan)
-        y[list(told)] = np.array([row.output for row in told.values()], dtype=np.float64)
-        new = np.setdiff1d(np.arange(len(y)), list(told))
+        y[list(kept)] = np.array([row.output for row in kept.values()], dtype=np.float64)
+        new = np.setdiff1d(np.arange(len(y)), list(kept))
         if len(new):
             y[new] = self.model.scores(pick(rows, new))
         return y
 
-    def _told(self, rows: Rows) -> dict[int, Kept]:
-        """Return what the file has of a batch, by position; the first time it may be doubted."""
-        told = self.evaluations.told(rows)
-        scored = {i: Kept(row.output) for i, row in told.items() if row.output is not None}
-        if self._doubted and scored:
-            self._doubted, i = False, next(iter(scored))
-            row, then = pick(rows, np.array([i])), float(scored[i].output or 0.0)
-            now = self.model.scores(row)[0]
-            if not np.isclose(now, then, rtol=1e-4, atol=1e-12):
-                more = (
-                    "; if it never repeats itself, name it with Evaluations.open(path, model=...)"
-                )
-                raise not_its_own(now, then, self.model.describe(row, 0), more)
-        return scored if self.on_fault == "raise" else told  # a fault may be gone by now
+    def _read_file(self, rows: Rows) -> dict[int, Kept]:
+        """Return what the file has of some rows, by position; verify one of them the first time."""
+        kept = self.evaluations.find(rows)
+        scored = {i: Kept(row.output) for i, row in kept.items() if row.output is not None}
+        if self._must_verify_file and scored:
+            self._must_verify_file = False
+            self._verify(rows, scored)
+        return scored if self.on_fault == "raise" else kept  # a fault may be gone by now
 
-    def _skip(self, batch: _Batch, error: Exception | None, *, apart: bool = False) -> bool:
-        """Find out which rows of a failed batch fail; each is sent, and counted, once more."""
-        if len(batch.keys) == 1:
-            fault = f"{type(error).__name__}: {error}"
-            self.faults.append(fault)
-            self._record(batch, np.array([np.nan]), [fault], apart=apart)
-            return True
+    def _verify(self, rows: Rows, scored: Mapping[int, Kept]) -> None:
+        """Raise unless the model gives the output that the file has for the first scored row."""
+        i = next(iter(scored))
+        row = pick(rows, np.array([i]))
+        then = float(scored[i].output or 0.0)
+        now = self.model.scores(row)[0]
+        if not np.isclose(now, then, rtol=1e-4, atol=1e-12):
+            advice = "; if it is not deterministic, name it with Evaluations.open(path, model=...)"
+            raise other_model_error(now, then, self.model.describe(row, 0), advice)
+
+    def _score_one_by_one(self, batch: _Batch) -> bool:
+        """Find the rows of a failed batch that fail; each is sent, and counted, once more."""
         for i, account in enumerate(batch.payers):
             if account.left > 0 and not self.deadline.passed:
-                self._score(batch.take([i]), apart=True)
+                self._score(batch.take([i]), is_retry=True)
         return False
 
     def _record(
         self,
         batch: _Batch,
         y: Array,
-        faults: Sequence[str | None] | None = None,
+        faults: Mapping[int, str] | None = None,
+        is_retry: bool = False,
         *,
-        apart: bool = False,
-        new: bool = True,
+        is_new: bool = True,
     ) -> None:
-        """Keep what was scored, on disk first; what can't be written is known all the same."""
-        scorer, until = self.model.origin, self.deadline
+        """Record outputs ``(n,)``, in the file first; rows that cannot be written count as scored.
+
+        `is_retry` marks rows whose batch failed as a whole.
+        """
+        messages = [None if faults is None else faults.get(i) for i in range(len(y))]
+        self.faults += [message for message in messages if message is not None]
         try:
-            if new:
-                self.evaluations.keep(batch.rows, y, scorer, faults, apart, until)
+            if is_new:
+                scorer = self.model.origin
+                self.evaluations.keep(batch.rows, y, scorer, messages, is_retry, self.deadline)
         except Exception as error:
-            vars(error)["evaluations"] = self.evaluations
+            attach(error, evaluations=self.evaluations)
             raise
         finally:
             start = self.known.extend(batch.X, y, batch.keys)
@@ -248,59 +302,76 @@ class Evaluator:
 
 
 class Account:
-    """One question's share of an `Evaluator`: where it may look, and how many rows it may send."""
+    """One question's share of an `Evaluator`: its region, its budget and the rows it asked for.
+
+    Attributes
+    ----------
+    place : int
+        The number of its query in the evaluator.
+    spent : int
+        Rows sent to the model so far.
+    paid : list of int
+        Places in ``evaluator.known`` of the rows that were scored for this question.
+    asked : list of ndarray
+        Places of all rows that it asked for, request by request.
+    after : callable or None
+        Called after each model call of `evaluate`.
+    """
 
     def __init__(self, evaluator: Evaluator, region: Region, budget: int) -> None:
         self.evaluator = evaluator
         self.region = region
-        self.place = evaluator.join(region.own)  # of its query among all of them
+        self.place = evaluator.join(region.own)
         self.budget = budget
-        self.spent = 0  # rows sent to the model so far
-        self.paid: list[int] = []  # where in `evaluator.known` those scored for this question are
-        self.after: Callable[[], object] | None = None  # called after each call of `evaluate`
-        self.asked: list[Indices] = []  # where all are that it has asked for, request by request
-        self._odd = region.schema.odd(region.own.cells, region.own.codes)  # see `Schema.odd`
+        self.spent = 0
+        self.paid: list[int] = []
+        self.asked: list[Indices] = []
+        self.after: Callable[[], object] | None = None
+        self._odd_columns = region.schema.odd(region.own.cells, region.own.codes)
 
     @property
     def left(self) -> int:
-        """How many rows may still be sent."""
+        """The number of rows that may still be sent."""
         return self.budget - self.spent
 
     def evaluate(self, X: Array) -> Array:
-        """Return outputs ``(n,)`` of codes ``(n, d)``, or raise `Stop` if they can't all be had."""
-        spent = self.spent
+        """Return outputs ``(n,)`` of codes ``(n, d)``; raise `Stop` if some can't be had."""
+        spent_before = self.spent
         (scores,) = self.evaluator.evaluate_many([(self, X)])
-        if self.after is not None and self.spent > spent:
+        if self.after is not None and self.spent > spent_before:
             self.after()
         if scores.stopped is not None:
             raise Stop(scores.stopped, scores.y)
         return scores.y
 
     def scored(self, places: Indices, X: Array, y: Array) -> Mask:
-        """Return which of the known rows at places have an output, and this query's odd cells."""
-        found, theirs = ~np.isnan(y), self.evaluator.known.marks
-        if theirs:
-            found &= ~np.isin(places, np.fromiter(theirs, np.intp, len(theirs)))
-        for i, mine in self.marks(X).items():
-            found[i] = theirs.get(int(places[i])) == mine and not np.isnan(y[i])
-        return found
+        """Return which scored rows have an output, and the same odd cells as this query."""
+        has_output = ~np.isnan(y)
+        marks = self.evaluator.known.marks
+        counts = has_output.copy()
+        if marks:
+            counts &= ~np.isin(places, np.fromiter(marks, np.intp, len(marks)))
+        for i, own_mark in self.marks(X).items():
+            counts[i] = has_output[i] and marks.get(int(places[i])) == own_mark
+        return counts
 
     def marks(self, X: Array) -> dict[int, bytes]:
-        """Return the odd cells of this query's rows ``(n, d)``, by position; most have none."""
-        found, own = dict[int, bytes](), self.region.own
-        for c in self._odd:
-            j = self.region.schema.feature_at[c]
+        """Return the odd cells of this query's rows ``(n, d)`` by position; most have none."""
+        found: dict[int, bytes] = {}
+        own = self.region.own
+        for column in self._odd_columns:
+            j = self.region.schema.feature_at[column]
             for i in np.flatnonzero(same_codes(X[:, j], own.codes[0, j])).tolist():
-                found[i] = found.get(i, b"") + mark(c, own.cells[c][0])
+                found[i] = found.get(i, b"") + mark(column, own.cells[column][0])
         return found
 
 
-def not_its_own(now: float, then: float, row: str, more: str = "") -> EvaluationsError:
-    """Return the error for known outputs that another model gave."""
+def other_model_error(now: float, then: float, row: str, advice: str = "") -> EvaluationsError:
+    """Return the error for evaluations whose outputs another model gave."""
     return EvaluationsError(
         f"`evaluations` must hold outputs of this model; it gives {now:.6g} where they have "
         f"{then:.6g}, for {row}.",
         parameter="evaluations",
         advice="If the model has changed, use another store, or empty this one with "
-        f"Evaluations.forget(){more}.",
+        f"Evaluations.forget(){advice}.",
     )

@@ -102,7 +102,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Past:
+class Snapshot:
     """What was known when a call began; what others learn meanwhile does not change its answers."""
 
     rows: Rows | None = None
@@ -113,7 +113,7 @@ class Past:
     _known: dict[Schema, Known] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:  # codes are made by each process itself
-        return Past, (self.rows, self.outputs, self.run, self.seed, self.resumed)
+        return Snapshot, (self.rows, self.outputs, self.run, self.seed, self.resumed)
 
     def known(self, schema: Schema, *, faults: bool) -> Known | None:
         """Return it as codes, made once for all searches of a call; with `faults` or without."""

@@ -108,7 +108,7 @@ class Section:
         return self.name or None
 
     @property
-    def sure(self) -> bool:
+    def is_identified(self) -> bool:
         """Whether a name or a fingerprint says that the rows are this model's."""
         return self.given or ("#" in (self.name or "") and not self.drifted)
 

@@ -1,6 +1,12 @@
-"""The front door: `explain`, `explain_many`, and tables of queries without end."""
+"""The front door: the Explainer, and functions that ask it in one line."""
 
-from bayescfx.explainer.front import explain, explain_many
-from bayescfx.explainer.stream import explain_partition, explain_stream
+from bayescfx.explainer.batches import Batch
+from bayescfx.explainer.explainer import Explainer
+from bayescfx.explainer.functions import (
+    explain,
+    explain_many,
+    explain_partition,
+    explain_stream,
+)
 
-__all__ = ["explain", "explain_many", "explain_partition", "explain_stream"]
+__all__ = ["Batch", "Explainer", "explain", "explain_many", "explain_partition", "explain_stream"]

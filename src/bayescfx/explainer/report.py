@@ -1,11 +1,11 @@
-"""From codes and outputs to answers in the user's own terms."""
+"""From scored codes to answers in the user's own terms."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, islice
-from typing import Any, TypeAlias
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
@@ -14,157 +14,226 @@ from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import NEVER
 from bayescfx.errors import OutOfTime
-from bayescfx.evaluations.evaluator import Account, Stopped
-from bayescfx.explainer.call import CallSettings
-from bayescfx.potentials import Target
+from bayescfx.evaluations.evaluator import Stopped
+from bayescfx.explainer.call_settings import Settings
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
 from bayescfx.search.threads import one_thread
 from bayescfx.search.verdict import UNLIKELY, Conclusion, Verdict, judge
+from bayescfx.space.space import Space
 
-#: A row in the user's columns, its cells by feature, and what share of the data is less usual.
-Line: TypeAlias = tuple[Row, dict[Hashable, Any], float | None]
+#: Scored rows before a verdict is worth its time: a dozen, or a few and two per free feature.
+#: Set by judgement; benchmark `verdict`, 2026-11-18.
+_ROWS_FOR_VERDICT = 12
+_ROWS_FOR_VERDICT_WITH_FEW_FEATURES = 3
+_ROWS_PER_FEATURE = 2
+
+#: Endings after which there is no time for a verdict.
+_CUT_SHORT = ("timeout", "interrupted", "fault")
 
 
-@dataclass(frozen=True, eq=False)
-class Posed:
-    """A query with its wish and f(query); without a question if it has what is wanted already."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One row of an answer.
 
-    label: int  # position among all queries of the call
-    account: Account
-    target: Target
-    output: float
-    question: Question | None
+    Parameters
+    ----------
+    row : Series or ndarray
+        The row in the user's columns.
+    cells : dict
+        Its cells by feature.
+    plausibility : float or None
+        The share of the data that is less plausible.
+    """
+
+    row: Row
+    cells: dict[Hashable, Any]
+    plausibility: float | None
 
 
 def report(
-    settings: CallSettings, posed: Sequence[Posed], endings: Mapping[int, Stopped], rest: Stopped
+    settings: Settings, space: Space, questions: Sequence[Question], unfinished: Stopped
 ) -> dict[int, Explanation]:
-    """Return the answers to queries of one evaluator; the searches without an ending had `rest`."""
-    chosen, codes, whose = list[tuple[Array, Array]](), list[Array](), list[int]()
-    for p in posed:
-        X, y = p.account.region.query[None], np.array([p.output])  # itself if no row is allowed
-        if p.question is not None and len(p.question.y):
-            best = distinct(p.question, settings.n)
-            X, y = p.question.X[best], p.question.y[best]
-        chosen.append((X, y))
-        codes += p.account.region.query[None], X
-        whose += [p.account.place] * (1 + len(X))
-    if not posed:
+    """Return the answers to questions of one evaluator, by position.
+
+    `unfinished` is the ending of searches that have none of their own.
+    """
+    if not questions:
         return {}
-    account, X, usual = posed[0].account, np.concatenate(codes), settings.space.plausibility
-    rows = rows_of(account.evaluator.rows(X, np.array(whose)))
-    shares = [None] * len(X) if usual is None else usual.share(X).tolist()
-    lines = zip(rows, by_feature(account.region.schema, rows), shares, strict=True)
+    chosen = [_choose(question) for question in questions]
+    lines = _lines(space, questions, [X for X, _ in chosen])
     answers: dict[int, Explanation] = {}
-    for p, (X, y) in zip(posed, chosen, strict=True):
-        mine = [*islice(lines, 1 + len(X))]
-        answers[p.label] = _answer(settings, p, endings.get(p.label, rest), X, y, mine)
+    for question, (X, y) in zip(questions, chosen, strict=True):
+        own_lines = [next(lines) for _ in range(1 + len(X))]
+        ending = question.ending or unfinished
+        answers[question.position] = _answer(settings, space, question, ending, X, y, own_lines)
     return answers
 
 
+def _choose(question: Question) -> tuple[Array, Array]:
+    """Return codes ``(k, d)`` and outputs ``(k,)`` of the counterfactuals."""
+    if question.already_met or not len(question.y):  # the query itself if no row is allowed
+        return question.region.query[None], np.array([question.output])
+    best = distinct(question, question.n)
+    return question.X[best], question.y[best]
+
+
+def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[Line]:
+    """Yield the rows of all answers: for each question the query, then the `chosen` codes."""
+    codes: list[Array] = []
+    queries: list[int] = []
+    for question, X in zip(questions, chosen, strict=True):
+        codes += [question.region.query[None], X]
+        queries += [question.account.place] * (1 + len(X))
+    X = np.concatenate(codes)
+    evaluator = questions[0].account.evaluator
+    rows = rows_of(evaluator.rows(X, np.array(queries)))
+    shares: list[float | None] = [None] * len(X)
+    if space.plausibility is not None:
+        shares = space.plausibility.share(X).tolist()
+    cells = by_feature(questions[0].region.schema, rows)
+    for row, by_name, share in zip(rows, cells, shares, strict=True):
+        yield Line(row, by_name, share)
+
+
 def counterfactuals(
-    posed: Posed, X: Array, y: Array, lines: Sequence[Line]
+    question: Question, X: Array, y: Array, lines: Sequence[Line]
 ) -> tuple[Counterfactual, ...]:
     """Return codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals of the first line."""
-    region, question, (_, before, _) = posed.account.region, posed.question, lines[0]
-    if question is None:  # the query has what is wanted already: it is its own answer
-        potential, valid = np.ones(len(y)), region.contains(X)
-    else:
-        potential, valid = question.score(y), question.accepted(y)
-    numbers, found = np.array([y, potential, region.distance(X)]).T.tolist(), []
-    told = zip(lines[1:], region.changes(X), numbers, valid.tolist(), strict=True)
-    for (row, after, usual), moved, (output, score, cost), good in told:
+    region = question.region
+    query = lines[0].cells
+    is_valid = region.contains(X) if question.already_met else question.accepted(y)
+    potentials = question.score(y)
+    costs = region.distance(X)
+    changed = region.changes(X)
+    found: list[Counterfactual] = []
+    for i, line in enumerate(lines[1:]):
         changes: dict[Hashable, tuple[Any, Any]] = {}
-        for name in compress(region.names, moved):
-            changes[name] = before[name], after[name]
-        found.append(Counterfactual(row, output, score, changes, cost, good, usual))
+        for name in compress(region.names, changed[i]):
+            changes[name] = query[name], line.cells[name]
+        found.append(
+            Counterfactual(
+                line.row,
+                float(y[i]),
+                float(potentials[i]),
+                changes,
+                float(costs[i]),
+                bool(is_valid[i]),
+                line.plausibility,
+            )
+        )
     return tuple(found)
 
 
 def _answer(
-    settings: CallSettings,
-    posed: Posed,
+    settings: Settings,
+    space: Space,
+    question: Question,
     ending: Stopped,
     X: Array,
     y: Array,
     lines: Sequence[Line],
 ) -> Explanation:
-    """Return the answer to a query whose search has ended, with what was chosen."""
-    account, question, output = posed.account, posed.question, posed.output
-    found = counterfactuals(posed, X, y, lines)
-    status: Status = "best_guess"
-    verdict = jump = None
-    if question is None:
-        status = "reached" if found[0].valid else "best_guess"
-        ending, reachable, trace = "already met", (output, output), np.ones(account.spent)
-    else:
-        seen, paid = question.y, np.array(account.paid, dtype=np.intp)
-        reachable = (float(seen.min()), float(seen.max())) if len(seen) else (np.nan, np.nan)
-        trace = np.maximum.accumulate(question.score(question.known.take(paid)[1]))
-        if question.reached:
-            status = "reached"
-        else:
-            verdict, jump = _verdict(question, ending), _jump(question)
-            # The search gave up on what its surrogate knew then; all that is known may say more,
-            # or that nothing can be said.
-            likely = 0.0
-            if verdict is not None:
-                likely = 1.0 if verdict.probability is None else verdict.probability
-            if ending == "exhausted" or (ending == "unreachable" and likely < UNLIKELY):
-                status = "unreachable"
-    method, seed = settings.method, settings.rng
-    method = method if isinstance(method, str) else type(method).__name__
+    """Return the answer to a question whose search has ended, given its counterfactuals."""
+    found = counterfactuals(question, X, y, lines)
+    verdict: Verdict | None = None
+    jump: tuple[float, float] | None = None
+    if question.already_met:
+        ending = "already met"
+    elif not question.reached:
+        verdict = _verdict(question, ending)
+        jump = _jump(question)
     return Explanation(
-        query=lines[0][0],
-        output=output,
-        target=posed.target,
-        wanted=posed.target.wanted(output),
-        accepted=posed.target.acceptance(output, settings.tolerance),
-        status=status,
+        query=lines[0].row,
+        output=question.output,
+        target=question.target,
+        wanted=question.wanted,
+        accepted=question.acceptance,
+        status=_status(question, ending, verdict, found),
         counterfactuals=found,
         stopped=ending,
-        reachable=reachable,
-        trace=trace,
-        evaluations=account.evaluator.evaluations,
-        n_evaluations=account.spent,
-        space=settings.space,
-        layout=account.region.schema.layout,
-        tolerance=settings.tolerance,
+        reachable=_reachable(question),
+        trace=_trace(question),
+        evaluations=question.account.evaluator.evaluations,
+        n_evaluations=question.spent,
+        space=space,
+        layout=question.region.schema.layout,
+        tolerance=question.tolerance,
         probability_reachable=None if verdict is None else verdict.probability,
         binding=() if verdict is None else verdict.binding,
-        method=", ".join(question.ran) if question and question.ran else method,
-        seed=int(seed) if isinstance(seed, int | np.integer) else None,
+        method=", ".join(question.ran) or settings.method_name,
+        seed=settings.seed,
         jump=jump,
-        n_wanted=settings.n,
+        n_wanted=question.n,
     )
 
 
+def _status(
+    question: Question,
+    ending: Stopped,
+    verdict: Verdict | None,
+    found: Sequence[Counterfactual],
+) -> Status:
+    """Return whether the target was reached, or is out of reach."""
+    if question.already_met:
+        return "reached" if found[0].valid else "best_guess"
+    if question.reached:
+        return "reached"
+    if ending == "exhausted":
+        return "unreachable"
+    # The search gave up on what its surrogate knew then. All scored rows may say more, or that
+    # nothing can be said.
+    is_unlikely = verdict is None or (
+        verdict.probability is not None and verdict.probability < UNLIKELY
+    )
+    return "unreachable" if ending == "unreachable" and is_unlikely else "best_guess"
+
+
+def _reachable(question: Question) -> tuple[float, float]:
+    """Return the lowest and the highest output of the allowed rows that were scored."""
+    if question.already_met:
+        return question.output, question.output
+    y = question.y
+    return (float(y.min()), float(y.max())) if len(y) else (np.nan, np.nan)
+
+
+def _trace(question: Question) -> Array:
+    """Return the best potential after each row that was scored for the question."""
+    if question.already_met:
+        return np.ones(question.spent)
+    paid = np.array(question.account.paid, dtype=np.intp)
+    return np.maximum.accumulate(question.score(question.known.take(paid)[1]))
+
+
 def _jump(question: Question) -> tuple[float, float] | None:
-    """Return the nearest outputs on either side of what is missed, if both sides were seen."""
-    y, pairs = question.y, []
+    """Return the nearest outputs on either side of the target, if both sides were seen."""
+    y = question.y
+    pairs: list[tuple[float, float]] = []
     for low, high in question.acceptance:
-        below, above = y[y < low], y[y > high]
+        below = y[y < low]
+        above = y[y > high]
         if len(below) and len(above):
             pairs.append((float(below.max()), float(above.min())))
     return min(pairs, key=lambda pair: pair[1] - pair[0], default=None)
 
 
 def _verdict(question: Question, ending: Stopped) -> Verdict | None:
-    """Return what the surrogate says of a miss, if it knows enough and there is time."""
-    known, free = len(question.y), len(question.region.free)
-    late = ending in ("timeout", "interrupted", "fault") or question.deadline.passed
-    if late or not known:
+    """Return the surrogate's verdict on a miss, if enough rows were scored and there is time."""
+    n_scored = len(question.y)
+    if not n_scored or ending in _CUT_SHORT or question.deadline.passed:
         return None
+    n_free = len(question.region.free)
+    for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free
     question.region.deadline = question.deadline
     try:
         with one_thread(), np.errstate(over="ignore"):
-            if ending == "exhausted":  # every point was evaluated
+            if ending == "exhausted":  # every allowed row was scored
                 return replace(judge(question), conclusion=Conclusion.IMPOSSIBLE, probability=0.0)
-            # a dozen rows, or a few and two per free feature, before it is worth telling
-            return judge(question) if known >= min(12, 3 + 2 * free) else None
+            if n_scored < min(_ROWS_FOR_VERDICT, for_few_features):
+                return None
+            return judge(question)
     except OutOfTime:
         return None
     finally:

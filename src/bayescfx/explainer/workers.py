@@ -1,4 +1,4 @@
-"""Blocks in workers, on whatever engine joblib is told to use: processes, threads, a cluster."""
+"""Blocks in workers, on the backend of joblib: processes, threads, a Dask or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -23,135 +23,172 @@ import numpy as np
 
 from bayescfx.errors import ModelError, SpaceWarning, WorkerError, optional
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer.blocks import Block, Done, Job, work
+from bayescfx.explainer.batches import Batch, Call, answer_block
+from bayescfx.explainer.regions import Queries
 from bayescfx.search.threads import one_thread
-from bayescfx.search.turns import Halt
+from bayescfx.search.turns import Interrupt
+
+#: Blocks that are handed out at a time for each worker, so that memory does not grow with their
+#: number.
+_BLOCKS_PER_WORKER = 32
+#: How often a block is tried together with others, and alone, when workers are lost.
+_TRIES_TOGETHER = 2
+_TRIES_ALONE = 1
+
+#: Names of the errors that mean that a worker was lost.
+_LOSSES = {
+    "processes": ("BrokenProcessPool", "BrokenExecutor", "TerminatedWorkerError"),
+    "Dask": ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError"),
+    "Ray": ("RayActorError", "WorkerCrashedError", "ObjectLostError", "OutOfMemoryError"),
+}
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Return how many workers `n_jobs` means here; None is what joblib was told, if anything."""
+    """Return the number of workers that `n_jobs` means; None is joblib's own configuration."""
     if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
         return 1
-    return int(_needed("joblib").effective_n_jobs(n_jobs))
+    return int(_require("joblib").effective_n_jobs(None if n_jobs is None else int(n_jobs)))
 
 
-def _needed(library: str) -> Any:
+def _require(library: str) -> Any:
     return optional(library, "`n_jobs` needs", "parallel")
 
 
-def in_workers(job: Job, blocks: Iterable[Block], crew: int, halt: Halt) -> Iterator[Done]:
-    """Yield what comes of blocks as they finish; those of a lost worker are tried again.
-
-    Blocks are taken a few for each worker at a time, so that memory does not grow with their
-    number.
-    """
-    backend, _ = _needed("joblib.parallel").get_active_backend()
-    shared = getattr(backend, "supports_sharedmem", False)
-    kind = _Threads if shared else _Dask if hasattr(backend, "client") else _Processes
-    engine = kind(job, backend, crew)
+def in_workers(
+    call: Call, blocks: Iterable[Queries], n_workers: int, interrupt: Interrupt
+) -> Iterator[Batch]:
+    """Yield the answers to blocks as they finish; blocks of a lost worker are tried again."""
+    backend, _ = _require("joblib.parallel").get_active_backend()
+    kind: type[_Threads] = _Processes
+    if getattr(backend, "supports_sharedmem", False):
+        kind = _Threads
+    elif hasattr(backend, "client"):
+        kind = _Dask
+    engine = kind(call, backend, n_workers)
     pending = iter(blocks)
-    while not halt.called and (wave := list(islice(pending, 32 * crew))):
-        yield from _surviving(engine, wave, crew, halt)
+    while not interrupt.is_requested:
+        wave = list(islice(pending, _BLOCKS_PER_WORKER * n_workers))
+        if not wave:
+            return
+        yield from _run_with_retries(engine, wave, n_workers, interrupt)
 
 
-def _surviving(engine: Any, wave: list[Block], crew: int, halt: Halt) -> Iterator[Done]:
-    """Run a wave of blocks; after the loss of a worker go on with those that are not done."""
+def _run_with_retries(
+    engine: _Threads, wave: list[Queries], n_workers: int, interrupt: Interrupt
+) -> Iterator[Batch]:
+    """Run some blocks; after the loss of a worker go on with those that are not done."""
     waiting = {block.first: block for block in wave}
-    tries: Counter[int] = Counter()
-    while waiting and not halt.called:
-        # Who was there twice when workers were lost is tried alone: so it is known who does it.
-        suspects = [block for block in waiting.values() if tries[block.first] > 1]
+    n_losses: Counter[int] = Counter()
+    while waiting and not interrupt.is_requested:
+        # A block that was running at two losses is tried alone, to find the one to blame.
+        suspects = [b for b in waiting.values() if n_losses[b.first] >= _TRIES_TOGETHER]
         part = suspects[:1] or list(waiting.values())
         try:
-            with closing(engine.run(takewhile(lambda _: not halt.called, part))) as dones:
-                for done in dones:
-                    del waiting[done.first]
-                    yield done
+            running: Any = engine.run(takewhile(lambda _: not interrupt.is_requested, part))
+            with closing(running) as batches:
+                for batch in batches:
+                    del waiting[batch.first]
+                    yield batch
         except Exception as error:
             if not _is_loss(error):
                 raise
-            left = [block.first for block in part if block.first in waiting]
-            tries.update(left[: 2 * crew])  # as many have been begun
-            first = left[0] if left else -1
-            if suspects and tries[first] > 2:
-                last = first + len(waiting[first].wishes) - 1
-                raise WorkerError(
-                    f"workers were lost three times with the queries at positions {first} to "
-                    f"{last}: {type(error).__name__}. Give each more memory, or look at what the "
-                    "model does with these rows; what was answered is in `.explanations`."
-                ) from error
+            left = [block for block in part if block.first in waiting]
+            n_losses.update(block.first for block in left[: 2 * n_workers])  # begun by then
+            most = _TRIES_TOGETHER + _TRIES_ALONE
+            if suspects and left and n_losses[left[0].first] >= most:
+                raise _lost(left[0], error) from error
+
+
+def _lost(block: Queries, error: Exception) -> WorkerError:
+    """Return the error for a block with which workers are lost every time."""
+    last = block.first + len(block) - 1
+    return WorkerError(
+        f"workers were lost three times with the queries at positions {block.first} to "
+        f"{last}: {type(error).__name__}. Give each worker more memory, or look at what the "
+        "model does with these rows; the answers so far are in `.explanations`."
+    )
 
 
 def _is_loss(error: BaseException) -> bool:
-    """Return whether an error means that a worker is gone, and not that its work is wrong."""
-    losses = {
-        *("BrokenProcessPool", "BrokenExecutor", "TerminatedWorkerError"),  # processes
-        *("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError"),  # Dask
-        *("RayActorError", "WorkerCrashedError", "ObjectLostError", "OutOfMemoryError"),  # Ray
-    }
+    """Return whether an error means that a worker is gone, not that its work failed."""
+    losses = {name for names in _LOSSES.values() for name in names}
     return any(kind.__name__ in losses for kind in type(error).__mro__)
 
 
 class _Threads:
-    """Workers that share our memory: nothing travels."""
+    """Workers that share the memory of this process: nothing is sent."""
 
-    def __init__(self, job: Job, backend: Any, crew: int) -> None:
-        self.job, self.backend, self.crew = job, backend, crew
+    def __init__(self, call: Call, backend: Any, n_workers: int) -> None:
+        self.call = call
+        self.backend = backend
+        self.n_workers = n_workers
 
-    def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
-        """Yield what comes of blocks, whichever is first."""
-        # The limit is taken once for all: threads that set and restore it cross each other.
+    def run(self, blocks: Iterator[Queries]) -> Iterator[Batch]:
+        """Yield the answers to blocks as they finish."""
+        # The limit is set once for all: threads that set and restore it would interfere.
         with one_thread():
-            yield from self._each(partial(_learning, self.job), ((b, Halt()) for b in blocks))
+            tasks = ((block, Interrupt()) for block in blocks)
+            yield from self._run_tasks(partial(_answer_in_worker, self.call), tasks)
 
-    def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
-        joblib, how = _needed("joblib"), "list"
-        if self.backend.supports_return_generator:
-            how = "generator_unordered"
-        pool = joblib.Parallel(n_jobs=self.crew, return_as=how, batch_size=1)
+    def _run_tasks(self, function: Callable[..., Any], tasks: Iterator[Any]) -> Iterator[Any]:
+        joblib = _require("joblib")
+        can_stream = self.backend.supports_return_generator
+        pool = joblib.Parallel(
+            n_jobs=self.n_workers,
+            return_as="generator_unordered" if can_stream else "list",
+            batch_size=1,
+        )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*tasks", UserWarning)  # that nobody waits for
-            yield from pool(joblib.delayed(call)(*given) for given in blocks)
+            # joblib warns about tasks that are abandoned when a call is interrupted.
+            warnings.filterwarnings("ignore", ".*tasks", UserWarning)
+            yield from pool(joblib.delayed(function)(*task) for task in tasks)
 
 
 class _Processes(_Threads):
-    """Workers elsewhere: the job is pickled once, and each worker keeps it."""
+    """Workers in other processes: the call is pickled once, and each worker keeps it."""
 
-    def __init__(self, job: Job, backend: Any, crew: int) -> None:
-        super().__init__(job, backend, crew)
-        self.cloudpickle = _needed("cloudpickle")
+    def __init__(self, call: Call, backend: Any, n_workers: int) -> None:
+        super().__init__(call, backend, n_workers)
+        self.cloudpickle = _require("cloudpickle")
         try:
-            content = self.cloudpickle.dumps(job.for_workers())
+            content = self.cloudpickle.dumps(call.for_workers())
         except Exception as error:
             raise ModelError(
-                "`model` must be able to travel to other processes, as must the space and its "
-                f"rules; pickling says {type(error).__name__}: {error}. Use n_jobs=1, or threads: "
+                "`model`, the space and its rules must be picklable to be sent to other processes; "
+                f"pickling raised {type(error).__name__}: {error}. Use n_jobs=1, or threads: "
                 "with joblib.parallel_config(backend='threading')."
             ) from error
         self.digest = hashlib.sha256(content).hexdigest()
-        # As an array: loky maps it into the memory of its workers if it is large.
+        # An array, because loky maps a large one into the memory of its workers.
         self.parcel: Any = np.frombuffer(content, dtype=np.uint8)
         if type(backend).__module__.startswith("ray."):
             self.parcel = optional("ray", "this backend needs").put(self.parcel)
 
-    def run(self, blocks: Iterator[Block]) -> Iterator[Done]:
-        """Yield what comes of blocks, whichever is first."""
-        bare = (self.cloudpickle.dumps(replace(block, regions=None)) for block in blocks)
-        packed = ((self.digest, self.parcel, content) for content in bare)
-        yield from map(_unpacked, self._each(_served, packed))
+    def run(self, blocks: Iterator[Queries]) -> Iterator[Batch]:
+        """Yield the answers to blocks as they finish."""
+        tasks = (
+            (self.digest, self.parcel, self.cloudpickle.dumps(replace(block, regions=None)))
+            for block in blocks
+        )
+        for content in self._run_tasks(_serve, tasks):
+            yield _unpack(content)
 
 
 class _Dask(_Processes):
-    """Workers of a Dask cluster; it is asked itself, since joblib waits for lost ones for ever."""
+    """Workers of a Dask cluster, used directly: joblib waits for lost ones without end."""
 
     sent: Any = None
 
-    def _each(self, call: Callable[..., Any], blocks: Iterator[Any]) -> Iterator[Any]:
-        distributed, client = optional("distributed", "this backend needs"), self.backend.client
-        if self.sent is None or self.sent.status != "finished":  # each worker has a copy
+    def _run_tasks(self, function: Callable[..., Any], tasks: Iterator[Any]) -> Iterator[Any]:
+        distributed = optional("distributed", "this backend needs")
+        client = self.backend.client
+        if self.sent is None or self.sent.status != "finished":  # each worker gets a copy
             self.sent = client.scatter(self.parcel, broadcast=True, hash=False)
-        waiting = (client.submit(call, d, self.sent, packed, pure=False) for d, _, packed in blocks)
-        running = distributed.as_completed(list(islice(waiting, 2 * self.crew)))
+        waiting = (
+            client.submit(function, digest, self.sent, block, pure=False)
+            for digest, _, block in tasks
+        )
+        running = distributed.as_completed(list(islice(waiting, 2 * self.n_workers)))
         try:
             for future in running:
                 yield future.result()
@@ -161,81 +198,87 @@ class _Dask(_Processes):
             client.cancel(list(running.futures))
 
 
-_held: dict[str, Job] = {}  # in a worker: the last job, by its digest
+_calls: dict[str, Call] = {}  # in a worker: the last call, by its digest
 _lock = threading.Lock()
 
 
-def _served(digest: str, parcel: Any, packed: bytes) -> bytes:
-    """Work on a block in a worker."""
+def _serve(digest: str, parcel: Any, packed: bytes) -> bytes:
+    """Answer a block in a worker process."""
     import cloudpickle
 
-    with _lock:  # a worker may have threads
-        if digest not in _held:
-            if not isinstance(parcel, np.ndarray):
-                parcel = optional("ray", "this backend needs").get(parcel)
-            _held.clear()
-            _held[digest] = pickle.loads(memoryview(parcel))
-            one_thread()  # for good: there are other workers beside this one
-            _end_with(_held[digest].parent)
-        job = _held[digest]
+    call = _load_call(digest, parcel)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = _learning(job, pickle.loads(packed), Halt(elsewhere=True))
-    done.answers = {i: answer.without_context() for i, answer in done.answers.items()}
-    told = {
+        batch = _answer_in_worker(call, pickle.loads(packed), Interrupt())
+    answers = {i: answer.without_context() for i, answer in batch.answers.items()}
+    notes = {
         (str(w.message), w.category, w.filename, w.lineno)
         for w in caught
-        if not issubclass(w.category, SpaceWarning)  # told before
+        if not issubclass(w.category, SpaceWarning)  # issued before the search
     }
     trace = ""
-    if done.fault is not None:
-        trace = "".join(traceback.format_exception(done.fault))
-        done.fault = _portable(done.fault)
-    content: bytes = cloudpickle.dumps((done, told, trace))
+    fault = batch.fault
+    if fault is not None:
+        trace = "".join(traceback.format_exception(fault))
+        fault = _make_portable(fault)
+    content: bytes = cloudpickle.dumps((replace(batch, answers=answers, fault=fault), notes, trace))
     return content
 
 
+def _load_call(digest: str, parcel: Any) -> Call:
+    """Return the call in a worker, unpickled once."""
+    with _lock:  # a worker may have threads
+        if digest not in _calls:
+            if not isinstance(parcel, np.ndarray):
+                parcel = optional("ray", "this backend needs").get(parcel)
+            _calls.clear()
+            _calls[digest] = pickle.loads(memoryview(parcel))
+            one_thread()  # for good: other workers run beside this one
+            _exit_with_parent(_calls[digest].parent)
+        return _calls[digest]
+
+
 @cache
-def _end_with(parent: int | None) -> None:
-    """Let this process end soon after the one that has started it, if that sends the work."""
+def _exit_with_parent(parent: int | None) -> None:
+    """Let this process exit soon after the one that started it, if that sent the call."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
-        os._exit(1)  # as if killed, too: nobody waits for an answer
+        os._exit(1)  # the parent may have been killed
 
     if os.getppid() == parent:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _learning(job: Job, block: Block, halt: Halt) -> Done:
-    """Work on a block, and hand over what the model said."""
-    store = Evaluations() if job.store.file is None else job.store
-    done = work(job, block, store, halt)
-    done.twice = halt.twice if halt.elsewhere else None
-    if job.keep and store.file is None:
-        done.learnt = store.learnt()
-    return done
+def _answer_in_worker(call: Call, queries: Queries, interrupt: Interrupt) -> Batch:
+    """Answer a block, and hand over the rows that were scored."""
+    is_in_memory = call.evaluations.file is None
+    evaluations = Evaluations() if is_in_memory else call.evaluations
+    batch = answer_block(call, queries, evaluations, interrupt)
+    if call.keeps_rows and is_in_memory:
+        batch = replace(batch, scored=evaluations.packed())
+    return batch
 
 
-def _portable(fault: Exception) -> Exception:
-    """Return an error without what does not travel."""
+def _make_portable(fault: Exception) -> Exception:
+    """Return an error without what can't be pickled."""
     import cloudpickle
 
-    vars(fault).pop("evaluations", None)
+    fault.__dict__.pop("evaluations", None)
     try:
-        same: Exception = pickle.loads(cloudpickle.dumps(fault))
+        portable: Exception = pickle.loads(cloudpickle.dumps(fault))
     except Exception:
         return ModelError(f"`model` raised {type(fault).__name__}: {fault}")
-    return same
+    return portable
 
 
-def _unpacked(packed: bytes) -> Done:
-    """Return what came of a block in a worker, and tell what it was told."""
-    done: Done
-    done, told, trace = pickle.loads(packed)
-    for message, category, file, line in told:
+def _unpack(content: bytes) -> Batch:
+    """Return the answers of a worker, and issue the warnings that it caught."""
+    batch: Batch
+    batch, notes, trace = pickle.loads(content)
+    for message, category, file, line in notes:
         warnings.warn_explicit(message, category, file, line)
-    if done.fault is not None:
-        done.fault.__cause__ = RemoteTraceback(f"\n{trace}")
-    return done
+    if batch.fault is not None:
+        batch.fault.__cause__ = RemoteTraceback(f"\n{trace}")
+    return batch

@@ -1,9 +1,8 @@
-"""One question under search: the problem, what is known, and what may still be spent."""
+"""One question under search: a query, its target, its budget and the rows scored so far."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.deadline import NEVER, Deadline
-from bayescfx.evaluations.evaluator import Account
+from bayescfx.evaluations.evaluator import Account, Stopped
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.evaluations.known import Known
 from bayescfx.potentials import Intervals, LevelPotential, Linked, Logit, Target, contains
@@ -23,42 +22,114 @@ from bayescfx.space.sampling import background, sample
 Rounds: TypeAlias = Generator[Array, Array, Ending]
 
 
-@dataclass(frozen=True, eq=False)
 class Question:
-    """What a search works on: a query seen through its region, and what is wanted of f.
+    """One query with its target, as a search sees it.
 
-    A surrogate may see outputs on another scale (log-odds for a probability); potential and target
-    set stay on the output itself, and are only carried over.
+    A surrogate may model the outputs on another scale (log-odds for a probability). The potential
+    and the target set stay on the scale of the outputs and are mapped to that of the surrogate.
+
+    Parameters
+    ----------
+    account : Account
+        Scores codes, counts them against the budget and holds the region of the query.
+    output : float
+        f(query).
+    target : Target
+        The target as the user stated it.
+    rng : numpy.random.Generator
+        The only source of randomness of the search.
+    deadline : Deadline, optional
+        The moment at which fitting and proposing stop.
+    n : int, default 1
+        The number of counterfactuals wanted.
+    tolerance : float, default 0.05
+        The share of the wanted change that may be missed.
+    position : int, default 0
+        The position of the query among all queries of the call.
+    name : str, optional
+        How messages refer to the query where there are several.
+    already_met : bool, default False
+        Whether the query itself is an allowed row that reaches the target. Such a question is not
+        searched for and has no potential.
+
+    Attributes
+    ----------
+    region : Region
+        The rows that are allowed.
+    known : Known
+        Every scored row, including failed rows and the rows of other questions.
+    inside : Nearby
+        The scored rows inside the region that the search looks at.
+    alike : Nearby
+        The scored rows that a surrogate is fitted to.
+    acceptance : Intervals
+        Outputs that count as reached.
+    surrogate_acceptance : Intervals
+        The same on the surrogate's scale; ends at 0 and 1 become infinite.
+    ran : list of str
+        The methods that ran, where the method chooses between several.
+    ending : str or None
+        Why the search ended; None while it runs.
     """
 
-    account: Account  # evaluates codes, knows what was evaluated, counts
-    output: float  # f(query)
-    target: Target  # the wish as it was said
-    rng: np.random.Generator  # the only source of randomness
-    deadline: Deadline = NEVER  # reaches into fitting and proposing
-    n: int = 1  # how many answers are wanted
-    tolerance: float = 0.05  # how much of the wanted change may be missed
-    ran: list[str] = field(default_factory=list)  # which methods ran, where the method chooses
-    region: Region = field(init=False)  # where the search may look
-    known: Known = field(init=False)  # everything evaluated, faults and other questions' rows too
-    inside: Nearby = field(init=False)  # what matters of it in the region
-    alike: Nearby = field(init=False)  # what a surrogate learns from
-    potential: LevelPotential = field(init=False)
-    acceptance: Intervals = field(init=False)  # outputs that count as reached
-    surrogate_potential: LevelPotential = field(init=False)  # of what the surrogate models
-    surrogate_acceptance: Intervals = field(init=False)  # ends at 0 and 1 become infinite
-    _link: Logit | None = field(init=False)  # from outputs to the surrogate's scale
+    def __init__(
+        self,
+        account: Account,
+        output: float,
+        target: Target,
+        rng: np.random.Generator,
+        deadline: Deadline = NEVER,
+        n: int = 1,
+        tolerance: float = 0.05,
+        *,
+        position: int = 0,
+        name: str | None = None,
+        already_met: bool = False,
+    ) -> None:
+        self.account = account
+        self.output = output
+        self.target = target
+        self.rng = rng
+        self.deadline = deadline
+        self.n = n
+        self.tolerance = tolerance
+        self.position = position
+        self.name = name
+        self.already_met = already_met
+        self.ran: list[str] = []
+        self.ending: Stopped | None = None
+        self.region: Region = account.region
+        self.known: Known = account.evaluator.known
+        self.inside = Nearby(account)
+        self.alike = Nearby(account)
+        self.acceptance: Intervals = target.acceptance(output, tolerance)
+        self.surrogate_acceptance: Intervals = self.acceptance
+        self._link: Logit | None = None
+        self._potential: LevelPotential | None = None
+        self._surrogate_potential: LevelPotential | None = None
+        if already_met:
+            return
+        potential = target.potential(output)
+        self._potential = potential
+        self._surrogate_potential = potential
+        if account.evaluator.model.link is not None:
+            self._link = Logit()
+            self._surrogate_potential = Linked(potential, self._link)
+            self.surrogate_acceptance = self._link.intervals(self.acceptance)
 
-    def __post_init__(self) -> None:
-        potential = carried = self.target.potential(self.output)
-        accepted = inside = self.target.acceptance(self.output, self.tolerance)
-        link = None if self.account.evaluator.model.link is None else Logit()
-        if link is not None:
-            carried, inside = Linked(potential, link), link.intervals(accepted)
-        vars(self).update(region=self.account.region, known=self.account.evaluator.known)
-        vars(self).update(inside=Nearby(self.account), alike=Nearby(self.account))
-        vars(self).update(potential=potential, surrogate_potential=carried, _link=link)
-        vars(self).update(acceptance=accepted, surrogate_acceptance=inside)
+    @property
+    def potential(self) -> LevelPotential:
+        """The potential of the outputs."""
+        if self._potential is None:
+            raise ValueError("a question that is already met has no potential")
+        return self._potential
+
+    @property
+    def surrogate_potential(self) -> LevelPotential:
+        """The potential as a function of what the surrogate models."""
+        if self._surrogate_potential is None:
+            raise ValueError("a question that is already met has no potential")
+        return self._surrogate_potential
 
     @property
     def budget(self) -> int:
@@ -95,6 +166,8 @@ class Question:
     def score(self, y: Array) -> Array:
         """Return the potential of outputs ``(n,)`` relative to its peak, 0 to 1; 0 for a fault."""
         fault = np.isnan(y)
+        if self.already_met:
+            return np.where(fault, 0.0, 1.0)
         share = self.potential.value(np.where(fault, self.output, y)) / self.potential.peak
         return np.where(fault, 0.0, np.clip(share, 0.0, 1.0))
 

@@ -1,9 +1,9 @@
-"""Searches taking turns: one model call per round for all open questions."""
+"""The loop of all searches: one model call per round serves every open question."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -12,15 +12,14 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.deadline import NEVER, waiting
 from bayescfx.errors import BayesCFXError, OutOfTime
-from bayescfx.evaluations.confirm import Twice, again
-from bayescfx.evaluations.evaluator import Account, Evaluator, Scores, Stop, Stopped
+from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
 
 
 @dataclass(frozen=True)
 class Step:
-    """What `on_step` hears after each model call.
+    """The state of one question after a model call, as passed to `on_step`.
 
     Parameters
     ----------
@@ -53,137 +52,183 @@ Listener: TypeAlias = Callable[[Step], object]
 
 
 @dataclass(eq=False)
-class Halt:
-    """Whether all searches of one call are to end, and what `on_step` raised, if anything."""
+class Interrupt:
+    """A request to end all searches of one call, shared by its blocks.
 
-    called: bool = False
-    error: Exception | None = None
-    noisy: bool = False  # whether the model was seen to differ from itself
-    elsewhere: bool = False  # whether another process is to see whether it does, with these rows:
-    twice: Twice | None = None
-
-
-@dataclass(eq=False)
-class Turns:
-    """Run the searches of several questions to one model until each has ended.
-
-    Whatever ends `run`, an error of the model included, questions and their accounts stay usable,
-    and `endings` says which searches had ended by then, and why.
+    Parameters
+    ----------
+    is_requested : bool
+        Whether searches are to end: after Ctrl-C, a fault, or an `on_step` that raised.
+    error : Exception or None
+        What `on_step` raised, unless it was StopIteration.
     """
 
-    search: Search  # the method, the same for all
-    questions: Mapping[int, Question]  # by position of their query; they share one evaluator
-    evaluator: Evaluator  # the model and all that is known of it
-    listener: Listener | None  # hears of each question and round; all searches end if it raises
-    halt: Halt = field(default_factory=Halt)  # shared by all searches of one call
-    who: Callable[[int], str] = "at position {}".format  # which query that is, in words
-    endings: dict[int, Stopped] = field(default_factory=dict)  # of those that ended
+    is_requested: bool = False
+    error: Exception | None = None
 
-    def run(self) -> None:
-        """Run every search to its end, or until somebody wants no more."""
-        rounds: dict[int, Rounds] = {}
-        before = waiting.set(self.evaluator.deadline)
+    def notify(self, listener: Listener, step: Step) -> None:
+        """Call `on_step`; whatever it raises requests the end of all searches."""
         try:
-            if isinstance(self.search, RoundSearch):
-                for i, question in self.questions.items():
-                    rounds[i] = self.search.rounds(question)
-            scores: dict[int, Scores | None] = dict.fromkeys(self.questions)
-            while scores:
-                asked: dict[int, tuple[Account, Array]] = {}
-                for i, answer in scores.items():
-                    X = self._next(i, rounds.get(i), answer)
-                    if X is not None:
-                        asked[i] = self.questions[i].account, X
-                found = self.evaluator.evaluate_many(list(asked.values())) if asked else []
-                scores = dict(zip(asked, found, strict=True))
-                for i in asked if self.listener is not None else ():
-                    self._hear(i)
-            if len(self.evaluator.known) >= 12 and not self.halt.noisy:
-                self._compare()
-        except (_Interrupted, KeyboardInterrupt):
-            self.halt.called = True
-        finally:
-            waiting.reset(before)
-            for generator in rounds.values():
-                generator.close()
-
-    def _compare(self) -> None:
-        """See whether the model still says the same; one question tells for all.
-
-        Only if rows are left of its budget: one for every fifty that it has, two at most.
-        """
-        for question in self.questions.values():
-            account = question.account
-            rows = min(account.budget // 50, account.left)  # no answer changes by it
-            if account.paid and rows > 0 and len(question.y):
-                self.halt.twice = twice = again(account, question.X[question.best], rows)
-                if twice is not None and not self.halt.elsewhere:
-                    self.halt.noisy = twice.differs(self.evaluator.model)
-                break
-
-    def _next(self, i: int, rounds: Rounds | None, scores: Scores | None) -> Array | None:
-        """Return the rows question `i` asks for next, or None when its search has ended."""
-        question = self.questions[i]
-        if self.halt.called:
-            raise _Interrupted
-        if scores is not None and scores.stopped:
-            self.endings[i] = scores.stopped
-        elif question.account.left <= 0:
-            self.endings[i] = "budget"
-        else:
-            try:
-                question.region.deadline = question.deadline
-                if rounds is not None:
-                    # what overflows is too far away to be of use
-                    with one_thread(), np.errstate(over="ignore"):
-                        return next(rounds) if scores is None else rounds.send(scores.y)
-                # A search that can't take turns is heard after each of its model calls.
-                assert not isinstance(self.search, RoundSearch)
-                question.account.after = partial(self._hear, i)
-                self.endings[i] = self.search.run(question)
-            except StopIteration as end:
-                self.endings[i] = end.value
-            except Stop as stop:
-                self.endings[i] = stop.reason
-            except OutOfTime:
-                self.endings[i] = "timeout"
-            except BayesCFXError as error:
-                if len(self.questions) > 1:
-                    error.add_note(f"for the query {self.who(i)}")
-                raise
-            finally:
-                question.region.deadline = NEVER
-        return None
-
-    def _hear(self, i: int) -> None:
-        """Tell the listener; whatever it raises ends the searches."""
-        if self.halt.called:
-            raise _Interrupted
-        if self.listener is None:
-            return
-        try:
-            self.listener(_step(self.questions[i], i))
+            listener(step)
         except StopIteration:
-            raise _Interrupted from None
+            self.is_requested = True
         except Exception as error:
-            self.halt.error = error
-            raise _Interrupted from error
+            self.is_requested = True
+            self.error = error
 
 
 class _Interrupted(Exception):
-    """The listener wants no more."""
+    """The end of all searches was requested."""
 
 
-def _step(question: Question, label: int) -> Step:
-    """Return how far a question has got."""
-    known = len(question.y) > 0  # else neither the query nor any row scored so far is allowed
-    best = question.best if known else 0
-    row = question.X[[best]] if known else question.region.query[None]
-    output = float(question.y[best]) if known else question.output
+def run_searches(
+    search: Search,
+    questions: Mapping[int, Question],
+    evaluator: Evaluator,
+    interrupt: Interrupt,
+    on_step: Listener | None = None,
+) -> None:
+    """Run the searches of several questions until each has ended.
+
+    Whatever ends the loop, including an error of the model, the questions stay usable, and
+    ``question.ending`` gives the reason for those whose search had ended by then.
+
+    Parameters
+    ----------
+    search : Search
+        The method, the same for all questions.
+    questions : dict of int to Question
+        The open questions by position; they share one evaluator.
+    evaluator : Evaluator
+        Scores the rows of all questions in one model call per round.
+    interrupt : Interrupt
+        Ends the loop once it is requested.
+    on_step : callable, optional
+        Receives a `Step` per question and round.
+    """
+    generators: dict[int, Rounds] = {}
+    previous_deadline = waiting.set(evaluator.deadline)
+    try:
+        if isinstance(search, RoundSearch):
+            for position, question in questions.items():
+                generators[position] = search.rounds(question)
+        else:
+            _run_one_by_one(search, questions, interrupt, on_step)
+        _take_turns(questions, generators, evaluator, interrupt, on_step)
+    except (_Interrupted, KeyboardInterrupt):
+        interrupt.is_requested = True
+    finally:
+        waiting.reset(previous_deadline)
+        for generator in generators.values():
+            generator.close()
+
+
+def _take_turns(
+    questions: Mapping[int, Question],
+    generators: Mapping[int, Rounds],
+    evaluator: Evaluator,
+    interrupt: Interrupt,
+    on_step: Listener | None,
+) -> None:
+    """Collect the proposals of every open search, score them in one call, and repeat."""
+    scores: dict[int, Scores | None] = dict.fromkeys(generators)
+    while scores:
+        proposals: dict[int, Array] = {}
+        for position, answer in scores.items():
+            rows = _next_rows(questions[position], generators[position], answer, interrupt)
+            if rows is not None:
+                proposals[position] = rows
+        if not proposals:
+            return
+        requests = [(questions[i].account, rows) for i, rows in proposals.items()]
+        scores = dict(zip(proposals, evaluator.evaluate_many(requests), strict=True))
+        if on_step is not None:
+            for position in proposals:
+                _report_step(questions[position], interrupt, on_step)
+
+
+def _next_rows(
+    question: Question, generator: Rounds, scores: Scores | None, interrupt: Interrupt
+) -> Array | None:
+    """Return the codes ``(k, d)`` a search asks for next, or None when it has ended."""
+    if interrupt.is_requested:
+        raise _Interrupted
+    if scores is not None and scores.stopped:
+        question.ending = scores.stopped
+        return None
+    if question.left <= 0:
+        question.ending = "budget"
+        return None
+    # Overflow means that a row is too far away to be of use.
+    with _SearchEnd(question), one_thread(), np.errstate(over="ignore"):
+        return next(generator) if scores is None else generator.send(scores.y)
+    return None
+
+
+def _run_one_by_one(
+    search: Search,
+    questions: Mapping[int, Question],
+    interrupt: Interrupt,
+    on_step: Listener | None,
+) -> None:
+    """Run searches that cannot take turns; `on_step` is called after each of their model calls."""
+    assert not isinstance(search, RoundSearch)
+    for question in questions.values():
+        if interrupt.is_requested:
+            raise _Interrupted
+        if question.left <= 0:
+            question.ending = "budget"
+            continue
+        question.account.after = partial(_report_step, question, interrupt, on_step)
+        with _SearchEnd(question):
+            question.ending = search.run(question)
+
+
+class _SearchEnd:
+    """Records why a search ended, and lets rules be tested until its deadline only."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+
+    def __enter__(self) -> None:
+        self.question.region.deadline = self.question.deadline
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.question.region.deadline = NEVER
+        if isinstance(error, StopIteration):
+            self.question.ending = error.value
+        elif isinstance(error, Stop):
+            self.question.ending = error.reason
+        elif isinstance(error, OutOfTime):
+            self.question.ending = "timeout"
+        elif isinstance(error, BayesCFXError) and self.question.name is not None:
+            error.add_note(f"for the query {self.question.name}")
+        return isinstance(error, StopIteration | Stop | OutOfTime)
+
+
+def _report_step(question: Question, interrupt: Interrupt, on_step: Listener | None) -> None:
+    """Pass the state of a question to `on_step`; raise if the search is to end."""
+    if interrupt.is_requested:
+        raise _Interrupted
+    if on_step is None:
+        return
+    interrupt.notify(on_step, _current_step(question))
+    if interrupt.is_requested:
+        raise _Interrupted
+
+
+def _current_step(question: Question) -> Step:
+    """Return the state of a question."""
+    row = question.region.query[None]
+    output = question.output
+    if len(question.y):  # else neither the query nor any scored row is allowed
+        best = question.best
+        row = question.X[[best]]
+        output = float(question.y[best])
     return Step(
-        question=label,
-        n_evaluations=question.account.spent,
-        budget=question.account.budget,
+        question=question.position,
+        n_evaluations=question.spent,
+        budget=question.budget,
         output=output,
         potential=float(question.score(np.array([output]))[0]),
         reached=question.reached,

@@ -18,7 +18,7 @@ from bayescfx.arrays import Array
 from bayescfx.data.tables import Rows
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer.front import explain
+from bayescfx.explainer import explain
 from bayescfx.models.protocols import cell
 from bayescfx.plots.info.view import View
 from bayescfx.requests.messages import describe_error

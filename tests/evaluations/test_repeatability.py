@@ -99,7 +99,7 @@ def test_a_model_that_never_repeats_itself_is_told_and_not_refused() -> None:
         return old(rows) + rng.normal(0.0, 1.0, len(rows))
 
     for budget in (3, 4, 6, 20):
-        with pytest.warns(cfx.BayesCFXWarning, match="its outputs are not repeatable"):
+        with pytest.warns(cfx.BayesCFXWarning, match="is not deterministic"):
             ask(noisy, Evaluations(X, noisy(X)), budget=budget)
 
 
@@ -206,7 +206,7 @@ def test_a_model_that_changes_during_a_search_is_told() -> None:
         calls[0] += 1
         return old(rows) + 0.01 * calls[0]
 
-    told = r"`model` gives \S+ and \S+ for one row, \{'a': .*not repeatable"
+    told = r"it returned \S+ and \S+ for one row, \{'a': .*not repeatable"
     with pytest.warns(cfx.BayesCFXWarning, match=told) as caught:
         answer = cfx.explain(drifting, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert len(caught) == 1
@@ -236,6 +236,6 @@ def test_a_model_that_is_gone_after_the_search_takes_no_answer_away() -> None:
             raise RuntimeError("gone")
         return old(rows)
 
-    with pytest.warns(cfx.BayesCFXWarning, match="`model` gives nan and"):
+    with pytest.warns(cfx.BayesCFXWarning, match="it returned nan and"):
         answer = cfx.explain(gone, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert answer.reached

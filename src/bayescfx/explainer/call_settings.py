@@ -1,0 +1,218 @@
+"""The settings of a call, checked before the model is asked anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
+
+from bayescfx.checks import check, check_whole, is_number, shown
+from bayescfx.errors import SettingsError, optional, suggest
+from bayescfx.evaluations.evaluator import OnFault
+from bayescfx.models.model import Model
+from bayescfx.search.methods import METHODS, Auto
+from bayescfx.search.question import Search
+from bayescfx.search.sweep import Sweep
+from bayescfx.search.turns import Listener
+
+Seed: TypeAlias = int | np.random.Generator | None
+Share: TypeAlias = Literal["block", "none"]
+
+#: Rows per query that a cheap local model is asked for at most, and any other model.
+LOCAL_BUDGET = 2000
+REMOTE_BUDGET = 100
+
+
+class Options(TypedDict, total=False):
+    """The settings of a call as keyword arguments; see `Settings`."""
+
+    method: str | Search
+    budget: int | None
+    n: int
+    tolerance: float
+    timeout: float | None
+    on_fault: OnFault
+    share: Share
+    rng: Seed
+    on_step: Listener | None
+    progress: bool
+    run: str | None
+    n_jobs: int | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """How the questions of one call are answered.
+
+    Parameters
+    ----------
+    method : str or Search, default "auto"
+        The search: ``"auto"``, ``"bayes-cfx"``, ``"sweep"``, ``"bayes"``, ``"random"``,
+        ``"lbfgsb"``, ``"gradient"``, or a configured one such as ``BayesCFX(batch=16)``.
+    budget : int, optional
+        The most rows sent to the model for one query, f(query) included.
+    n : int, default 1
+        The number of counterfactuals wanted for one query.
+    tolerance : float, default 0.05
+        The share of the wanted change that may be missed.
+    timeout : float, optional
+        Seconds after which the whole call ends with the best so far.
+    on_fault : {"raise", "skip"}, default "raise"
+        What happens where the model fails.
+    share : {"block", "none"}, default "block"
+        What a query learns from besides the evaluations known when the call began: the rows of
+        the other queries in its block of 64, or nothing.
+    rng : int or numpy.random.Generator, optional
+        The seed.
+    on_step : callable, optional
+        Receives a `Step` after each model call.
+    progress : bool, default False
+        Whether to show a progress bar.
+    run : str, optional
+        The name of the call in the file of evaluations.
+    n_jobs : int, optional
+        The number of workers.
+    """
+
+    method: str | Search = "auto"
+    budget: int | None = None
+    n: int = 1
+    tolerance: float = 0.05
+    timeout: float | None = None
+    on_fault: OnFault = "raise"
+    share: Share = "block"
+    rng: Seed = None
+    on_step: Listener | None = None
+    progress: bool = False
+    run: str | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self)
+        _check_choices(self)
+        _check_seed(self.rng)
+        find_search(self.method)
+        if self.progress:
+            optional("tqdm", "`progress` needs", "progress")
+        if self.n_jobs not in (None, 1):
+            optional("joblib", "`n_jobs` needs", "parallel")
+            optional("cloudpickle", "`n_jobs` needs", "parallel")
+
+    def changed(self, options: Mapping[str, Any]) -> Settings:
+        """Return the settings with some of them replaced; an unknown name is an error."""
+        if not options:
+            return self
+        names = [each.name for each in fields(self)]
+        for name in options:
+            if name not in names:
+                raise SettingsError(f"there is no setting {name!r}.{suggest(name, names)}")
+        return replace(self, **options)
+
+    @cached_property
+    def search(self) -> Search:
+        """The search that `method` names or is."""
+        return find_search(self.method)
+
+    @property
+    def method_name(self) -> str:
+        """The name of the method, for the answer."""
+        return self.method if isinstance(self.method, str) else type(self.method).__name__
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, if it is a number."""
+        return int(self.rng) if isinstance(self.rng, int | np.integer) else None
+
+    def rows_per_query(self, model: Model) -> int:
+        """Return how many rows may be sent to the model for one query."""
+        if self.budget is not None:
+            return int(self.budget)
+        can_sweep = isinstance(self.search, Auto | Sweep)
+        return LOCAL_BUDGET if model.local and can_sweep else REMOTE_BUDGET
+
+
+def _check_numbers(settings: Any) -> None:
+    """Raise unless the numbers among the settings are usable."""
+    if settings.budget is not None:
+        check_whole("budget", settings.budget, 1)
+    check_whole("n", settings.n, 1)
+    jobs = settings.n_jobs
+    is_whole = jobs is None or (is_number(jobs) and jobs == int(jobs) != 0)
+    check(is_whole, "n_jobs", "None or a whole number other than 0", jobs)
+    check(
+        is_number(settings.tolerance, 0) and settings.tolerance < 1,
+        "tolerance",
+        "at least 0 and less than 1",
+        settings.tolerance,
+        advice="It is the share of the wanted change that may be missed.",
+    )
+    seconds = settings.timeout
+    is_endless = isinstance(seconds, float) and seconds == math.inf
+    is_usable = seconds is None or is_endless or is_number(seconds, 0)
+    check(is_usable, "timeout", "None or seconds >= 0", seconds)
+
+
+def _check_choices(settings: Any) -> None:
+    """Raise unless the other settings are usable."""
+    listener = settings.on_step
+    check(
+        listener is None or callable(listener), "on_step", "None or a function of a Step", listener
+    )
+    for name, choices in (("on_fault", ("raise", "skip")), ("share", ("block", "none"))):
+        value = getattr(settings, name)
+        is_choice = isinstance(value, str) and value in choices
+        check(is_choice, name, " or ".join(map(repr, choices)), value)
+    check(isinstance(settings.progress, bool), "progress", "True or False", settings.progress)
+    check(isinstance(settings.run, str | None), "run", "None or a name", settings.run)
+
+
+def _check_seed(rng: Any) -> None:
+    """Raise unless a generator can be made from `rng`."""
+    try:
+        np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        expected = "None, a whole number of at least 0 or a numpy Generator"
+        raise SettingsError(
+            f"`rng` must be {expected}; got {shown(rng)}.", parameter="rng"
+        ) from error
+
+
+def find_search(method: Any) -> Search:
+    """Return the search that `method` names or is."""
+    if isinstance(method, str):
+        if method in METHODS:
+            return METHODS[method]()
+        expected = f"one of {', '.join(map(repr, METHODS))}"
+        raise SettingsError(
+            f"`method` must be {expected}; got {shown(method)}.{suggest(method, METHODS)}",
+            parameter="method",
+        )
+    entry_point = getattr(method, "rounds", None) or getattr(method, "run", None)
+    if callable(entry_point) and not isinstance(method, type):
+        search: Search = method
+        return search
+    raise SettingsError(
+        f"`method` must be a name or a configured Search such as BayesCFX(); got {shown(method)}.",
+        parameter="method",
+    )
+
+
+def child_generators(
+    rng: Seed, parent: np.random.Generator, first: int, n: int
+) -> list[np.random.Generator]:
+    """Return a generator for each of `n` queries from position `first` on.
+
+    Each is a child of the seed, by position: answers do not depend on how queries are grouped.
+    `parent` is the generator made from `rng`.
+    """
+    if isinstance(rng, int | np.integer):  # earlier positions may have been answered before
+        seeds = np.random.SeedSequence(int(rng), n_children_spawned=first)
+        parent = np.random.default_rng(seeds)
+    try:
+        return parent.spawn(n)
+    except TypeError:  # a generator that was not made from a seed sequence
+        return [np.random.default_rng(seed) for seed in parent.integers(2**63, size=n)]
