@@ -14,7 +14,7 @@ from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import row_of, rows_of
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Account, Evaluator
-from bayescfx.explainer.report import Line, counterfactuals
+from bayescfx.explainer.report import AnswerRow, counterfactuals
 from bayescfx.models.model import as_model
 from bayescfx.potentials import decrease
 from bayescfx.potentials.targets import as_target
@@ -70,7 +70,7 @@ def ask(
     best = np.argsort(-question.score(y), kind="stable")[:n]
     rows, layout = rows_of(region.rows(np.vstack([region.query, X[best]]))), region.schema.layout
     cells = by_feature(region.schema, rows)
-    lines = [Line(row, named, None) for row, named in zip(rows, cells, strict=True)]
+    lines = [AnswerRow(row, named, None) for row, named in zip(rows, cells, strict=True)]
     reached = bool(question.accepted(y[best[:1]])[0])
     return Explanation(
         query=lines[0].row,

@@ -18,7 +18,7 @@ from bayescfx.evaluations.evaluator import Account, Evaluator, Stop
 from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
-from bayescfx.explainer.call_settings import Settings
+from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.explainer.regions import CheckRow, Queries, read_queries
 from bayescfx.explainer.report import report
 from bayescfx.models.model import Model
@@ -46,7 +46,7 @@ class Call:
 
     Parameters
     ----------
-    settings : Settings
+    settings : CallSettings
         How the questions are answered.
     space : Space
         The features and what may change.
@@ -71,7 +71,7 @@ class Call:
         The process that sent the call to a worker.
     """
 
-    settings: Settings
+    settings: CallSettings
     space: Space
     model: Model
     evaluations: Evaluations

@@ -27,8 +27,8 @@ LOCAL_BUDGET = 2000
 REMOTE_BUDGET = 100
 
 
-class Options(TypedDict, total=False):
-    """The settings of a call as keyword arguments; see `Settings`."""
+class CallOptions(TypedDict, total=False):
+    """The settings of a call as keyword arguments; see `CallSettings`."""
 
     method: str | Search
     budget: int | None
@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Settings:
+class CallSettings:
     """How the questions of one call are answered.
 
     Parameters
@@ -102,7 +102,7 @@ class Settings:
             optional("joblib", "`n_jobs` needs", "parallel")
             optional("cloudpickle", "`n_jobs` needs", "parallel")
 
-    def changed(self, options: Mapping[str, Any]) -> Settings:
+    def changed(self, options: Mapping[str, Any]) -> CallSettings:
         """Return the settings with some of them replaced; an unknown name is an error."""
         if not options:
             return self

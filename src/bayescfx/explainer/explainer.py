@@ -28,7 +28,6 @@ from bayescfx.errors import (
     SpaceWarning,
     TargetError,
     attach,
-    optional,
     warn,
 )
 from bayescfx.evaluations.data import Evaluations
@@ -44,7 +43,7 @@ from bayescfx.explainer.batches import (
     make_regions,
     name_query,
 )
-from bayescfx.explainer.call_settings import Options, Settings, child_generators
+from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
 from bayescfx.explainer.regions import CheckRow, Queries, needs_regions, read_queries
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
@@ -99,10 +98,10 @@ class Explainer:
         model: Any,
         space: Space,
         evaluations: Evaluations | str | os.PathLike[str] | None = None,
-        **defaults: Unpack[Options],
+        **defaults: Unpack[CallOptions],
     ) -> None:
         _check_space(space)
-        self.settings = Settings(**defaults)
+        self.settings = CallSettings(**defaults)
         self.space = space
         self._owns_file = isinstance(evaluations, str | os.PathLike)
         self.evaluations = _open_evaluations(evaluations)
@@ -123,7 +122,7 @@ class Explainer:
         if self._owns_file and self.evaluations is not None:
             self.evaluations.close()
 
-    def explain(self, query: object, target: object, **options: Unpack[Options]) -> Explanation:
+    def explain(self, query: object, target: object, **options: Unpack[CallOptions]) -> Explanation:
         """Return the explanation of one query.
 
         Parameters
@@ -133,7 +132,7 @@ class Explainer:
         target : Target, float or potential
             The wanted prediction.
         **options : optional
-            Settings that replace the defaults for this call.
+            CallSettings that replace the defaults for this call.
 
         Returns
         -------
@@ -143,7 +142,7 @@ class Explainer:
         return _collect(batches, [query])[0]
 
     def explain_many(
-        self, queries: object, target: object, **options: Unpack[Options]
+        self, queries: object, target: object, **options: Unpack[CallOptions]
     ) -> Explanations:
         """Return one explanation per query, in order; see :func:`bayescfx.explain_many`.
 
@@ -154,7 +153,7 @@ class Explainer:
         target : target, or sequence of targets
             One for all, or one per query.
         **options : optional
-            Settings that replace the defaults for this call.
+            CallSettings that replace the defaults for this call.
 
         Returns
         -------
@@ -164,7 +163,7 @@ class Explainer:
         return _in_order(_collect(self.ask(rows, target, **options), rows), rows)
 
     def explain_stream(
-        self, frames: Frames, target: object, **options: Unpack[Options]
+        self, frames: Frames, target: object, **options: Unpack[CallOptions]
     ) -> Iterator[pd.DataFrame]:
         """Yield tables of answers to tables of queries; see :func:`bayescfx.explain_stream`.
 
@@ -175,7 +174,7 @@ class Explainer:
         target : target
             One for all.
         **options : optional
-            Settings that replace the defaults for this call.
+            CallSettings that replace the defaults for this call.
 
         Yields
         ------
@@ -244,7 +243,7 @@ class Explainer:
         on_error: OnError = "raise",
         check_row: CheckRow | None = None,
         names_queries: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[CallOptions],
     ) -> Iterator[Batch]:
         """Yield the answers to queries, block by block and in order: the one loop of the library.
 
@@ -266,7 +265,7 @@ class Explainer:
         names_queries : bool, default True
             Whether messages name the query.
         **options : optional
-            Settings that replace the defaults for this call.
+            CallSettings that replace the defaults for this call.
 
         Returns
         -------
@@ -288,7 +287,7 @@ class Explainer:
             return self._ask_stream(call, queries, target)
         return self._ask_table(call, _as_rows(queries), target)
 
-    def _claim(self, settings: Settings) -> Evaluations:
+    def _claim(self, settings: CallSettings) -> Evaluations:
         """Return the evaluations of this model, or new ones; raise if they are of another model."""
         given = Evaluations() if self.evaluations is None else self.evaluations
         # A model object is recognised by itself only where the budget allows to check whether it
@@ -570,14 +569,14 @@ def _open_evaluations(given: Any) -> Evaluations | None:
     return evaluations
 
 
-def _space_of_search(space: Space, settings: Settings) -> Space:
+def _space_of_search(space: Space, settings: CallSettings) -> Space:
     """Return the space for a search; a continuous one moves features without steps."""
     if getattr(settings.search, "continuous", False):
         return space.steps(dict.fromkeys(space.graded))
     return space
 
 
-def _block_size(settings: Settings) -> int:
+def _block_size(settings: CallSettings) -> int:
     """Return the number of queries that share the rows they score."""
     return BLOCK if settings.share == "block" else 1
 
@@ -628,18 +627,9 @@ def _read_blocks(call: Call, rows: Any, targets: list[Any]) -> list[Queries]:
             if not errors:
                 queries = replace(queries, regions=regions)
             notes += [(queries.name(position), text) for position, text in found]
-            _check_projection(call.settings, queries)
         blocks.append(queries)
     _warn_about(notes, call.names_queries)
     return blocks
-
-
-def _check_projection(settings: Settings, queries: Queries) -> None:
-    """Raise if linear rules need a library that is not installed."""
-    is_continuous = getattr(settings.search, "continuous", False)
-    regions = queries.regions or {}
-    if is_continuous and any(len(region.A) for region in regions.values()):
-        optional("quadprog", "projection onto linear rules needs", "gradient")
 
 
 def _warn_about(notes: list[tuple[str, str]], names_queries: bool) -> None:

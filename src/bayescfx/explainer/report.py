@@ -15,7 +15,7 @@ from bayescfx.data.tables import Row, rows_of
 from bayescfx.deadline import NEVER
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
-from bayescfx.explainer.call_settings import Settings
+from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation, Status
 from bayescfx.search.question import Question
@@ -35,7 +35,7 @@ _CUT_SHORT = ("timeout", "interrupted", "fault")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class AnswerRow:
     """One row of an answer.
 
     Parameters
@@ -54,7 +54,7 @@ class Line:
 
 
 def report(
-    settings: Settings, space: Space, questions: Sequence[Question], unfinished: Stopped
+    settings: CallSettings, space: Space, questions: Sequence[Question], unfinished: Stopped
 ) -> dict[int, Explanation]:
     """Return the answers to questions of one evaluator, by position.
 
@@ -80,7 +80,7 @@ def _choose(question: Question) -> tuple[Array, Array]:
     return question.X[best], question.y[best]
 
 
-def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[Line]:
+def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> Iterator[AnswerRow]:
     """Yield the rows of all answers: for each question the query, then the `chosen` codes."""
     codes: list[Array] = []
     queries: list[int] = []
@@ -95,11 +95,11 @@ def _lines(space: Space, questions: Sequence[Question], chosen: list[Array]) -> 
         shares = space.plausibility.share(X).tolist()
     cells = by_feature(questions[0].region.schema, rows)
     for row, by_name, share in zip(rows, cells, shares, strict=True):
-        yield Line(row, by_name, share)
+        yield AnswerRow(row, by_name, share)
 
 
 def counterfactuals(
-    question: Question, X: Array, y: Array, lines: Sequence[Line]
+    question: Question, X: Array, y: Array, lines: Sequence[AnswerRow]
 ) -> tuple[Counterfactual, ...]:
     """Return codes ``(n, d)`` with outputs ``(n,)`` as counterfactuals of the first line."""
     region = question.region
@@ -128,13 +128,13 @@ def counterfactuals(
 
 
 def _answer(
-    settings: Settings,
+    settings: CallSettings,
     space: Space,
     question: Question,
     ending: Stopped,
     X: Array,
     y: Array,
-    lines: Sequence[Line],
+    lines: Sequence[AnswerRow],
 ) -> Explanation:
     """Return the answer to a question whose search has ended, given its counterfactuals."""
     found = counterfactuals(question, X, y, lines)

@@ -18,14 +18,14 @@ from bayescfx.data.tables import cells_of
 from bayescfx.data.values import Plain, to_plain
 from bayescfx.errors import BayesCFXError, EvaluationsError
 from bayescfx.explainer.batches import Call
-from bayescfx.explainer.call_settings import Settings
+from bayescfx.explainer.call_settings import CallSettings
 from bayescfx.explainer.regions import Queries
 from bayescfx.space.space import Space
 
 _KEY_SETTINGS = ("budget", "n", "tolerance", "on_fault")
 
 
-def run_key(settings: Settings, space: Space, blocks: Sequence[Queries], targets: Any) -> str:
+def run_key(settings: CallSettings, space: Space, blocks: Sequence[Queries], targets: Any) -> str:
     """Return the key of a call. Functions count by their names.
 
     If a function has changed, the search asks for other rows; the outputs of scored rows stay true.
