@@ -238,3 +238,16 @@ def test_a_far_target_costs_no_more_after_many_known_rows_than_after_few() -> No
         assert answer.reached
         costs.append(answer.best.cost)
     assert costs[1] <= 1.05 * costs[0]
+
+
+def test_a_question_can_leave_out_the_rows_of_others_and_look_at_them_later() -> None:
+    question = question_after(known_rows(20))
+    before = len(question.X)
+    question.inside.is_own_only = True
+    other = Account(question.account.evaluator, question.region, 5000)
+    other.evaluate(known_rows(30, 5).to_numpy())
+    mine = known_rows(3, 6).to_numpy()
+    question.evaluate(mine)
+    assert len(question.X) == before + 3
+    question.inside.is_own_only = False
+    assert len(question.X) == before + 33

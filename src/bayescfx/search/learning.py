@@ -51,6 +51,7 @@ class Nearby:
     def __init__(self, account: Account, most: int = TUNING.n_kept) -> None:
         self.account = account
         self.most = most
+        self.is_own_only = False  # whether rows of other questions are left out from now on
         self._places: Indices = np.empty(0, dtype=np.intp)  # sorted
         self._n_requests = 0  # requests of the account that have been processed
         self._n_scored = 0  # scored rows that have been processed
@@ -63,7 +64,7 @@ class Nearby:
         """
         if len(self.account.asked) > self._n_requests:
             self._add_requested(counts)
-        if len(self.account.evaluator.known) > self._n_scored:
+        if len(self.account.evaluator.known) > self._n_scored and not self.is_own_only:
             self._add_scored(counts)
             self._drop_irrelevant(choose)
         return self._places
@@ -74,15 +75,16 @@ class Nearby:
         return np.isin(self._places, np.concatenate([self._places[:0], *self.account.asked]))
 
     def _add_requested(self, counts: Callable[[Array], Mask]) -> None:
-        """Add requested rows that had been scored before and were not chosen then."""
+        """Add requested rows that `_add_scored` does not add."""
         asked = self.account.asked
         requested = np.concatenate(asked[self._n_requests :])
         self._n_requests = len(asked)
-        old = requested[requested < self._n_scored]
-        if len(old):
-            old = np.setdiff1d(old, self._places)
-        if len(old):
-            self._add(counts, old, *self.account.evaluator.known.take(old))
+        if not self.is_own_only:  # rows that had been scored before and were not chosen then
+            requested = requested[requested < self._n_scored]
+        if len(requested):
+            requested = np.setdiff1d(requested, self._places)
+        if len(requested):
+            self._add(counts, requested, *self.account.evaluator.known.take(requested))
 
     def _add_scored(self, counts: Callable[[Array], Mask]) -> None:
         """Add the rows scored since the last call."""
