@@ -1,4 +1,4 @@
-"""Is what a user gave what it must be? Questions that have an answer for anything."""
+"""Argument validation."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.errors import BayesCFXError, SettingsError, one_line
 
+MOST_LETTERS = 120  # of a value in an error message
+LARGEST_WHOLE = 2**53  # beyond it, float64 skips whole numbers
+
 
 def is_number(value: object, least: float = -math.inf, most: float = math.inf) -> bool:
-    """Return whether a value is one finite number, and no boolean, within limits."""
+    """Return whether a value is one finite number within limits; booleans are not numbers."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
     try:
         return math.isfinite(value) and least <= float(value) <= most
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # a whole number too large for a float
         return False
 
 
 def is_a(value: object, *kinds: type) -> bool:
-    """Return whether a value is of one of some types, whatever its annotation says."""
+    """Return whether a value has one of these types, whatever its annotation says.
+
+    As `isinstance`, but type checkers draw no conclusion from it.
+    """
     return isinstance(value, kinds)
 
 
 def is_several(value: Any) -> bool:
-    """Return whether a value holds others, one after another, and is no text."""
+    """Return whether a value is iterable and not text."""
     try:
         iter(value)
     except TypeError:
@@ -39,7 +45,7 @@ def is_several(value: Any) -> bool:
 
 
 def is_hashable(value: object) -> bool:
-    """Return whether a value can be a name or a level; some only say they can."""
+    """Return whether a value can be hashed; some classes only claim that they can."""
     try:
         hash(value)
     except TypeError:
@@ -48,16 +54,18 @@ def is_hashable(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, on one short line."""
+    """Return a value as one short line for a message."""
+    kind = type(value).__name__
     try:
         text = one_line(repr(value))
-    except Exception:  # a user's own, or a number of thousands of digits
-        text = f"<{type(value).__name__}>"
-    if len(text) <= 120:
+    except Exception:  # a user's class, or a number of thousands of digits
+        text = f"<{kind}>"
+    if len(text) <= MOST_LETTERS:
         return text
-    kind, shape = type(value).__name__, getattr(value, "shape", None)
-    # Of a table its size says more than its first cells.
-    return f"a {kind} of shape {shape}" if isinstance(shape, tuple) else f"{text[:120]}… ({kind})"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):  # the shape of a table says more than its first cells
+        return f"a {kind} of shape {shape}"
+    return f"{text[:MOST_LETTERS]}… ({kind})"
 
 
 def check(
@@ -68,28 +76,30 @@ def check(
     error: type[BayesCFXError] = SettingsError,
     advice: str = "",
 ) -> None:
-    """Raise an error that says what an argument must be and what it is, unless that is good."""
+    """Raise "`name` must be `must`; got `value`. `advice`" unless `good`."""
     if not good:
-        told = f"`{name}` must be {must}; got {shown(value)}."
-        raise error(told, parameter=name, advice=advice)
+        message = f"`{name}` must be {must}; got {shown(value)}."
+        raise error(message, parameter=name, advice=advice)
 
 
 def check_whole(name: str, value: object, least: int) -> None:
-    """Raise unless a setting is a whole number of at least `least`."""
-    good = isinstance(value, numbers.Integral) and is_number(value, least, 2**53)
+    """Raise unless an argument is a whole number of at least `least`."""
+    good = isinstance(value, numbers.Integral) and is_number(value, least, LARGEST_WHOLE)
     check(good, name, f"a whole number of at least {least}", value)
 
 
 def check_positive(name: str, value: object) -> None:
-    """Raise unless a setting is a positive finite number."""
+    """Raise unless an argument is a positive finite number."""
     check(is_number(value, math.nextafter(0, 1)), name, "a positive number", value)
 
 
 def as_numbers(name: str, value: Any, error: type[BayesCFXError] = SettingsError) -> Array:
-    """Return an array of numbers of whatever shape, or raise if there are others in it."""
+    """Return an array of numbers of any shape, or raise an error if it holds anything else."""
     try:
-        masked = isinstance(value, np.ma.MaskedArray)
-        found = np.ma.filled(value.astype(float), np.nan) if masked else np.asarray(value)
+        if isinstance(value, np.ma.MaskedArray):
+            found = np.ma.filled(value.astype(float), np.nan)
+        else:
+            found = np.asarray(value)
         if found.dtype.kind not in "OUSVMmc":
             return found.astype(np.float64, copy=False)
         if found.dtype.kind == "O":
@@ -101,11 +111,12 @@ def as_numbers(name: str, value: Any, error: type[BayesCFXError] = SettingsError
 
 @contextlib.contextmanager
 def reading(what: str, error: type[BayesCFXError], advice: str) -> Iterator[None]:
-    """Turn whatever a damaged text makes its readers raise into one error."""
+    """Turn any exception raised while reading a damaged text into one error."""
     try:
         yield
     except BayesCFXError:
         raise
-    except Exception as reason:  # each reader has errors of its own, without a common base
-        told = f"{what} is damaged or was changed: {type(reason).__name__} {shown(str(reason))}."
-        raise error(told, advice=advice) from reason
+    except Exception as reason:  # parsers raise many types without a common base
+        cause = f"{type(reason).__name__} {shown(str(reason))}"
+        message = f"{what} is damaged or was changed: {cause}."
+        raise error(message, advice=advice) from reason

@@ -1,4 +1,4 @@
-"""Wall-clock limits that reach into fitting and proposing."""
+"""Wall-clock limits that also interrupt fitting, proposing and waiting for a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Deadline:
     """A moment of the monotonic clock after which work must stop."""
 
-    at: float = float("inf")  # on the clock of time.monotonic
+    at: float = math.inf  # on the clock of time.monotonic
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
@@ -46,43 +46,48 @@ class Deadline:
             raise OutOfTime("the deadline has passed")
 
     def __reduce__(self) -> tuple[Callable[..., Deadline], tuple[float, float, str]]:
-        return _arrived, (self.at, self.at - time.monotonic(), machine())
+        return _unpickle_deadline, (self.at, self.at - time.monotonic(), machine())
 
 
-def _arrived(at: float, left: float, where: str) -> Deadline:
-    """Return a deadline that has travelled: other machines have other clocks."""
-    return Deadline(at if where == machine() else time.monotonic() + left)
+def _unpickle_deadline(at: float, seconds_left: float, sender: str) -> Deadline:
+    """Return an unpickled deadline; another machine has another clock, so seconds left count."""
+    if sender == machine():
+        return Deadline(at)
+    return Deadline.after(seconds_left)
 
 
 def machine() -> str:
-    """Return what tells this machine from others."""
+    """Return a name that is unique to this machine."""
     return f"{platform.node()} {uuid.getnode()}"
 
 
-def in_time(ask: Callable[[], T], seconds: float) -> T:
-    """Return what a function returns or raises; if it is late, a `TimeoutError` and it goes on."""
-    answer: Future[T] = Future()
+def in_time(function: Callable[[], T], seconds: float) -> T:
+    """Return what a function returns, or raise a `TimeoutError` after some seconds.
+
+    The function runs in a thread, which continues after the time-out.
+    """
+    result: Future[T] = Future()
 
     def run() -> None:
         try:
-            answer.set_result(ask())
+            result.set_result(function())
         except BaseException as error:
-            answer.set_exception(error)
+            result.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return answer.result(seconds if math.isfinite(seconds) else None)
+    return result.result(seconds if math.isfinite(seconds) else None)
 
 
 NEVER = Deadline()
-#: Until when the model that is asked now may be waited for; for models that can give up.
+#: How long the current model call may take; for models that can give up.
 waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
 
 
 @contextmanager
 def waiting_until(deadline: Deadline, least: float = 0.0) -> Iterator[None]:
-    """Let the model be waited for until then, or for the `least` seconds, and no longer."""
-    before = waiting.set(Deadline(max(deadline.at, time.monotonic() + least)))
+    """Limit model calls in this block to the deadline, or to `least` seconds if that is later."""
+    token = waiting.set(Deadline(max(deadline.at, time.monotonic() + least)))
     try:
         yield
     finally:
-        waiting.reset(before)
+        waiting.reset(token)

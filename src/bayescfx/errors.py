@@ -1,7 +1,7 @@
-"""What can go wrong, by meaning.
+"""Errors and warnings of the library.
 
-Every error is a :class:`BayesCFXError` and also the built-in a careful user would catch. Messages
-follow one pattern: *thing must be X; got Y. Do Z.*
+Every error is a :class:`BayesCFXError` and also the matching built-in error. Messages follow one
+pattern: *thing must be X; got Y. Do Z.*
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from difflib import SequenceMatcher
 from importlib import import_module
 from types import ModuleType
 
@@ -23,9 +24,9 @@ class BayesCFXError(Exception):
     Attributes
     ----------
     parameter : str or None
-        The argument that is wrong, or would help: a program can name it in its own words.
+        The argument that is wrong, or that would help.
     advice : str
-        The end of the message that says what to do in Python; may be empty.
+        The end of the message: what to do in Python. May be empty.
     """
 
     def __init__(
@@ -37,11 +38,11 @@ class BayesCFXError(Exception):
 
 
 class SettingsError(BayesCFXError, ValueError):
-    """An argument, or a setting of a search or a surrogate, is not usable."""
+    """An argument or a setting is not valid."""
 
 
 class SpaceError(BayesCFXError, ValueError):
-    """A feature, a rule or the data of a space is not usable."""
+    """A feature, a rule or the data of a space is not valid."""
 
 
 class QueryError(BayesCFXError, ValueError):
@@ -61,7 +62,7 @@ class EvaluationsError(BayesCFXError, ValueError):
 
 
 class ArchiveError(BayesCFXError, ValueError):
-    """A text is not an answer that this version can read."""
+    """A text is not an archived answer of this format."""
 
 
 class CellError(BayesCFXError, TypeError):
@@ -69,7 +70,7 @@ class CellError(BayesCFXError, TypeError):
 
 
 class InfeasibleError(BayesCFXError, ValueError):
-    """No point satisfies every rule for this query."""
+    """No row satisfies all constraints for this query."""
 
 
 class OutOfTime(BayesCFXError, TimeoutError):
@@ -77,7 +78,7 @@ class OutOfTime(BayesCFXError, TimeoutError):
 
 
 class WorkerError(BayesCFXError, RuntimeError):
-    """Workers were lost, again and again, with the same queries."""
+    """Workers died repeatedly with the same queries."""
 
 
 class MissingExtraError(BayesCFXError, ImportError):
@@ -89,59 +90,54 @@ class BayesCFXWarning(UserWarning):
 
 
 class SpaceWarning(BayesCFXWarning):
-    """The space was changed to fit a query, or a feature can't move."""
+    """The space was widened to fit a query, or a feature can't change."""
 
 
 class SurrogateWarning(BayesCFXWarning):
-    """The surrogate had to fall back to something weaker."""
+    """The surrogate fell back to a weaker method."""
 
 
 def suggest(name: object, known: Iterable[object]) -> str:
-    """Return `` Did you mean 'x'?`` if `name` looks like a slip in writing a known name.
+    """Return `` Did you mean 'x'?`` if `name` looks like a misspelling of a known name.
 
-    That is another case or other separators; one letter wrong, missing, too many or swapped with
-    its neighbour; or two of these where both names are long. No number is a slip for another.
+    Names that differ only in case or separators are always suggested. Names that differ in their
+    digits never are: ``x21`` is no misspelling of ``x20``.
 
     >>> suggest("BMI", ["age", "bmi"])
     " Did you mean 'bmi'?"
     """
-    given, found = str(name), dict[str, int]()
-    for other in map(str, known):
-        shorter, longer = sorted((len(given), len(other)))
-        most = 2 if shorter >= 6 else 1 if longer >= 3 else 0
-        bare, digits = ([re.sub(p, "", t) for t in (given, other)] for p in (r"[\W_]", r"\D"))
-        if digits[0] != digits[1] and all(digits):
-            continue
-        slips = 0 if "" != bare[0].casefold() == bare[1].casefold() else 3
-        if slips and longer - shorter <= most:
-            slips = _slips(given.casefold(), other.casefold())
-        if slips <= most:
-            found.setdefault(other, slips)
-    return f" Did you mean {min(found, key=found.__getitem__)!r}?" if found else ""
+    similarities = {str(other): _similarity(str(name), str(other)) for other in known}
+    closest = max(similarities, key=similarities.__getitem__, default="")
+    return f" Did you mean {closest!r}?" if similarities.get(closest) else ""
 
 
-def _slips(a: str, b: str) -> int:
-    """Return how many letters are wrong, missing, too many or swapped with their neighbour."""
-    before, last = list[int](), list(range(len(b) + 1))
-    for i, x in enumerate(a):
-        row = [i + 1]
-        for j, y in enumerate(b):
-            row.append(min(last[j + 1] + 1, row[j] + 1, last[j] + (x != y)))
-            if i and j and (x, y) == (b[j - 1], a[i - 1]):
-                row[-1] = min(row[-1], before[j - 1] + 1)
-        before, last = last, row
-    return last[-1]
+def _similarity(given: str, known: str) -> float:
+    """Return how similar two names are, from 0 (not a misspelling) to 1."""
+    digits = re.sub(r"\D", "", given)
+    known_digits = re.sub(r"\D", "", known)
+    if digits and known_digits and digits != known_digits:
+        return 0.0
+    bare = re.sub(r"[\W_]", "", given.casefold())
+    if bare and bare == re.sub(r"[\W_]", "", known.casefold()):
+        return 1.0
+    shorter, longer = sorted((len(given), len(known)))
+    n_extra = 2 if shorter >= 6 else 1  # letters that may be missing
+    if longer - shorter > n_extra:
+        return 0.0
+    ratio = SequenceMatcher(None, given.casefold(), known.casefold()).ratio()
+    least = 0.66 if longer <= 4 else 0.8  # one letter of three, or of five, may be wrong
+    return ratio if ratio >= least else 0.0
 
 
 def attach(error: Exception, **context: object) -> Exception:
-    """Return the error with attributes for whoever catches it, such as ``.evaluations``."""
+    """Return the error with further attributes, such as ``.evaluations``."""
     for name, value in context.items():
         setattr(error, name, value)
     return error
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line."""
+    """Return a text with its whitespace reduced to single spaces."""
     return " ".join(text.split())
 
 
@@ -150,7 +146,7 @@ _HEARS: ContextVar[Callable[[str], object] | None] = ContextVar("hears", default
 
 @contextlib.contextmanager
 def hearing(hear: Callable[[str], object]) -> Iterator[None]:
-    """Let somebody hear the warnings of this library, of this thread only, instead of Python."""
+    """Pass the warnings of this library, in this thread, to a function instead of Python."""
     token = _HEARS.set(hear)
     try:
         yield
@@ -159,24 +155,38 @@ def hearing(hear: Callable[[str], object]) -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn about the line of the user's that led here: the last outside this package."""
+    """Issue a warning that points to the user's line: the innermost outside this package."""
     hear = _HEARS.get()
     if hear is not None:
         hear(message)
         return
-    level, frame, home = 2, sys._getframe(1), os.path.dirname(__file__)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
-        level, frame = level + 1, frame.f_back
+    package = os.path.dirname(__file__)
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
 def optional(name: str, needed: str, extra: str = "") -> ModuleType:
-    """Return a module that may not be installed; `needed` begins the error that says how to."""
+    """Return an optional module, or raise an error that says how to install it.
+
+    Parameters
+    ----------
+    name : str
+        The module.
+    needed : str
+        The beginning of the message: what needs the module.
+    extra : str, optional
+        The extra of this package that installs it.
+    """
     try:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        what = f"'bayescfx[{extra}]'" if extra else package
+        requirement = f"'bayescfx[{extra}]'" if extra else package
         raise MissingExtraError(
-            f"{needed} {package}, which is not installed. Install it with: pip install {what}."
+            f"{needed} {package}, which is not installed. "
+            f"Install it with: pip install {requirement}."
         ) from error

@@ -11,60 +11,77 @@ from bayescfx.errors import optional
 from bayescfx.result import wording
 from bayescfx.search.turns import Step
 
+BLOCK = 64  # queries that are searched at the same time
+
 
 @dataclass(eq=False)
 class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """Hears a `Step` after each model call, and shows it on a bar like tqdm's; to be closed."""
+    """A listener for `on_step` that shows each `Step` on a bar of tqdm; close it after use."""
 
-    bar: Any  # None shows nothing
-    questions: int = 1
-    whole: bool = False  # count questions, which are heard of when they have ended, not rows
+    bar: Any  # a tqdm bar; None shows nothing
+    n_queries: int = 1
+    by_query: bool = False  # count finished queries, not rows: workers report no single rows
     output: wording.Output = wording.PREDICTION
-    first: int = 0  # the number of a call's first question, if it is about a part of them
-    spent: dict[int, int] = field(default_factory=dict)  # rows sent to the model, by question
+    first: int = 0  # position of the first query of a call that gets only a part of them
+    spent: dict[int, int] = field(default_factory=dict)  # rows sent to the model, by query
     _reached: set[int] = field(default_factory=set)
-    _now: set[int] = field(default_factory=set)  # heard in this round
-    _before: set[int] = field(default_factory=set)  # and in the one before
+    _this_round: set[int] = field(default_factory=set)  # queries with a step in this round
+    _last_round: set[int] = field(default_factory=set)
 
     @property
     def done(self) -> int:
-        """How many questions have ended, as far as is heard: they fall silent."""
-        if self.whole:
+        """Number of finished queries: those of a block that have no more steps."""
+        if self.by_query:
             return len(self.spent)
-        start = min(self._now, default=0) // 64 * 64  # so many take turns
-        silent = min(64, self.questions - start) - len(self._now | self._before)
-        return start + max(silent, 0) if self._before else start
+        start = min(self._this_round, default=0) // BLOCK * BLOCK
+        if not self._last_round:
+            return start
+        n_active = len(self._this_round | self._last_round)
+        n_silent = min(BLOCK, self.n_queries - start) - n_active
+        return start + max(n_silent, 0)
 
     def __call__(self, step: Step) -> None:
         """Show a step."""
-        question = self.first + step.question
-        self.spent[question] = step.n_evaluations
+        query = self.first + step.question
+        self.spent[query] = step.n_evaluations
         if step.reached:
-            self._reached.add(question)
-        again = question in self._now
-        if again or question // 64 != min(self._now, default=question) // 64:
-            self._now, self._before = set(), self._now if again else set()
-        self._now.add(question)
-        state = f"best {self.output} {self.output.number(wording.number(step.output))}"
-        if self.questions > 1:
-            state = f"{self.done} of {self.questions} queries done, {len(self._reached)} reached"
-        elif step.reached:
-            state += f", reached at cost {wording.number(step.cost, 3)}"
-        n = len(self.spent) if self.whole else sum(self.spent.values())
-        self.show(n, (1 if self.whole else step.budget) * self.questions, state)
+            self._reached.add(query)
+        self._note_round(query)
+        if self.by_query:
+            self.show(len(self.spent), self.n_queries, self._state(step))
+        else:
+            self.show(sum(self.spent.values()), step.budget * self.n_queries, self._state(step))
+
+    def _note_round(self, query: int) -> None:
+        """Start a new round if the query had a step in this one, or is in another block."""
+        is_repeated = query in self._this_round
+        is_other_block = query // BLOCK != min(self._this_round, default=query) // BLOCK
+        if is_repeated or is_other_block:
+            self._last_round = self._this_round if is_repeated else set()
+            self._this_round = set()
+        self._this_round.add(query)
+
+    def _state(self, step: Step) -> str:
+        """Return the text beside the bar."""
+        if self.n_queries > 1:
+            return f"{self.done} of {self.n_queries} queries done, {len(self._reached)} reached"
+        best = f"best {self.output} {self.output.number(wording.number(step.output))}"
+        if step.reached:
+            best += f", reached at cost {wording.number(step.cost, 3)}"
+        return best
 
     def show(self, n: int, total: int, state: str) -> None:
-        """Show how far the search is."""
+        """Draw the bar at `n` of `total`."""
         if self.bar is not None:
             self.bar.total = total
             self.bar.set_postfix_str(state, refresh=False)
             self.bar.update(n - self.bar.n)
 
     def close(self) -> None:
-        """Leave the bar as it is; what was not spent is no longer expected."""
+        """End the bar where it is: a search may end before its budget is spent."""
         if self.bar is not None:
             if self.bar.total is not None:
-                self.bar.total = self.bar.n  # a search may end before its budget
+                self.bar.total = self.bar.n
             self.bar.refresh()
             self.bar.close()
 
@@ -72,15 +89,15 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self.close()
 
 
-def progress_bar(questions: int = 1, whole: bool = False) -> ProgressBar:
-    """Return a listener for `on_step` that shows a bar, in a notebook or a terminal, with tqdm.
+def progress_bar(n_queries: int = 1, by_query: bool = False) -> ProgressBar:
+    """Return a listener for `on_step` that shows a bar in a notebook or a terminal, with tqdm.
 
     Parameters
     ----------
-    questions : int, default 1
-        How many queries are asked about; the bar counts rows sent to the model for all of them.
-    whole : bool, default False
-        Count queries instead: for workers, which are heard of when a query has ended.
+    n_queries : int, default 1
+        Number of queries; the bar counts the rows sent to the model for all of them.
+    by_query : bool, default False
+        Count finished queries instead: for workers, which report when a query has ended.
 
     Examples
     --------
@@ -91,5 +108,6 @@ def progress_bar(questions: int = 1, whole: bool = False) -> ProgressBar:
         # Without ipywidgets a notebook gets a bar of text, which needs no warning.
         warnings.simplefilter("ignore")
         module = optional("tqdm.auto", "`progress` needs", "progress")
-    bar = module.tqdm(total=None, unit="query" if whole else "row", miniters=1, dynamic_ncols=True)
-    return ProgressBar(bar, questions, whole)
+    unit = "query" if by_query else "row"
+    bar = module.tqdm(total=None, unit=unit, miniters=1, dynamic_ncols=True)
+    return ProgressBar(bar, n_queries, by_query)

@@ -1,3 +1,3 @@
-"""The version, for whoever writes it into a file."""
+"""The version of the package."""
 
 VERSION = "0.1.0"

@@ -113,8 +113,8 @@ def test_names_travel_through_every_file(named: Shell) -> None:
     assert many.to_markdown() == Path("named-out.md").read_text(encoding="utf-8")
     met = [a.stopped == "already met" for a in many]
     assert 0 < sum(met) < 6
-    assert [text == "already as wanted" for text in table["changes"]] == met
-    assert ran.out.count("already as wanted") == sum(met)
+    assert [text == "already meets the target" for text in table["changes"]] == met
+    assert ran.out.count("already meets the target") == sum(met)
     assert named("report", "named-out.json", "--out", "again.csv").code == 0
     pd.testing.assert_frame_equal(pd.read_csv("again.csv"), table)
 
@@ -177,9 +177,10 @@ def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> 
     markdown = Path("n.md").read_text(encoding="utf-8")
     for text in (ran.out, markdown):
         assert "prediction" not in text
-        assert "Wanted: premium " in text.replace("\\", "")
-        assert re.search(r": premium [\d.]+ → [\d.]+ €, wanted [\d.]+ €", text)
-        assert "premium, €" in text
+        assert "Target: premium " in text.replace("\\", "")
+    assert re.search(r"Target: premium [\d.]+ € \(10 % above [\d.]+ €\)", ran.out)
+    assert re.search(r"  premium +[\d.]+ → [\d.]+ €", ran.out)
+    assert "premium, €" in markdown
     assert "best premium " in ran.err
     answer = cfx.Explanation.from_json(Path("n.json").read_text(encoding="utf-8"))
     view = View.of(answer)
@@ -192,7 +193,7 @@ def test_the_output_is_called_by_its_name_wherever_it_is_named(named: Shell) -> 
     many = ("explain-many", *MODEL, "--queries", "six.csv", "--target", ">= 120", "--quiet")
     assert named(*many, "--budget", "20", *told, "--out", "m.md").code == 0
     head = Path("m.md").read_text(encoding="utf-8").splitlines()[2]
-    assert head == "| who | status | premium, € | wanted | best premium, € | rows | changes |"
+    assert head == "| who | status | premium, € | target | best premium, € | rows | changes |"
 
 
 # ── files ──

@@ -93,7 +93,7 @@ def test_a_fault_during_the_search_carries_the_best_so_far(method: str, kind: st
     assert answer.best.output == answer.evaluations.outputs.max()
     assert answer.probability_reachable is None
     assert answer.verify(plane)
-    assert "this is the best guess (off by" in answer.verdict
+    assert "this best guess misses it by" in answer.verdict
     assert "the model failed" in answer.verdict
     again = cfx.Explanation.from_json(answer.to_json())
     assert repr(again) == repr(answer)
@@ -104,7 +104,7 @@ def test_a_target_reached_before_the_fault_is_reached() -> None:
         cfx.explain(faulty("error", 4), ZERO, cube(), cfx.at_least(0.51), budget=90, rng=0)
     (answer,) = best_so_far(caught.value)
     assert answer.reached
-    assert answer.verdict == "Reached; the search ended because the model failed."
+    assert answer.verdict == "Target reached. The search stopped because the model failed."
 
 
 def test_a_fault_at_the_query_carries_no_answer() -> None:

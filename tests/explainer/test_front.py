@@ -391,9 +391,9 @@ def test_a_query_that_has_what_is_wanted_says_so_alone_and_among_many() -> None:
     for answer in (one, same):
         assert (answer.status, answer.stopped) == ("reached", "already met")
         assert (answer.best.changes, answer.n_evaluations) == ({}, 1)
-        assert "Answer: already as wanted: prediction 0.5, wanted at least 0.1" in repr(answer)
+        assert "The query already meets the target." in repr(answer)
     assert repr(one) == repr(same)
-    assert many.summary()["changes"].tolist() == ["already as wanted"]
+    assert many.summary()["changes"].tolist() == ["already meets the target"]
 
 
 # ── answers that travel ──

@@ -44,7 +44,7 @@ def test_a_bar_for_many_questions_counts_all_of_them() -> None:
 
 
 def test_a_query_that_falls_silent_is_done() -> None:
-    bar = ProgressBar(None, questions=100)
+    bar = ProgressBar(None, n_queries=100)
     for question in (*range(64), *range(64), 3, 5, 3, 5):
         bar(step(question))
     assert bar.done == 62

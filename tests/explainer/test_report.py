@@ -10,6 +10,7 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.potentials import Target
+from bayescfx.result.wording import percentile
 from bayescfx.search.verdict import Conclusion, Verdict
 from tests.conftest import (
     ZERO,
@@ -32,9 +33,9 @@ def test_an_unreachable_target_is_said_to_be_so() -> None:
     assert answer.probability_reachable < 0.05
     assert any("'a'" in name for name in answer.binding)
     text = repr(answer)
-    assert "Probably out of reach, judged from the rows that the model scored, not proven." in text
-    assert "The target is given a probability of 1 %" in text
-    assert "would bring it nearer, judged from the rows scored: limit on 'a' (at most 0.4)." in text
+    assert "Target probably out of reach (estimated from the scored rows, not proven)." in text
+    assert "Estimated probability that it can be reached: 1 %" in text
+    assert "would bring it closer (estimated): limit on 'a' (at most 0.4)." in text
 
 
 def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +47,7 @@ def test_nothing_is_out_of_reach_that_is_likely_all_in_all(monkeypatch: pytest.M
     assert answer.stopped == "unreachable"
     assert answer.status == "best_guess"
     assert "out of reach" not in answer.verdict
-    assert "the search saw no way to the target. The target is given a probability of 40 %" in (
+    assert "it saw no way to the target. Estimated probability that it can be reached: 40 %" in (
         answer.verdict
     )
 
@@ -70,7 +71,7 @@ def test_what_a_query_has_by_breaking_a_rule_is_searched_for(method: str, wish: 
 def test_the_very_output_of_a_query_that_breaks_a_rule_is_not_searched_for() -> None:
     answer = cfx.explain(plane, ZERO, cube().require("a >= 0.5"), 0.5, budget=50, rng=0)
     assert (answer.status, answer.stopped) == ("best_guess", "already met")
-    assert "has what is wanted already, but breaks a rule" in answer.verdict
+    assert "already meets the target, but breaks a rule" in answer.verdict
 
 
 def test_a_finite_region_without_the_target_is_exhausted() -> None:
@@ -81,7 +82,9 @@ def test_a_finite_region_without_the_target_is_exhausted() -> None:
     assert answer.probability_reachable == 0.0
     assert answer.reachable == (0.0, 3.0)
     assert answer.best.output == 3.0
-    assert "Out of reach: every allowed point has been tried. Outputs seen: 0 to 3." in repr(answer)
+    assert "Target out of reach: every allowed row was scored. Outputs seen: 0 to 3." in repr(
+        answer
+    )
 
 
 def test_a_constant_model_has_no_counterfactual() -> None:
@@ -122,7 +125,7 @@ def test_several_answers_change_different_features_and_no_trifles(weight: float)
     answer = cfx.explain(plane, ZERO, space, cfx.increase(by=0.5), budget=40, n=3, rng=1)
     answers = answer.counterfactuals
     assert len(answers) == 3
-    assert "instead of" not in answer.verdict
+    assert "differs enough" not in answer.verdict
     assert all(c.valid for c in answers)
     assert len({tuple(c.changes) for c in answers}) == 3
     assert [c.cost for c in answers] == sorted(c.cost for c in answers)
@@ -146,9 +149,7 @@ def test_one_change_is_not_told_three_times(method: str) -> None:
         price, query, space, cfx.at_least(150_000), n=3, budget=100, method=method, rng=0
     )
     assert [c.changes for c in more.counterfactuals] == [{"area": (138, 150)}]
-    assert more.verdict.endswith(
-        "1 instead of 3 answers: nothing else was found that says something different."
-    )
+    assert more.verdict.endswith("Found 1 of 3 answers; no other differs enough.")
     again = cfx.Explanation.from_json(more.to_json())
     assert (again.n_wanted, again.verdict) == (3, more.verdict)
     far = cfx.explain(
@@ -156,7 +157,7 @@ def test_one_change_is_not_told_three_times(method: str) -> None:
     )
     assert [list(c.changes) for c in far.counterfactuals] == [["area"]]
     met = cfx.explain(price, query, space, cfx.at_least(1000), n=3, budget=100, rng=0)
-    assert "instead of" not in met.verdict
+    assert "differs enough" not in met.verdict
 
 
 def test_a_band_that_the_model_jumps_over_is_not_called_out_of_reach() -> None:
@@ -169,7 +170,7 @@ def test_a_band_that_the_model_jumps_over_is_not_called_out_of_reach() -> None:
     assert answer.status == "best_guess"
     assert answer.jump == (40.0, 50.0)
     assert answer.probability_reachable is None
-    assert "Nearest on either side: 40 and 50; the model may jump over what is wanted" in str(
+    assert "Nearest outputs on either side: 40 and 50; the model may jump across the target" in str(
         answer
     )
     again = cfx.Explanation.from_json(answer.to_json())
@@ -191,7 +192,9 @@ def test_every_answer_of_a_space_with_data_states_its_plausibility() -> None:
     assert along.best.plausibility is not None
     assert across.best.plausibility is not None
     assert across.best.plausibility < 0.05  # a = 9 never goes with b = 3
-    assert f"More usual than {100 * along.best.plausibility:.0f} % of the data." in str(along)
+    assert f"Plausibility: {percentile(along.best.plausibility)} of the training rows." in str(
+        along
+    )
     assert along.to_frame()["plausibility"].tolist() == [along.best.plausibility]
     assert cfx.Explanation.from_json(along.to_json()).best.plausibility == along.best.plausibility
     many = cfx.Explanations([along, across]).to_frame(changes_only=True)

@@ -18,8 +18,8 @@ from bayescfx.errors import MissingExtraError
 from bayescfx.plots.info.changes import change_info
 from bayescfx.plots.info.outcomes import potential_info
 from bayescfx.plots.info.view import View
+from bayescfx.plots.report_file import as_html as page
 from bayescfx.plots.style import clip
-from bayescfx.plots.writing import as_html as page
 from tests.plots.conftest import linear
 
 PICTURES = [
@@ -98,7 +98,7 @@ def test_a_query_that_has_what_is_wanted_is_drawn_too(tmp_path: Path) -> None:
     assert info.changes == ()
     plots.save(plots.change_chart(answers[0]), tmp_path / "a.png")
     assert potential_info(answers[0]).share is None
-    assert "already as wanted" in page(answers[0])
+    assert "already reached" in page(answers[0])
     assert plots.movements(answers).get_xlim()[1] > 0
 
 

@@ -18,7 +18,7 @@ import bayescfx as cfx
 from bayescfx import plots
 from bayescfx.plots.info.changes import change_info, rounded_to
 from bayescfx.plots.info.view import View
-from bayescfx.plots.writing import as_html as page
+from bayescfx.plots.report_file import as_html as page
 from tests.plots.conftest import linear, with_row
 
 
@@ -119,7 +119,7 @@ def test_a_report_says_what_it_is_about_in_plain_words(
     for text in ("Hours <of> 4711", "m<i>.onnx", "people & co.csv", "4711", "2026-01-31"):
         assert text in body
     assert "The pay is" in body
-    assert "wanted is 500 €." in body
+    assert "the target is 500 €." in body
     for word in ("surrogate", "potential", "Shapley", "Gaussian", "prediction"):
         assert word not in body
     assert "surrogate" in " ".join(found.text)  # the mathematics, folded
@@ -183,7 +183,7 @@ def test_a_report_of_many_lists_changes_and_folds_the_rest() -> None:
     start = X.head(30)["job"]
     for job in (jobs[0], jobs[2]):
         assert f"{job} → cook ({(start == job).sum()})" in text
-    assert f"{(start == 'cook').sum()} already as wanted" in text
+    assert f"{(start == 'cook').sum()} already reached" in text
     listed = [label for label in X.index[:30] if label in found.body]
     assert listed == X.index[:30][start != "cook"].tolist()
     assert "img" not in {tag for tag, _ in found.seen}
@@ -191,7 +191,7 @@ def test_a_report_of_many_lists_changes_and_folds_the_rest() -> None:
     assert "N0" not in (Path(plots.__file__).parent / "report.js").read_text(encoding="utf-8")
     down = cfx.Space.from_data(X).allow("pay").only_down("pay")
     far = cfx.explain_many(f, X.head(3), down, cfx.at_least(99), rng=0, budget=30)
-    assert "3 for which no change comes nearer" in "".join(checked(page(far)).text)
+    assert "3 for which no change comes closer" in "".join(checked(page(far)).text)
     checked(page(cfx.Explanations([])))
 
 

@@ -38,13 +38,13 @@ def test_a_row_changed_by_hand_is_what_the_model_says_of_it(space: cfx.Space) ->
     assert found.changes == {"bmi": (QUERY["bmi"], 25.0), "job": (QUERY["job"], "clerk")}
     assert (found.miss, found.reached) == (0.0, True)
     assert found.broken == ()
-    assert "The target is reached." in repr(found)
+    assert "Target reached." in repr(found)
 
 
 @pytest.mark.parametrize(
     ("bmi", "miss", "reached", "words"),
     [
-        (30.0, 0.0, True, "The target is reached."),
+        (30.0, 0.0, True, "Target reached."),
         (29.9, 1.0, True, "1 away from the target: reached, within the tolerance."),
         (29.0, 10.0, False, "10 away from the target: not reached."),
     ],

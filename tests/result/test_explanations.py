@@ -14,7 +14,8 @@ import pytest
 import bayescfx as cfx
 from bayescfx.errors import ArchiveError
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations, lines
+from bayescfx.result.explanations import Explanations
+from bayescfx.result.flat_table import flat_table
 from tests.result.answers import FRAME, ask, model, plain_answer
 
 
@@ -69,11 +70,11 @@ def test_the_summary_has_one_line_per_query() -> None:
 def test_many_answers_in_words() -> None:
     text = repr(Explanations([plain_answer()] * 11 + [plain_answer(status="best_guess")]))
     lines = text.splitlines()
-    assert lines[0] == "12 answers, 11 reached, 24 rows of the model used"
-    assert lines[1] == "  0. bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, wanted 171"
+    assert lines[0] == "12 answers, 11 reached; scored 24 rows"
+    assert lines[1] == "  0. bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, target 171"
     assert lines[-1] == "  … and 2 more"
     assert "(best guess)" in repr(Explanations([plain_answer(status="best_guess")]))
-    assert repr(Explanations([])) == "0 answers, 0 reached, 0 rows of the model used"
+    assert repr(Explanations([])) == "0 answers, 0 reached; scored 0 rows"
     assert "<td>reached</td>" in Explanations([plain_answer()])._repr_html_()
     assert len(Explanations([]).to_frame()) == 0
 
@@ -135,21 +136,21 @@ def test_flat_lines_have_the_changes_and_what_was_before() -> None:
     X = people()
     space = cfx.Space.from_data(X).fix("day")
     many = cfx.explain_many(score, X.head(6), space, cfx.at_least(40), budget=30, rng=0)
-    table = lines(space, X.index[:6], dict(enumerate(many)), {})
+    table = flat_table(space, X.index[:6], dict(enumerate(many)), {})
     assert table["job_before"].tolist() == X["job"].head(6).tolist()
     assert table["pay_before"].tolist() == X["pay"].head(6).tolist()
     assert "day_before" not in table  # it can't move
     assert table["changes"].tolist() == many.summary()["changes"].tolist()
     met = table["stopped"] == "already met"
     assert 0 < met.sum() < 6
-    assert (met == (table["changes"] == "already as wanted")).all()
+    assert (met == (table["changes"] == "already meets the target")).all()
 
 
 def test_markdown_takes_no_text_for_its_own() -> None:
     best = replace(plain_answer().best, changes={"a|b_*": ("<i>", "x\ny")})
     text = plain_answer(counterfactuals=(best,)).to_markdown()
     assert "| a\\|b\\_\\* | \\<i\\> | x y |" in text
-    assert text.startswith("Wanted: prediction 171 (-43; now 214)\n\nAnswer: ")
+    assert text.startswith("Target: prediction 171 (43 below 214)\n\n|  | now | answer 1 |")
 
 
 def test_what_an_answer_is_about_survives_json() -> None:

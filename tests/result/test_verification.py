@@ -98,10 +98,10 @@ def test_outputs_of_any_size_are_compared_without_warnings(size: float) -> None:
     assert not answer.verify(lambda rows: np.full(len(rows), np.inf))
 
 
-def test_another_wish_is_found() -> None:
+def test_another_target_is_found() -> None:
     answer = ask(n=1)
     other = replace(answer, accepted=((0.0, 1e9),))
-    assert other.violations(model) == ("another output is wanted than the target says",)
+    assert other.violations(model) == ("the target asks for other outputs",)
 
 
 def test_a_damaged_row_is_a_violation_and_no_error() -> None:

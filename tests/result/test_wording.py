@@ -10,85 +10,137 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 
+import bayescfx as cfx
 from bayescfx.evaluations.evaluator import Stopped
-from bayescfx.potentials import Intervals
+from bayescfx.potentials import Intervals, Target
 from bayescfx.result import wording
+from bayescfx.result.answer_text import REASONS, miss, sentence
 from tests.result.answers import plain_answer
 
 
-def test_the_text_states_the_wish_then_the_answer_then_how_it_ended() -> None:
+def test_the_text_states_target_changes_and_what_is_known() -> None:
     assert repr(plain_answer()).splitlines() == [
-        "Wanted: prediction 171 (-43; now 214)",
-        "Answer: bmi 32.1 → 27.4, bp 101 → 93: prediction 214 → 171, wanted 171",
-        "Reached; the search ended because nothing nearer is expected.",
-        "2 rows of the model used.",
+        "Target: prediction 171 (43 below 214)",
+        "",
+        "  bmi         32.1 → 27.4",
+        "  bp           101 → 93",
+        "  prediction   214 → 171",
+        "",
+        "Target reached. The search stopped because no lower cost is expected.",
+        "Cost 1.25.  Scored 2 rows (bayes-cfx).",
     ]
+
+
+def test_plausibility_is_a_percentile_of_the_training_rows() -> None:
+    best = replace(plain_answer().best, plausibility=0.152)
+    last = repr(plain_answer(counterfactuals=(best,))).splitlines()[-1]
+    assert last == (
+        "Plausibility: 15th percentile of the training rows.  Cost 1.25.  "
+        "Scored 2 rows (bayes-cfx)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "below the 1st percentile"),
+        (0.006, "1st percentile"),
+        (0.02, "2nd percentile"),
+        (0.03, "3rd percentile"),
+        (0.04, "4th percentile"),
+        (0.11, "11th percentile"),
+        (0.12, "12th percentile"),
+        (0.13, "13th percentile"),
+        (0.22, "22nd percentile"),
+        (0.99, "99th percentile"),
+        (0.999, "above the 99th percentile"),
+    ],
+)
+def test_a_percentile_is_an_ordinal_number(share: float, text: str) -> None:
+    assert wording.percentile(share) == text
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (cfx.increase(percent=20), "(20 % above 214)"),
+        (cfx.at_most(percent=2.5), "(2.5 % below 214)"),
+        (cfx.at_least(by=3), "(3 above 214)"),
+        (cfx.change(percent=20), "(20 % below or above 214)"),
+        (cfx.reach(171), "(now 214)"),
+    ],
+)
+def test_a_relative_target_states_its_reference(target: Target, text: str) -> None:
+    answer = plain_answer(target=target, wanted=((171.0, 171.0),))
+    assert repr(answer).splitlines()[0] == f"Target: prediction 171 {text}"
 
 
 def test_a_best_guess_says_how_far_off_it_is() -> None:
     wanted = ((100.0, 160.0),)
     answer = plain_answer(status="best_guess", stopped="timeout", wanted=wanted, accepted=wanted)
-    lines = repr(answer).splitlines()
-    assert lines[1].startswith("Best guess: bmi 32.1 → 27.4")
-    assert lines[2] == (
-        "Not reached, this is the best guess (off by 11): the time is over. "
-        "Outputs seen: 150.2 to 260."
+    assert answer.verdict == (
+        "Target not reached; this best guess misses it by 11. "
+        "The search stopped because the time limit was reached. Outputs seen: 150.2 to 260."
     )
 
 
-def test_how_far_off_it_is_is_told_from_what_is_wanted_not_from_what_would_do() -> None:
+def test_the_distance_is_measured_from_the_target_not_from_its_tolerance() -> None:
     answer = plain_answer(status="best_guess", wanted=((180.0, 180.0),), accepted=((178.0, 182.0),))
-    assert "(off by 9)" in answer.verdict  # 180 - 171
+    assert "misses it by 9." in answer.verdict  # 180 - 171
 
 
-def test_unreachable_is_worded_as_what_the_surrogate_says() -> None:
+def test_unreachable_is_worded_as_an_estimate() -> None:
     answer = plain_answer(
         status="unreachable",
         stopped="unreachable",
         probability_reachable=0.0199,
         binding=("limit on 'bmi' (at least 18)", "rule 's3 <= s1'"),
     )
-    assert repr(answer).splitlines()[2] == (
-        "Probably out of reach, judged from the rows that the model scored, not proven. The target "
-        "is given a probability of 2 % within the limits. Outputs seen: 150.2 to 260. "
-        "Relaxing any of these would bring it nearer, judged from the rows scored: "
+    assert answer.verdict == (
+        "Target probably out of reach (estimated from the scored rows, not proven). "
+        "Estimated probability that it can be reached: 2 %. Outputs seen: 150.2 to 260. "
+        "Relaxing any of these constraints would bring it closer (estimated): "
         "limit on 'bmi' (at least 18); rule 's3 <= s1'."
     )
     one = replace(answer, binding=("at most 1 change",))
-    assert (
-        repr(one)
-        .splitlines()[2]
-        .endswith(
-            "Relaxing this would bring it nearer, judged from the rows scored: at most 1 change."
-        )
+    assert one.verdict.endswith(
+        "Relaxing this constraint would bring it closer (estimated): at most 1 change."
     )
     data = replace(answer, binding=("the data's own range of 'bmi' (up to 42)",))
-    assert "Only going beyond the data would bring it nearer" in repr(data)
+    assert "Only values beyond the data would bring it closer (estimated): the" in repr(data)
 
 
-def test_further_answers_are_listed() -> None:
+def test_several_answers_are_columns_of_a_table() -> None:
     best = plain_answer().best
     worse = replace(best, changes={"bp": (101, 80)}, output=180.5, valid=False)
     lines = repr(plain_answer(counterfactuals=(best, worse))).splitlines()
-    assert lines[2] == "  2. bp 101 → 80: prediction 180.5 (not valid)"
+    assert lines[2:7] == [
+        "                   now  answer 1  answer 2",
+        "  bmi             32.1      27.4         -",
+        "  bp               101        93        80",
+        "  prediction       214       171     180.5",
+        "  target reached             yes        no",
+    ]
 
 
 def test_no_change_is_called_that() -> None:
     still = replace(plain_answer().best, changes={}, output=214.0, valid=False)
     answer = plain_answer(counterfactuals=(still,), status="best_guess")
-    assert "Best guess: no change: prediction 214, wanted 171" in repr(answer)
+    assert repr(answer).splitlines()[2:4] == ["  no change", "  prediction  214"]
     assert repr(still) == "Counterfactual(no change: prediction 214, not valid, cost 1.25)"
 
 
-def test_many_changes_are_cut_in_words_only() -> None:
+def test_a_long_list_of_changes_is_cut_but_the_table_is_not() -> None:
     changes = {f"c{j}": (0, j + 1) for j in range(30)}
     best = replace(plain_answer().best, changes=changes)
-    assert "c11 0 → 12 and 18 more: prediction" in repr(plain_answer(counterfactuals=(best,)))
+    answer = plain_answer(counterfactuals=(best,))
+    assert "c11 0 → 12 and 18 more: prediction" in sentence(answer)
+    assert "  c29" in repr(answer)
 
 
 def test_every_ending_has_words() -> None:
     for stopped in get_args(Stopped):
-        assert wording.ENDINGS[stopped] in repr(plain_answer(stopped=stopped))
+        assert REASONS[stopped] in plain_answer(stopped=stopped).verdict.replace("The", "the")
 
 
 @pytest.mark.parametrize(
@@ -102,14 +154,14 @@ def test_every_ending_has_words() -> None:
         (((-math.inf, math.inf),), "anything"),
     ],
 )
-def test_wishes_of_every_kind_have_words(wanted: Intervals, words: str) -> None:
-    assert f"Wanted: prediction {words} (-43; now 214)" in repr(plain_answer(wanted=wanted))
+def test_targets_of_every_kind_have_words(wanted: Intervals, words: str) -> None:
+    assert f"Target: prediction {words} (43 below 214)" in repr(plain_answer(wanted=wanted))
 
 
 def test_display_rounds_and_data_do_not() -> None:
     best = replace(plain_answer().best, output=171.123456789, changes={"bmi": (1 / 3, 2 / 3)})
     answer = plain_answer(counterfactuals=(best,))
-    assert "bmi 0.3333 → 0.6667: prediction 214 → 171.1" in repr(answer)
+    assert "bmi 0.3333 → 0.6667: prediction 214 → 171.1" in sentence(answer)
     assert answer.to_frame()["output"].tolist() == [171.123456789]
 
 
@@ -213,10 +265,10 @@ def test_a_percentage_is_never_rounded_to_certainty() -> None:
     ]
 
 
-def test_the_gap_is_the_distance_from_the_nearest_accepted_output() -> None:
+def test_a_miss_is_the_distance_from_the_nearest_wanted_output() -> None:
     accepted = ((1.0, 2.0), (7.0, 8.0))
-    assert [wording.gap(y, accepted) for y in (5.0, 1.5)] == [2.0, 0.0]
-    assert math.isnan(wording.gap(1.0, ()))
+    assert [miss(y, accepted) for y in (5.0, 1.5)] == [2.0, 0.0]
+    assert math.isnan(miss(1.0, ()))
 
 
 def test_nouns_agree_with_their_number() -> None:

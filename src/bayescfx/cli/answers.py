@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ from bayescfx import Counterfactual, Explanation, WhatIf
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.json_values import json_fields, json_value
 from bayescfx.result import wording
+from bayescfx.result.answer_text import best_moves
 
 
 def exit_code(statuses: Iterable[str]) -> int:
@@ -22,23 +23,8 @@ def exit_code(statuses: Iterable[str]) -> int:
 
 
 def answer_text(answer: Explanation) -> str:
-    """Return the answer as a table and sentences: one line per feature, one column per answer."""
-    n = len(answer.counterfactuals)
-    heads = [f"answer {k + 1}" for k in range(n)] if n > 1 else ["then"]
-    lines = [["", "now", *heads], *wording.changed(answer)]
-    sides = "<" + ">" * (len(heads) + 1)
-    table = "\n".join(f"  {line}" for line in _align(lines, sides))
-    return f"{table}\n\n{answer}"
-
-
-def _align(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """Return the lines of a table with columns aligned to the sides, ``<`` or ``>``."""
-    widths = [max(len(text) for text in column) for column in zip(*lines, strict=True)]
-    aligned = []
-    for line in lines:
-        cells = zip(line, sides, widths, strict=True)
-        aligned.append("  ".join(f"{text:{side}{width}}" for text, side, width in cells).rstrip())
-    return aligned
+    """Return the answer as printed in Python."""
+    return str(answer)
 
 
 def many_text(answers: Answers) -> str:
@@ -51,13 +37,13 @@ def many_text(answers: Answers) -> str:
         status = answer.status.replace("_", " ")
         before = wording.number(answer.output)
         after = wording.number(answer.best.output)
-        lines.append([str(names[i]), status, before, after, wording.best_moves(answer)])
+        lines.append([str(names[i]), status, before, after, best_moves(answer)])
     for i, reason in answers.errors.items():
         lines.append([str(names[i]), "error", "", "", reason])
     n_reached = sum(answer.reached for answer in answers.explanations.values())
     n_rows = sum(answer.n_evaluations for answer in answers.explanations.values())
     summary = f"{n_reached} of {len(lines) - 1} reached. Scored {n_rows} rows."
-    return "\n".join([*_align(lines, ">>>><"), "", summary])
+    return "\n".join([*wording.aligned(lines, ">>>><"), "", summary])
 
 
 def _query_names(answers: Answers) -> pd.Index[Any]:

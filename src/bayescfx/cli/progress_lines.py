@@ -28,7 +28,7 @@ class ProgressLines(ProgressBar):
         """Write a line if it is time for one."""
         now = time.monotonic()
         is_due = n - self._shown >= total / LINES
-        if self.questions > 1:
+        if self.n_queries > 1:
             is_due = now - self._last >= SECONDS
         if is_due:
             self._shown = n

@@ -25,7 +25,7 @@ from bayescfx.models.model import Model
 from bayescfx.potentials import Target, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import lines
+from bayescfx.result.flat_table import flat_table
 from bayescfx.search.question import Question
 from bayescfx.search.turns import Interrupt, Listener, run_searches
 from bayescfx.space.region import Region
@@ -144,7 +144,7 @@ class Batch:
         """
         answers = {position - self.first: answer for position, answer in self.answers.items()}
         errors = {position - self.first: describe(error) for position, error in self.errors.items()}
-        return lines(space, self.index, answers, errors)
+        return flat_table(space, self.index, answers, errors)
 
 
 def answer_block(

@@ -13,7 +13,8 @@ from bayescfx.evaluations.evaluator import OnFault
 from bayescfx.explainer.call_settings import Seed, Share
 from bayescfx.explainer.explainer import Explainer
 from bayescfx.result.explanation import Explanation
-from bayescfx.result.explanations import Explanations, lines
+from bayescfx.result.explanations import Explanations
+from bayescfx.result.flat_table import flat_table
 from bayescfx.search.question import Search
 from bayescfx.search.turns import Listener
 from bayescfx.space.space import Space
@@ -293,4 +294,4 @@ def explain_partition(
     (['reached', 'reached', 'reached'], ['x', 'y', 'z'])
     """
     parts = list(explain_stream(model, [frame], space, target, **settings))
-    return pd.concat(parts) if parts else lines(space, frame.index[:0], {}, {})
+    return pd.concat(parts) if parts else flat_table(space, frame.index[:0], {}, {})

@@ -20,8 +20,8 @@ from bayescfx.plots.draw import drawn
 from bayescfx.plots.info import outcomes
 from bayescfx.plots.info.changes import alternatives_info, change_info, movement_info
 from bayescfx.plots.info.view import View
+from bayescfx.plots.report_file import report
 from bayescfx.plots.style import Axes, Figure, write
-from bayescfx.plots.writing import report
 from bayescfx.result.explanation import Explanation
 
 __all__ = [

@@ -16,7 +16,7 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.data.tables import free_name
 from bayescfx.requests.messages import describe_error
-from bayescfx.result.explanations import lines
+from bayescfx.result.flat_table import flat_table
 
 TABLES = (".csv", ".parquet")
 PICTURES = (".png", ".svg", ".pdf")
@@ -61,7 +61,7 @@ class Answers:
         if self.names is None and self.is_single:  # the number of the row in the data
             index = pd.Index([self.explanations[0].about.get("row", 0)], name="query")
         space = self.explanations[min(self.explanations)].space
-        return index_as_columns(lines(space, index, self.explanations, self.errors))
+        return index_as_columns(flat_table(space, index, self.explanations, self.errors))
 
 
 def query_index(first: int, n: int, names: pd.Index[Any] | None) -> pd.Index[Any]:

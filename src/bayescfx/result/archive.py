@@ -1,4 +1,4 @@
-"""An answer as one JSON text and back, exactly, with all evaluations to go on from."""
+"""An answer as JSON and back, without loss: rows, rules, evaluations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayescfx.data.tables import Layout, Row, cells_of, row_of
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
-from bayescfx.potentials import Target
+from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.space.space import Space
@@ -26,10 +26,18 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
+# Fields of an answer by how they are written.
+_NUMBERS = ("output", "tolerance", "n_evaluations", "n_wanted")
+_SCALARS = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped", "jump")
+_ARRAYS = ("wanted", "accepted", "reachable", "trace")
+# Fields of a counterfactual.
+_CELL_NUMBERS = ("output", "potential", "cost")
+_CELL_SCALARS = (*_CELL_NUMBERS, "valid", "plausibility")
+
 
 @dataclass(frozen=True, repr=False)
-class Told:
-    """A target that only its text is left of: a potential of the user's own, after JSON."""
+class TextTarget:
+    """The text of a target that JSON cannot hold, such as a user's own potential."""
 
     text: str
 
@@ -37,18 +45,18 @@ class Told:
         return self.text
 
     def to_dict(self) -> dict[str, Plain]:
-        """Return the text in JSON's own types."""
-        return {"kind": "told", "text": self.text}
+        """Return the text as plain JSON types."""
+        return {"kind": "text", "text": self.text}
 
 
 def dumps(kind: str, content: Mapping[str, Plain]) -> str:
-    """Return `content` as a JSON text that says what it is."""
+    """Return `content` as JSON with its kind, the format and the version."""
     head = {"format": FORMAT, "kind": kind, "version": VERSION}
     return json.dumps({**head, **content}, allow_nan=False, ensure_ascii=False)
 
 
 def loads(kind: str, text: str) -> dict[str, Any]:
-    """Return the content that :func:`dumps` wrote; an ArchiveError if it is something else."""
+    """Return the content that :func:`dumps` wrote, or raise an ArchiveError."""
     check(isinstance(text, str), "text", "what to_json returned", text, ArchiveError)
     try:
         content = json.loads(text)
@@ -70,31 +78,18 @@ def loads(kind: str, text: str) -> dict[str, Any]:
     return content
 
 
-# Fields of an answer that are single values, or numbers in a row; and of its counterfactuals.
-_NUMBERS = ("output", "tolerance", "n_evaluations")
-_PLAIN = (*_NUMBERS, "probability_reachable", "method", "seed", "status", "stopped")
-_LATER = {"jump": None, "n_wanted": 1}  # what files of version 0.1 don't have
-_ARRAYS = ("wanted", "accepted", "reachable", "trace")
-_EACH = ("output", "potential", "cost", "valid")
-
-
 def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
-    """Return an answer in JSON's own types, with whatever stands for its evaluations."""
+    """Return an answer as plain JSON types; `evaluations` is written in place of its own."""
     layout = answer.layout
+    scalars = {name: to_plain(getattr(answer, name)) for name in _SCALARS}
+    arrays = {name: np.array(getattr(answer, name), float).tolist() for name in _ARRAYS}
     return {
-        **{name: to_plain(getattr(answer, name)) for name in (*_PLAIN, *_LATER)},
+        **scalars,
+        **{name: to_plain(values) for name, values in arrays.items()},
         "layout": layout.to_plain(),
         "query": _write_row(answer.query, layout),
         "target": _write_target(answer.target),
-        **{name: to_plain(np.array(getattr(answer, name), float).tolist()) for name in _ARRAYS},
-        "counterfactuals": [
-            {
-                **{name: to_plain(getattr(found, name)) for name in (*_EACH, "plausibility")},
-                "row": _write_row(found.row, layout),
-                "changes": to_plain([[name, *pair] for name, pair in found.changes.items()]),
-            }
-            for found in answer.counterfactuals
-        ],
+        "counterfactuals": [_write_counterfactual(c, layout) for c in answer.counterfactuals],
         "binding": list(answer.binding),
         "about": {str(name): str(text) for name, text in answer.about.items()},
         "space": answer.space.to_dict(),
@@ -102,47 +97,91 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
     }
 
 
+def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Plain:
+    changes = [[name, *pair] for name, pair in counterfactual.changes.items()]
+    return {
+        **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
+        "row": _write_row(counterfactual.row, layout),
+        "changes": to_plain(changes),
+    }
+
+
+def _write_target(target: Target | TextTarget) -> Plain:
+    try:
+        return target.to_dict()
+    except TargetError:  # a potential of the user's own
+        return TextTarget(repr(target)).to_dict()
+
+
+def _write_row(row: Row, layout: Layout) -> Plain:
+    return to_plain(cells_of(layout.table([list(row)]))[0])
+
+
 def read(content: Mapping[str, Any], evaluations: Evaluations) -> dict[str, Any]:
     """Return the fields of the answer that :func:`write` wrote."""
-    layout, wish = Layout.from_plain(content["layout"]), content["target"]
-    each, about = content["counterfactuals"], content.get("about", {})
-    for part, names in ((content, _NUMBERS), *((found, _EACH[:3]) for found in each)):
-        for name in names:
-            check(is_number(part[name]), name, "a number", part[name], ArchiveError)
-    for found in each:
-        check(isinstance(found["valid"], bool), "valid", "a boolean", found["valid"], ArchiveError)
-    good = isinstance(about, dict) and all(isinstance(text, str) for text in about.values())
-    check(good, "about", "texts by name", about, ArchiveError)
+    _check_types(content)
+    layout = Layout.from_plain(content["layout"])
     arrays = {name: from_plain(content[name]) for name in _ARRAYS}
     return {
-        **{name: from_plain(content[name]) for name in _PLAIN},
-        **{name: from_plain(content.get(name, default)) for name, default in _LATER.items()},
-        "n_wanted": int(content.get("n_wanted", 1)),
+        **{name: from_plain(content[name]) for name in _SCALARS},
+        "n_wanted": int(content["n_wanted"]),
         "layout": layout,
         "query": _read_row(content["query"], layout),
-        "target": Told(wish["text"]) if wish["kind"] == "told" else target_from_dict(wish),
-        "wanted": tuple((low, high) for low, high in arrays["wanted"]),
-        "accepted": tuple((low, high) for low, high in arrays["accepted"]),
+        "target": _read_target(content["target"]),
+        "wanted": _read_intervals(arrays["wanted"]),
+        "accepted": _read_intervals(arrays["accepted"]),
         "counterfactuals": tuple(
-            Counterfactual(
-                **{name: from_plain(found[name]) for name in _EACH},
-                plausibility=from_plain(found.get("plausibility")),  # nor this
-                row=_read_row(found["row"], layout),
-                changes={name: (a, b) for name, a, b in from_plain(found["changes"])},
-            )
-            for found in each
+            _read_counterfactual(plain, layout) for plain in content["counterfactuals"]
         ),
         "reachable": tuple(arrays["reachable"]),
         "binding": tuple(content["binding"]),
-        "about": about,
+        "about": content["about"],
         "trace": np.array(arrays["trace"], dtype=np.float64),
         "space": Space.from_dict(content["space"]),
         "evaluations": evaluations,
     }
 
 
+def _check_types(content: Mapping[str, Any]) -> None:
+    """Raise an ArchiveError if a field has another type than :func:`write` gives it."""
+    _check_numbers(content, _NUMBERS)
+    for plain in content["counterfactuals"]:
+        _check_numbers(plain, _CELL_NUMBERS)
+        valid = plain["valid"]
+        check(isinstance(valid, bool), "valid", "a boolean", valid, ArchiveError)
+    about = content["about"]
+    has_texts = isinstance(about, dict) and all(isinstance(text, str) for text in about.values())
+    check(has_texts, "about", "texts by name", about, ArchiveError)
+
+
+def _check_numbers(content: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        check(is_number(content[name]), name, "a number", content[name], ArchiveError)
+
+
+def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfactual:
+    changes = {name: (before, after) for name, before, after in from_plain(plain["changes"])}
+    return Counterfactual(
+        **{name: from_plain(plain[name]) for name in _CELL_SCALARS},
+        row=_read_row(plain["row"], layout),
+        changes=changes,
+    )
+
+
+def _read_target(plain: Mapping[str, Any]) -> Target | TextTarget:
+    return TextTarget(plain["text"]) if plain["kind"] == "text" else target_from_dict(plain)
+
+
+def _read_intervals(pairs: Any) -> Intervals:
+    return tuple((low, high) for low, high in pairs)
+
+
+def _read_row(plain: Any, layout: Layout) -> Row:
+    return row_of(layout.table([from_plain(plain)]), 0)
+
+
 def write_evaluations(evaluations: Evaluations) -> Plain:
-    """Return rows and outputs as plain values."""
+    """Return rows and outputs as plain JSON types."""
     if evaluations.layout is None or evaluations.rows is None:
         return None
     return {
@@ -162,18 +201,3 @@ def read_evaluations(plain: Any) -> Evaluations:
     evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
     evaluations.claim(layout.names, plain["model"])
     return evaluations
-
-
-def _write_target(target: Target | Told) -> Plain:
-    try:
-        return target.to_dict()
-    except TargetError:
-        return Told(repr(target)).to_dict()
-
-
-def _write_row(row: Row, layout: Layout) -> Plain:
-    return to_plain(cells_of(layout.table([list(row)]))[0])
-
-
-def _read_row(plain: Any, layout: Layout) -> Row:
-    return row_of(layout.table([from_plain(plain)]), 0)

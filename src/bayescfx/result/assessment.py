@@ -1,11 +1,11 @@
-"""Rows that somebody else has made: what the model says to them, and what they are worth."""
+"""Score rows that were changed by hand or by another library: `what_if` and `assess`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from bayescfx.models.model import Model, as_model
 from bayescfx.potentials import Intervals, contains
 from bayescfx.potentials.targets import as_target
 from bayescfx.result import wording
+from bayescfx.result.answer_text import miss
 from bayescfx.space.region import Region
 from bayescfx.space.space import Space
 
@@ -39,11 +40,11 @@ class WhatIf:
     broken : tuple of str
         Limits and rules of the space that the row breaks, in words.
     miss : float, optional
-        How far the output is from the target itself, whatever the tolerance; None without one.
+        The distance of the output from the target, tolerance aside; None without a target.
     reached : bool, optional
-        Whether that counts as reached, within the tolerance; None without a target.
+        Whether the output reaches the target, within the tolerance; None without a target.
     about : dict of str to str
-        What the model's output is called (``output``), and its ``unit``.
+        Name (``output``) and ``unit`` of the model's output.
     """
 
     row: Row
@@ -56,15 +57,37 @@ class WhatIf:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        before, after = self.query_output, self.output
-        outputs = wording.number(before) if before == after else wording.move(before, after)
         output = wording.Output.of(self.about)
+        outputs = wording.number(self.output)
+        if self.output != self.query_output:
+            outputs = wording.move(self.query_output, self.output)
         lines = [f"{wording.moves(self.changes)}: {output} {output.number(outputs)}"]
         if self.miss is not None:
-            away = f"{output.number(wording.number(self.miss))} away from the target"
-            counts = "reached, within the tolerance" if self.reached else "not reached"
-            lines.append(f"{away}: {counts}." if self.miss else "The target is reached.")
-        return "\n".join([*lines, *(f"Not allowed: {what}." for what in self.broken)])
+            lines.append(self._distance(output))
+        lines += [f"Not allowed: {constraint}." for constraint in self.broken]
+        return "\n".join(lines)
+
+    def _distance(self, output: wording.Output) -> str:
+        if not self.miss:
+            return "Target reached."
+        distance = output.number(wording.number(self.miss))
+        verdict = "reached, within the tolerance" if self.reached else "not reached"
+        return f"{distance} away from the target: {verdict}."
+
+
+class TargetOutputs(NamedTuple):
+    """The outputs that a target wants, and those that count as reached."""
+
+    wanted: Intervals
+    accepted: Intervals
+
+    @classmethod
+    def of(cls, target: object, output: float, tolerance: float) -> TargetOutputs | None:
+        """Return the goal of a query with this output; None without a target."""
+        if target is None:
+            return None
+        found = as_target(target, np.array([output]))
+        return cls(found.wanted(output), found.acceptance(output, tolerance))
 
 
 def what_if(
@@ -76,7 +99,7 @@ def what_if(
     *,
     tolerance: float = 0.05,
 ) -> WhatIf:
-    """Return what the model says to a row that you change by hand; two rows are scored.
+    """Score a row that you change by hand. The model scores two rows: before and after.
 
     Parameters
     ----------
@@ -85,13 +108,13 @@ def what_if(
     query : Series, one-row DataFrame, dict or array of shape (columns,)
         The row to change.
     changes : dict of feature to value
-        What is to be different; ``None`` for a missing cell.
+        The new values; ``None`` for a missing cell.
     space : Space, optional
-        What may change: what the row breaks is told, and derived columns are recomputed.
+        The constraints to check; derived columns are recomputed.
     target : Target, float or potential, optional
-        The wish.
+        The target to compare the output with.
     tolerance : float, default 0.05
-        How much of the wanted change may be missed and still be called reached.
+        Share of the wanted change that may be missed.
 
     Examples
     --------
@@ -101,42 +124,65 @@ def what_if(
     1 away from the target: not reached.
     """
     check(isinstance(changes, Mapping), "changes", "a dict of feature to value", changes)
-    free = space is None
+    is_constrained = space is not None
     if space is None:
-        row: Any = pd.DataFrame([query]) if isinstance(query, pd.Series | Mapping) else query
-        table = isinstance(as_pandas(row), pd.DataFrame)
-        space = Space.from_data(row if table or np.ndim(row) != 1 else np.atleast_2d(row))
+        space = _space_of_row(query)
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     region = around(space, query)
-    X, schema = region.query[None].copy(), region.schema
-    given = {space.name(key): value for key, value in changes.items()}
-    for name, value in given.items():
-        code = schema.features[name].code
-        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
-    X = region.complete(X)
-    full = [j for c, j in zip(schema.columns, schema.feature_at, strict=True) if not c.optional]
-    off = np.isnan(X[0]) & np.isin(np.arange(X.shape[1]), full)
-    if not off.any():
-        rows = region.rows(np.vstack([region.query, X]))
-        off = ~same_codes(region.encode(rows)[1], X[0])
-    if off.any():
-        name = region.names[int(np.argmax(off))]
-        value = given.get(name)
-        told = "be missing" if is_missing(value) else f"hold {value!r}"
-        raise QueryError(
-            f"`changes` must fit the columns; {name!r} can't {told}. Choose another value."
-        )
-    query_output, output = as_model(model, schema)(rows).tolist()
-    goal = _goal(target, query_output, tolerance)
+    X = _changed_codes(space, region, changes)
+    rows = region.rows(np.vstack([region.query, X]))
+    query_output, output = as_model(model, region.schema)(rows).tolist()
+    goal = TargetOutputs.of(target, query_output, tolerance)
     return WhatIf(
         row=row_of(rows, 1),
         query_output=query_output,
         output=output,
         changes=changes_of(region, X, rows)[0],
-        broken=() if free else broken(space, region, X)[0],
-        miss=None if goal is None else wording.gap(output, goal[0]),
-        reached=None if goal is None else bool(contains(goal[1], [output])[0]),
+        broken=broken_constraints(space, region, X)[0] if is_constrained else (),
+        miss=None if goal is None else miss(output, goal.wanted),
+        reached=None if goal is None else bool(contains(goal.accepted, [output])[0]),
     )
+
+
+def _space_of_row(query: Any) -> Space:
+    """Return a space with the columns of one row."""
+    if isinstance(query, pd.Series | Mapping):
+        return Space.from_data(pd.DataFrame([query]))
+    is_array_row = not isinstance(as_pandas(query), pd.DataFrame) and np.ndim(query) == 1
+    return Space.from_data(np.atleast_2d(query) if is_array_row else query)
+
+
+def _changed_codes(space: Space, region: Region, changes: Mapping[Any, Any]) -> Array:
+    """Return the codes ``(1, d)`` of the query with some values changed; derived ones follow."""
+    schema = region.schema
+    values = {space.name(key): value for key, value in changes.items()}
+    X = region.query[None].copy()
+    for name, value in values.items():
+        code = schema.features[name].code
+        X[0, schema.positions[name]] = np.nan if is_missing(value) else code(value, name, "changes")
+    X = region.complete(X)
+    misfits = _misfitting_codes(region, X)
+    if misfits.any():
+        name = region.names[int(np.argmax(misfits))]
+        value = values.get(name)
+        wrong = "be missing" if is_missing(value) else f"hold {value!r}"
+        raise QueryError(
+            f"`changes` must fit the columns; {name!r} can't {wrong}. Choose another value."
+        )
+    return X
+
+
+def _misfitting_codes(region: Region, X: Array) -> Mask:
+    """Return which codes ``(d,)`` of one row ``(1, d)`` the columns can't hold."""
+    schema = region.schema
+    pairs = zip(schema.columns, schema.feature_at, strict=True)
+    required = [j for column, j in pairs if not column.optional]
+    is_required = np.isin(np.arange(X.shape[1]), required)
+    misfits = np.isnan(X[0]) & is_required
+    if misfits.any():
+        return np.asarray(misfits)
+    rows = region.rows(np.vstack([region.query, X]))
+    return ~same_codes(region.encode(rows)[1], X[0])
 
 
 def assess(
@@ -148,35 +194,35 @@ def assess(
     *,
     tolerance: float = 0.05,
 ) -> pd.DataFrame:
-    """Return what counterfactuals from anywhere are worth: from another library, or by hand.
+    """Evaluate counterfactuals from any source: another library, or your own.
 
-    The model scores the query, every row, and every row with each of its changes taken back alone.
-    A row that the space can't hold, or that the model fails for, loses only its own figures.
+    The model scores the query, every row, and every row with each of its changes undone alone. A
+    row that the space can't hold, or that the model fails for, loses only its own figures.
 
     Parameters
     ----------
     model : callable or object with ``predict``
         As in :func:`explain`.
     query : Series, one-row DataFrame, dict or array of shape (columns,)
-        The row that was asked about.
+        The row that the counterfactuals belong to.
     rows : DataFrame or array of shape (n, columns)
-        The counterfactuals. Columns that the space does not have are left out.
+        The counterfactuals. Columns that the space does not have are ignored.
     space : Space
-        What may change, and how distances are measured.
+        The constraints, and how distances are measured.
     target : Target, float or potential, optional
-        The wish.
+        The target.
     tolerance : float, default 0.05
-        How much of the wanted change may be missed and still be called reached.
+        Share of the wanted change that may be missed.
 
     Returns
     -------
     DataFrame
-        One line per row: its ``output``, whether it is a ``hit`` within the tolerance and how far
-        from the target itself (``miss``), its ``distance`` from the query and number of changes,
-        ``changes`` in words, the limits and rules it has ``broken``, or what else is wrong with
-        it, the distance ``to_data`` (its nearest row) and how ``plausibility`` it is
-        (which share of the data is less so), and ``needless``: changes that can be taken back alone
-        with the target still reached, the rules still kept.
+        One line per row: its ``output``; whether it is a ``hit`` within the tolerance, and its
+        distance from the target (``miss``); its ``distance`` from the query and number of changes;
+        ``changes`` as text; the limits and rules it has ``broken``, or what else is wrong; its
+        distance ``to_data`` (the nearest training row) and ``plausibility`` (the share of training
+        rows that are less plausible); and ``needless``, the changes that can be undone alone with
+        the target still reached and the rules still kept.
 
     Examples
     --------
@@ -188,37 +234,38 @@ def assess(
     """
     check(isinstance(space, Space), "space", "a Space", space, SpaceError)
     table = _as_table(space, rows)
-    wrong = _misfits(space, table)
-    fits = [i for i in range(len(table)) if i not in wrong]
-    found = _measured(model, query, table.iloc[fits], space, target, tolerance)
-    found = found.set_axis(fits, axis=0).reindex(range(len(table)))
-    for i, why in wrong.items():
-        found.loc[i, "broken"] = why
-    found = found.fillna({"changes": "", "needless": ""})
-    if "hit" in found:
-        found["hit"] = found["hit"].eq(True)
-    return found.set_axis(table.index, axis=0)
+    refused = _refused_rows(space, table)
+    kept = [i for i in range(len(table)) if i not in refused]
+    figures = _figures(model, query, table.iloc[kept], space, target, tolerance)
+    figures = figures.set_axis(kept, axis=0).reindex(range(len(table)))
+    for i, reason in refused.items():
+        figures.loc[i, "broken"] = reason
+    figures = figures.fillna({"changes": "", "needless": ""})
+    if "hit" in figures:
+        figures["hit"] = figures["hit"].eq(True)
+    return figures.set_axis(table.index, axis=0)
 
 
 def _as_table(space: Space, rows: object) -> pd.DataFrame:
-    """Return rows from anywhere with the columns of the space, and only those."""
+    """Return rows as a table with the columns of the space, and only those."""
     names = [*space.schema.places]
+    required = f"a table with the columns {names}"
     rows = as_pandas(rows)
-    if not isinstance(rows, pd.DataFrame):
-        # a list of cells of several types would become text
-        block = np.asarray(rows, dtype=object if isinstance(rows, list | tuple) else None)
-        block = block.reshape(1, -1) if block.ndim == 1 else block
-        good = block.ndim == 2 and block.shape[1] == len(names)
-        check(good, "rows", f"a table with the columns {names}", rows)
-        return pd.DataFrame(block, columns=pd.Index(names, tupleize_cols=False))
-    rows = rows[[name for name in rows.columns if name in space.schema.places]]
-    check(len(rows.columns) == len(names), "rows", f"a table with the columns {names}", rows)
-    return rows
+    if isinstance(rows, pd.DataFrame):
+        rows = rows[[name for name in rows.columns if name in space.schema.places]]
+        check(len(rows.columns) == len(names), "rows", required, rows)
+        return rows
+    # As objects, because NumPy would turn a list of mixed cells into text.
+    block = np.asarray(rows, dtype=object if isinstance(rows, list | tuple) else None)
+    if block.ndim == 1:
+        block = block.reshape(1, -1)
+    check(block.ndim == 2 and block.shape[1] == len(names), "rows", required, rows)
+    return pd.DataFrame(block, columns=pd.Index(names, tupleize_cols=False))
 
 
-def _misfits(space: Space, table: pd.DataFrame) -> dict[int, str]:
-    """Return which rows can't be rows of the space at all, by position, and why."""
-    wrong: dict[int, str] = {}
+def _refused_rows(space: Space, table: pd.DataFrame) -> dict[int, str]:
+    """Return the rows that the space can't hold: position to reason."""
+    refused: dict[int, str] = {}
     try:
         space.including(table)
     except QueryError:
@@ -226,102 +273,148 @@ def _misfits(space: Space, table: pd.DataFrame) -> dict[int, str]:
             try:
                 space.including(table.iloc[[i]])
             except QueryError as error:
-                wrong[i] = one_line(str(error)).rstrip(".")
-    return wrong
+                refused[i] = one_line(str(error)).rstrip(".")
+    return refused
 
 
-def _measured(
+def _figures(
     model: Any, query: object, rows: pd.DataFrame, space: Space, target: object, tolerance: float
 ) -> pd.DataFrame:
-    """Return what rows are worth that the space can hold; see :func:`assess`."""
+    """Return the columns of :func:`assess` for rows that the space can hold."""
     wider = space.including(rows)
     region = around(space, query, schema=wider.schema)
-    X, f = region.encode(rows), as_model(model, region.schema)
-    goal = _goal(target, float(f(region.rows(region.query[None]))[0]), tolerance)
-    output, faults = _scored(f, region.rows(X))
-    free = wider.changed(rules=())
+    X = region.encode(rows)
+    f = as_model(model, region.schema)
+    query_output = float(f(region.rows(region.query[None]))[0])
+    goal = TargetOutputs.of(target, query_output, tolerance)
+    output, faults = _scores(f, region.rows(X))
     changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
-    found: dict[str, Any] = {"output": output}
+    unruled = wider.changed(rules=())
+    figures: dict[str, Any] = {"output": output}
     if goal is not None:
-        wanted, accepted = goal
-        found["hit"] = contains(accepted, output)
-        found["miss"] = [wording.gap(y, wanted) for y in output.tolist()]
-    found["distance"] = around(free, query).distance(X)
-    found["n_changes"] = pd.array(list(map(len, changes)), dtype="Int64")
-    found["changes"] = [wording.moves(each) for each in changes]
-    said = broken(space, region, X)
-    for i, fault in faults.items():
-        said[i] += (f"the model fails: {one_line(str(fault)).rstrip('.')}",)
-    found["broken"] = list(map("; ".join, said))
+        figures["hit"] = contains(goal.accepted, output)
+        figures["miss"] = [miss(y, goal.wanted) for y in output.tolist()]
+    figures["distance"] = around(unruled, query).distance(X)
+    figures["n_changes"] = pd.array([len(each) for each in changes], dtype="Int64")
+    figures["changes"] = [wording.moves(each) for each in changes]
+    figures["broken"] = _broken_texts(broken_constraints(space, region, X), faults)
     if len(space.background):
-        each = (row_of(region.rows(X), i) for i in range(len(X)))
-        nearest = [around(free, row).distance(space.background) for row in each]
-        found["to_data"] = [float(np.nanmin(d)) for d in nearest]
+        figures["to_data"] = _distances_to_data(unruled, region.rows(X), space.background)
     if space.plausibility is not None:
-        found["plausibility"] = space.plausibility.share(X)
+        figures["plausibility"] = space.plausibility.share(X)
     if goal is not None:
-        found["needless"] = _needless(f, space, region, X, found["hit"], accepted)
-    return pd.DataFrame(found)
+        hits = figures["hit"]
+        figures["needless"] = _needless_changes(f, space, region, X, hits, goal.accepted)
+    return pd.DataFrame(figures)
 
 
-def _scored(f: Model, rows: Rows) -> tuple[Array, dict[int, Exception]]:
-    """Return outputs ``(n,)``, nan where the model fails, and why it does, by position."""
+def _broken_texts(broken: list[tuple[str, ...]], faults: dict[int, Exception]) -> list[str]:
+    """Return one text per row: the constraints it breaks, and why the model fails for it."""
+    texts = []
+    for i, constraints in enumerate(broken):
+        parts = list(constraints)
+        if i in faults:
+            parts.append(f"the model fails: {one_line(str(faults[i])).rstrip('.')}")
+        texts.append("; ".join(parts))
+    return texts
+
+
+def _distances_to_data(space: Space, rows: Rows, background: Array) -> list[float]:
+    """Return the distance of each row to the nearest training row, codes ``(m, d)``."""
+    distances = []
+    for i in range(len(rows)):
+        region = around(space, row_of(rows, i))
+        distances.append(float(np.nanmin(region.distance(background))))
+    return distances
+
+
+def _scores(f: Model, rows: Rows) -> tuple[Array, dict[int, Exception]]:
+    """Return outputs ``(n,)``, nan where the model fails, and its errors by position."""
     if not len(rows):
         return np.empty(0), {}
     try:
         y = f.scores(rows)
-    except Exception as error:  # whatever the model raises
+    except Exception as error:  # a model may raise anything
         if len(rows) == 1:
             return np.array([np.nan]), {0: error}
-        each = [_scored(f, pick(rows, np.array([i]))) for i in range(len(rows))]
-        faults = {i: bad[0] for i, (_, bad) in enumerate(each) if bad}
-        return np.concatenate([part for part, _ in each]), faults
-    bad = np.flatnonzero(~np.isfinite(y)).tolist()
-    return np.where(np.isfinite(y), y, np.nan), {i: f.fault(rows, i, y[i]) for i in bad}
+        return _scores_one_by_one(f, rows)
+    is_finite = np.isfinite(y)
+    bad = np.flatnonzero(~is_finite).tolist()
+    faults: dict[int, Exception] = {i: f.fault(rows, i, y[i]) for i in bad}
+    return np.where(is_finite, y, np.nan), faults
 
 
-def broken(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
-    """Return which limits and rules each row of codes ``(n, d)`` breaks, in words."""
-    said: list[list[str]] = [[] for _ in X]
-    for j, (name, axis) in enumerate(zip(region.names, region.axes, strict=True)):
-        if region.recomputed[j]:
-            continue
-        codes, feature = X[:, j], region.schema.features[name]
-        kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
-        known = len(space.features[name].levels) if feature.levelled else np.inf
-        for i in np.flatnonzero(~kept).tolist():
-            told = f"the limits of {name!r}" if axis.free else f"{name!r} is fixed"
-            if np.isnan(codes[i]):
-                told = f"{name!r} becomes missing"
-            elif np.isnan(axis.query):
-                told = f"{name!r} is missing in the query"
-            elif codes[i] >= known:
-                told = f"{name!r} has no level {feature.say(codes[i])[0]}"
-            said[i].append(told)
-    most = len(X.T) if region.max_changes is None else region.max_changes
-    few = (f"more than {wording.count(most, 'change')}", region.changes(X).sum(axis=1) <= most)
-    for label, kept in (few, *((rule.words.label, rule.holds(region, X)) for rule in region.rules)):
-        for i in np.flatnonzero(~kept).tolist():
-            said[i].append(label)
-    return [tuple(each) for each in said]
+def _scores_one_by_one(f: Model, rows: Rows) -> tuple[Array, dict[int, Exception]]:
+    """Return outputs and errors as :func:`_scores`, calling the model once for each row."""
+    outputs = np.empty(len(rows))
+    faults: dict[int, Exception] = {}
+    for i in range(len(rows)):
+        y, errors = _scores(f, pick(rows, np.array([i])))
+        outputs[i] = y[0]
+        if errors:
+            faults[i] = errors[0]
+    return outputs, faults
 
 
-def _needless(
-    f: Model, space: Space, region: Region, X: Array, hit: Mask, accepted: Intervals
+def broken_constraints(space: Space, region: Region, X: Array) -> list[tuple[str, ...]]:
+    """Return the limits and rules that each row of codes ``(n, d)`` breaks, in words."""
+    broken: list[list[str]] = [[] for _ in X]
+    for j in range(X.shape[1]):
+        if not region.recomputed[j]:
+            for i, text in _broken_limits(space, region, X[:, j], j):
+                broken[i].append(text)
+    constraints = [(rule.words.label, rule.holds(region, X)) for rule in region.rules]
+    if region.max_changes is not None:
+        label = f"more than {wording.count(region.max_changes, 'change')}"
+        holds = region.changes(X).sum(axis=1) <= region.max_changes
+        constraints.insert(0, (label, holds))
+    for label, holds in constraints:
+        for i in np.flatnonzero(~holds).tolist():
+            broken[i].append(label)
+    return [tuple(each) for each in broken]
+
+
+def _broken_limits(space: Space, region: Region, codes: Array, j: int) -> list[tuple[int, str]]:
+    """Return where codes ``(n,)`` of feature `j` break its limits, and the limit in words."""
+    name = region.names[j]
+    axis = region.axes[j]
+    feature = region.schema.features[name]
+    kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
+    n_levels = len(space.features[name].levels) if feature.levelled else np.inf
+    broken = []
+    for i in np.flatnonzero(~kept).tolist():
+        if np.isnan(codes[i]):
+            text = f"{name!r} becomes missing"
+        elif np.isnan(axis.query):
+            text = f"{name!r} is missing in the query"
+        elif codes[i] >= n_levels:
+            text = f"{name!r} has no level {feature.say(codes[i])[0]}"
+        elif axis.free:
+            text = f"the limits of {name!r}"
+        else:
+            text = f"{name!r} is fixed"
+        broken.append((i, text))
+    return broken
+
+
+def _needless_changes(
+    f: Model, space: Space, region: Region, X: Array, hits: Mask, accepted: Intervals
 ) -> list[str]:
-    """Return the changes that can be taken back alone, by row, in words."""
-    at, j = np.nonzero(region.changes(X) & hit[:, None])
-    back = X[at]
-    back[np.arange(len(at)), j] = region.query[j]
-    back = region.complete(back)
-    still = contains(accepted, _scored(f, region.rows(back))[0])
-    # what was broken before may stay so; nothing new may be
-    before, after = broken(space, region, X[at]), broken(space, region, back)
-    said: list[list[str]] = [[] for _ in X]
-    for k in np.flatnonzero(still).tolist():
+    """Return for each row the changes that can be undone alone, as a list of names."""
+    rows, features = np.nonzero(region.changes(X) & hits[:, None])
+    undone = X[rows]
+    undone[np.arange(len(rows)), features] = region.query[features]
+    undone = region.complete(undone)
+    outputs, _ = _scores(f, region.rows(undone))
+    still_hits = contains(accepted, outputs)
+    # A constraint that was broken before may stay broken; no other may be.
+    before = broken_constraints(space, region, X[rows])
+    after = broken_constraints(space, region, undone)
+    names: list[list[str]] = [[] for _ in X]
+    for k in np.flatnonzero(still_hits).tolist():
         if set(after[k]) <= set(before[k]):
-            said[at[k]].append(str(region.names[j[k]]))
-    return [", ".join(each) for each in said]
+            names[rows[k]].append(str(region.names[features[k]]))
+    return [", ".join(each) for each in names]
 
 
 def around(space: Space, query: object, schema: Schema | None = None) -> Region:
@@ -330,19 +423,16 @@ def around(space: Space, query: object, schema: Schema | None = None) -> Region:
         return space.around(query, schema=schema)
 
 
-def _goal(target: object, output: float, tolerance: float) -> tuple[Intervals, Intervals] | None:
-    """Return the outputs that a target wants, and those that count as reached; None without one."""
-    if target is None:
-        return None
-    wish = as_target(target, np.array([output]))
-    return wish.wanted(output), wish.acceptance(output, tolerance)
-
-
 def changes_of(region: Region, X: Array, rows: Rows) -> list[dict[Hashable, tuple[Any, Any]]]:
-    """Return what codes ``(n, d)`` change, by feature; `rows` are the query and theirs."""
+    """Return the changes of codes ``(n, d)``: ``{name: (before, after)}`` for each row.
+
+    `rows` are the same rows in the user's columns, after the query's.
+    """
     before, *after = by_feature(region.schema, rows_of(rows))
-    moved = region.changes(X) | ((np.isnan(region.query) != np.isnan(X)) & ~region.recomputed)
-    return [
-        {name: (before[name], cells[name]) for name in compress(region.names, moved[i])}
-        for i, cells in enumerate(after)
-    ]
+    became_missing = (np.isnan(region.query) != np.isnan(X)) & ~region.recomputed
+    is_changed = region.changes(X) | became_missing
+    changes = []
+    for i, cells in enumerate(after):
+        names = compress(region.names, is_changed[i])
+        changes.append({name: (before[name], cells[name]) for name in names})
+    return changes

@@ -1,4 +1,4 @@
-"""One counterfactual: a row, what the model says to it, and what was changed."""
+"""One counterfactual: a row, the model's output for it, and what was changed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bayescfx.result import wording
 
 @dataclass(frozen=True, eq=False)
 class Counterfactual:
-    """One row that answers the question, or comes nearest to it.
+    """One row that reaches the target, or comes closest to it.
 
     Parameters
     ----------
     row : Series or ndarray
         The row in the user's columns and units, exactly as the model scored it.
     output : float
-        The model's output for it.
+        The model's output for the row.
     potential : float
-        How well the wish is met: 1 at the potential's peak, 0 at worst.
+        The potential of the output: 1 at its peak, 0 at worst.
     changes : dict
-        ``{name: (before, after)}`` for the features that were moved.
+        ``{name: (before, after)}`` for the features that were changed.
     cost : float
         The distance from the query.
     valid : bool
-        Whether the output is accepted as reaching the target.
+        Whether the output counts as reaching the target.
     plausibility : float, optional
         Share of the training rows that are less plausible than this row, from 0 to 1 (ties count
         one half). A row is less plausible if its values occur together less often. None if the
@@ -50,12 +50,12 @@ class Counterfactual:
 
     @property
     def n_changes(self) -> int:
-        """How many features were moved."""
+        """The number of changed features."""
         return len(self.changes)
 
     def __repr__(self) -> str:
-        word = "valid" if self.valid else "not valid"
-        return (
-            f"Counterfactual({wording.moves(self.changes)}: prediction "
-            f"{wording.number(self.output)}, {word}, cost {wording.number(self.cost)})"
-        )
+        changes = wording.moves(self.changes)
+        output = wording.number(self.output)
+        validity = "valid" if self.valid else "not valid"
+        cost = wording.number(self.cost)
+        return f"Counterfactual({changes}: prediction {output}, {validity}, cost {cost})"

@@ -1,6 +1,6 @@
-"""The answer: counterfactuals, how sure we are, and everything needed to check them.
+"""The answer to one query: counterfactuals, what is known about them, and how to check them.
 
-Numbers are rounded where they are shown and nowhere else; rows are exactly what the model scored.
+Numbers are rounded in texts only; rows are exactly what the model scored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.models.model import as_model
 from bayescfx.potentials import Intervals, Target
-from bayescfx.potentials.targets import Shift
-from bayescfx.result import archive, markup, wording
-from bayescfx.result.archive import Told
+from bayescfx.result import answer_text, archive, markup
+from bayescfx.result.archive import TextTarget
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.trace import RunLengths
@@ -33,65 +32,66 @@ Status: TypeAlias = Literal["reached", "best_guess", "unreachable"]
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The answer to one question.
+    """The answer to one query.
 
     Parameters
     ----------
     query : Series or ndarray
-        The row asked about.
+        The row that is explained.
     output : float
-        The model's output for it.
+        The model's output for the query.
     target : Target
-        The wish, as it was given.
+        The target as you gave it.
     wanted : tuple of (low, high)
-        The outputs wished for.
+        The outputs that the target asks for.
     accepted : tuple of (low, high)
-        The outputs that count as reached: the wish with its tolerance.
+        The outputs that count as reached: `wanted`, with the tolerance.
     status : {"reached", "best_guess", "unreachable"}
-        Whether the target was reached; if not, whether budget or time ran out or the search is
-        confident that it is out of reach.
+        Whether the target was reached. If not: ``"best_guess"`` if the budget or the time ran out,
+        ``"unreachable"`` if the search estimates that the target is out of reach.
     counterfactuals : tuple of Counterfactual
-        Best first; at least one, at most `n_wanted`. No two say the same: each changes something
-        that the other does not, or clearly less, or another way.
+        Best first; at least one, at most `n_wanted`. Any two differ: in the features they change,
+        in the direction, or clearly in the distance.
     stopped : str
         Why the search ended: ``"nothing nearer expected"``, ``"budget"``, ``"timeout"``,
-        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"``,
-        ``"unreachable"`` or ``"already met"`` (the query has what is wanted).
+        ``"interrupted"``, ``"fault"`` (the model failed), ``"converged"``, ``"exhausted"`` (every
+        allowed row was scored), ``"unreachable"`` or ``"already met"`` (the query meets the
+        target).
     reachable : (float, float)
         Lowest and highest output seen among the allowed rows.
     evaluations : Evaluations
-        Everything known of the model; pass it on to the next question.
+        All scored rows of the model; pass them on to the next query.
     n_evaluations : int
-        Rows sent to the model for this question, the query's included.
+        Number of rows sent to the model for this query, the query included.
     space : Space
-        What was allowed.
+        The constraints of the search.
     layout : Layout
         Columns and dtypes of the rows.
     trace : ndarray of shape (n_evaluations,)
         The best potential, relative to its peak, after each row that the model scored.
     tolerance : float
-        How much of the wanted change may be missed.
+        Share of the wanted change that may be missed.
     probability_reachable : float, optional
-        The surrogate's probability that the target can be reached within the limits.
+        The surrogate's probability that the target can be reached under the constraints.
     binding : tuple of str
-        Limits and rules that keep the target away, as far as the rows scored tell.
+        The binding constraints: limits and rules that keep the target away, as far as the scored
+        rows show.
     method : str
-        The search that was used.
+        The searches that were used.
     seed : int, optional
         The seed, if the random state was given as one.
     jump : tuple of float, optional
-        The nearest outputs seen below and above what is wanted, where nothing was reached between
-        them.
+        The nearest outputs seen below and above the target, if it was missed between them.
     n_wanted : int
-        How many counterfactuals were asked for.
+        Number of counterfactuals asked for.
     about : dict of str to str
-        What a reader should know, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and
-        ``unit`` name the output in words, tables and pictures, ``title`` is that of a report.
+        Facts for the reader, as ``{"model": "rates.onnx", "row": "4711"}``; ``output`` and ``unit``
+        name the model's output in texts, tables and plots, ``title`` is the title of a report.
     """
 
     query: Row
     output: float
-    target: Target | Told
+    target: Target | TextTarget
     wanted: Intervals
     accepted: Intervals
     status: Status
@@ -135,49 +135,60 @@ class Explanation:
 
     @property
     def best(self) -> Counterfactual:
-        """The best answer: the nearest that is valid, or the best guess."""
+        """The valid counterfactual with the lowest cost, or the best guess."""
         return self.counterfactuals[0]
 
     @property
     def rows(self) -> Rows:
-        """The counterfactual rows as one table of the user's columns and dtypes."""
+        """The counterfactual rows as one table with the user's columns and dtypes."""
         return self.layout.table([list(c.row) for c in self.counterfactuals])
 
-    def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
-        """Return one line per counterfactual: its row, then what is known about it.
+    @property
+    def query_rows(self) -> Rows:
+        """The query as a table with one row and the user's columns and dtypes."""
+        return self.layout.table([list(self.query)])
 
-        That is ``output``, ``valid``, ``potential``, ``cost``, ``n_changes`` and, for a space with
-        data, ``plausibility`` (``_`` is appended where a column of that name exists).
+    def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
+        """Return one line per counterfactual: its row, then its figures.
+
+        These are ``output``, ``valid``, ``potential``, ``cost``, ``n_changes`` and, for a space
+        with data, ``plausibility`` (``_`` is appended where a column of that name exists).
 
         Parameters
         ----------
         changes_only : bool, default False
-            Show only the columns in which some counterfactual differs from the query, with ``"-"``
+            Show only the columns in which a counterfactual differs from the query, with ``"-"``
             where it does not. Otherwise all columns, with the dtypes of the data.
         """
+        check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         frame = as_frame(self.rows)
         columns = list(frame.columns)
-        check(isinstance(changes_only, bool), "changes_only", "True or False", changes_only)
         if changes_only:
-            before, after = cells_of(self.layout.table([list(self.query)]))[0], cells_of(frame)
-            shown: dict[Any, list[Any]] = {}
-            for j, name in enumerate(columns):
-                kept = [same_cell(row[j], before[j]) for row in after]
-                if not all(kept):
-                    shown[name] = ["-" if k else row[j] for k, row in zip(kept, after, strict=True)]
-            frame = pd.DataFrame(shown, index=frame.index, dtype=object)
-        told = ("output", "valid", "potential", "cost", "n_changes")
-        for name in told if self.best.plausibility is None else (*told, "plausibility"):
+            frame = self._changed_columns(frame)
+        for name in self.figure_names:
             frame[free_name(name, columns)] = [getattr(c, name) for c in self.counterfactuals]
         return frame
 
-    def to_markdown(self) -> str:
-        """Return the answer as sentences and a table in Markdown, all text escaped."""
-        text = [markup.plain(line) for line in self._lines()]
-        return "\n\n".join([*text[:2], markup.markdown(*self._table()), *text[-2:]]) + "\n"
+    @property
+    def figure_names(self) -> tuple[str, ...]:
+        """The attributes of a counterfactual that follow its row in a table."""
+        names = ("output", "valid", "potential", "cost", "n_changes")
+        return names if self.best.plausibility is None else (*names, "plausibility")
+
+    def _changed_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns in which a row differs from the query, ``"-"`` where it does not."""
+        before = cells_of(self.query_rows)[0]
+        after = cells_of(frame)
+        shown: dict[Any, list[Any]] = {}
+        for j, name in enumerate(frame.columns):
+            cells = ["-" if same_cell(row[j], before[j]) else row[j] for row in after]
+            is_changed = not all(same_cell(row[j], before[j]) for row in after)
+            if is_changed:
+                shown[name] = cells
+        return pd.DataFrame(shown, index=frame.index, dtype=object)
 
     def to_json(self) -> str:
-        """Return the whole answer as a JSON text; of rules that are functions, the names."""
+        """Return the whole answer as JSON; rules that are functions are written by name."""
         evaluations = archive.write_evaluations(self.evaluations)
         return archive.dumps("explanation", archive.write(self, evaluations))
 
@@ -186,37 +197,36 @@ class Explanation:
         """Return the answer that :meth:`to_json` wrote, exactly, or raise an `ArchiveError`."""
         content = archive.loads("explanation", text)
         with reading("`text`", ArchiveError, "Pass what to_json returned."):
-            return cls._read(content, archive.read_evaluations(content["evaluations"]))
+            return cls.from_content(content, archive.read_evaluations(content["evaluations"]))
 
     @classmethod
-    def _read(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
-        """Return an answer that can be told, tabled and written again; else it was changed."""
-        found = cls(**archive.read(content, evaluations))
-        archive.write(found, None)
-        found._repr_html_()
-        found.to_frame(changes_only=True)
-        return found
+    def from_content(cls, content: Mapping[str, Any], evaluations: Evaluations) -> Explanation:
+        """Return the answer of a parsed archive; raise if its fields do not work together."""
+        answer = cls(**archive.read(content, evaluations))
+        archive.write(answer, None)
+        answer._repr_html_()
+        answer.to_frame(changes_only=True)
+        return answer
 
     def verify(self, model: object, space: Space | None = None) -> bool:
-        """Tell whether everything the answer claims is true, mostly in one call of the model.
+        """Return whether everything the answer claims is true, mostly in one call of the model.
 
         Each row is scored again, tested against every limit and rule, and, where it is called
-        valid, against the target; :meth:`violations` says what is not true. Outputs may differ by a
-        few units in the last place, or by what the model itself gives to one row in different
-        batches. Nothing but the answer is needed, also after a JSON round trip, unless rules are
-        functions.
+        valid, against the target; :meth:`violations` lists the false claims. Outputs may differ by
+        a few units in the last place, or by the model's own differences between batches. Only the
+        answer is needed, also after a JSON round trip, unless rules are functions.
 
         Parameters
         ----------
         model : object
             The model.
         space : Space, optional
-            What was allowed, if the answer comes from JSON and its rules are functions.
+            The space of the search, if the answer comes from JSON and its rules are functions.
         """
         return not self.violations(model, space)
 
     def violations(self, model: object, space: Space | None = None) -> tuple[str, ...]:
-        """Return what is not true of this answer, in words; nothing if :meth:`verify` holds."""
+        """Return the false claims of this answer in words; empty if :meth:`verify` holds."""
         space = self.space if space is None else space
         check(isinstance(space, Space), "space", "a Space", space, SpaceError)
         if space.unrestored:
@@ -224,46 +234,33 @@ class Explanation:
                 "`space` must be given, because these rules are functions, which JSON does not "
                 f"hold: {', '.join(space.unrestored)}. Pass the space that was used."
             )
-        region = around(space, self.layout.table([list(self.query)]))
+        region = around(space, self.query_rows)
         accepted = self.accepted
-        if not isinstance(self.target, Told):
+        if not isinstance(self.target, TextTarget):
             accepted = self.target.acceptance(self.output, self.tolerance)
             if accepted != self.accepted or self.target.wanted(self.output) != self.wanted:
-                return ("another output is wanted than the target says",)
+                return ("the target asks for other outputs",)
         return violations(self, as_model(model, region.schema), region, accepted)
-
-    def __repr__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> list[str]:
-        said = f"{self.target.describe()}; " if isinstance(self.target, Shift) else ""
-        output = wording.Output.of(self.about)
-        now = f"({said}now {output.number(wording.number(self.output))})"
-        lines = [
-            f"Wanted: {output} {output.number(wording.wish(self.wanted))} {now}",
-            f"{'Answer' if self.reached else 'Best guess'}: {wording.sentence(self)}",
-        ]
-        for k, other in enumerate(self.counterfactuals[1:], start=2):
-            tail = "" if other.valid else " (not valid)"
-            moved, number = wording.moves(other.changes), wording.number(other.output)
-            lines.append(f"  {k}. {moved}: {output} {output.number(number)}{tail}")
-        if self.best.plausibility is not None and self.best.changes:
-            lines.append(f"More usual than {100 * self.best.plausibility:.0f} % of the data.")
-        lines.append(self.verdict)
-        lines.append(f"{wording.count(self.n_evaluations, 'row')} of the model used.")
-        return lines
 
     @property
     def verdict(self) -> str:
         """How the search ended, in words."""
-        return wording.verdict(self)
+        return answer_text.verdict(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(answer_text.answer_lines(self))
+
+    def to_markdown(self) -> str:
+        """Return the answer as sentences and a table in Markdown, all text escaped."""
+        target, *rest = (markup.plain(text) for text in self._sentences())
+        table = markup.markdown(*answer_text.change_table(self))
+        return "\n\n".join([target, table, *rest]) + "\n"
 
     def _repr_html_(self) -> str:
-        text = [markup.paragraph(line) for line in self._lines()]
-        return markup.page(*text[:2], markup.table(*self._table()), *text[-2:])
+        target, *rest = (markup.paragraph(text) for text in self._sentences())
+        table = markup.table(*answer_text.change_table(self))
+        return markup.page(target, table, *rest)
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return what changes, now and in each counterfactual: head and lines."""
-        answers, lines = self.counterfactuals, wording.changed(self)
-        lines.append(["valid", "", *("yes" if c.valid else "no" for c in answers)])
-        return ["", "query", *(f"answer {k + 1}" for k in range(len(answers)))], lines
+    def _sentences(self) -> list[str]:
+        """Return the texts of the answer around its table of changes."""
+        return [answer_text.target(self), self.verdict, answer_text.facts(self)]

@@ -1,48 +1,47 @@
-"""Answers to several questions: which features they move, and all as lines of one flat table."""
+"""Answers to several queries: a sequence with a summary and the importance of features."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.checks import check, is_several, reading
-from bayescfx.data.tables import cells_of, free_name
+from bayescfx.data.tables import free_name
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError
-from bayescfx.result import archive, markup, wording
+from bayescfx.result import answer_text, archive, markup, wording
 from bayescfx.result.assessment import around
 from bayescfx.result.explanation import Explanation
-from bayescfx.space.rules.limits import limits_of
-from bayescfx.space.space import Space
 
 
 class Explanations(Sequence[Explanation]):
-    """Answers to several questions, in the order of the queries.
+    """Answers to several queries, in the order of the queries.
 
     Parameters
     ----------
     answers : sequence of Explanation
         One per query.
     index : pandas.Index, optional
-        What the queries are called; their numbers by default. `explain_many` takes the index of
-        a DataFrame.
+        Labels of the queries; their positions by default. `explain_many` takes the index of a
+        DataFrame.
     """
 
+    n_printed = 10  # answers in the text form; the rest is counted
+
     def __init__(self, answers: Sequence[Explanation], index: Any = None) -> None:
-        several = is_several(answers)
-        self._answers = tuple(answers) if several else ()
-        good = several and set(map(type, self._answers)) <= {Explanation}
+        self._answers = tuple(answers) if is_several(answers) else ()
+        are_answers = all(type(answer) is Explanation for answer in self._answers)
+        good = is_several(answers) and are_answers
         check(good, "answers", "a list of Explanation", answers)
         index = pd.RangeIndex(len(self._answers)) if index is None else index
         good = isinstance(index, pd.Index) and len(index) == len(self._answers)
         check(good, "index", "a pandas.Index with one label per answer", index)
-        self.index: pd.Index[Any] = index  # type: ignore[assignment]  # labels, as pandas has them
+        self.index: pd.Index[Any] = index  # type: ignore[assignment]  # labels of any type
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -58,39 +57,42 @@ class Explanations(Sequence[Explanation]):
             return Explanations(self._answers[i], self.index[i])
         return self._answers[i]
 
+    @property
+    def index_name(self) -> str:
+        """The name of the index, ``query`` by default."""
+        return "query" if self.index.name is None else str(self.index.name)
+
     def to_frame(self, *, changes_only: bool = False) -> pd.DataFrame:
         """Return the frames of all answers, with the query's label in a first column.
 
-        It is called as the index is, or ``query``.
+        The column has the name of the index, or ``query``.
         """
         if not len(self):
             return pd.DataFrame()
         frames = [answer.to_frame(changes_only=changes_only) for answer in self]
-        lengths = list(map(len, frames))
         whole = pd.concat(frames, ignore_index=True)
         if changes_only:
-            # Answers change different columns: those go first, cells nobody changed are "-".
-            added = 5 if self[0].best.plausibility is None else 6  # by each frame to the row
-            meta = list(frames[0].columns[-added:])
-            cells = whole.drop(columns=meta).astype(object)
-            whole = pd.concat([cells.where(cells.notna(), "-"), whole[meta]], axis=1)
-        labels = self.index.to_flat_index().repeat(lengths)
-        name = "query" if self.index.name is None else str(self.index.name)
-        whole.insert(0, free_name(name, whole.columns), labels)
+            # Answers change different columns: these go first, with "-" where unchanged.
+            n_figures = len(self[0].figure_names)
+            figures = list(frames[0].columns[-n_figures:])
+            cells = whole.drop(columns=figures).astype(object)
+            whole = pd.concat([cells.where(cells.notna(), "-"), whole[figures]], axis=1)
+        labels = self.index.to_flat_index().repeat([len(frame) for frame in frames])
+        whole.insert(0, free_name(self.index_name, whole.columns), labels)
         return whole
 
     def summary(self) -> pd.DataFrame:
-        """Return one line per query: its own ``output``, how it ended, what the best answer is."""
+        """Return one line per query: its output, its status and its best counterfactual."""
         return pd.DataFrame(
             {
                 "status": [a.status for a in self],
                 "output": [a.output for a in self],
                 "best_output": [a.best.output for a in self],
-                "wanted": [wording.wish(a.wanted) for a in self],
+                "wanted": [wording.intervals(a.wanted) for a in self],
                 "potential": [a.best.potential for a in self],
                 "cost": [a.best.cost for a in self],
                 "n_changes": [a.best.n_changes for a in self],
-                "changes": [wording.best_moves(a) for a in self],
+                "changes": [answer_text.best_moves(a) for a in self],
                 "n_evaluations": [a.n_evaluations for a in self],
                 "stopped": [a.stopped for a in self],
             },
@@ -98,18 +100,18 @@ class Explanations(Sequence[Explanation]):
         )
 
     def importance(self) -> pd.DataFrame:
-        """Return how often and how far each feature moves in the best answers.
+        """Return how often and how far each feature moves in the best counterfactuals.
 
-        Answers that change nothing are left out.
+        Answers without a change are left out.
 
         Returns
         -------
         DataFrame
             One line per feature, the most frequent first: ``feature``; ``share``, of the answers
-            that move it, and ``times``, how many these are; ``up`` and ``down``, which shares of
-            them raise and lower it; ``mean`` and ``median``, how far, in its own units (dates: in
-            their unit, ordered levels: in steps); ``mean_scaled`` and ``median_scaled``, the same
-            in its unit of change; ``transitions``, of levels without order, in words.
+            that move it, and ``times``, their number; ``up`` and ``down``, the shares of these that
+            raise and lower it; ``mean`` and ``median`` distance in its own units (dates: in their
+            unit, ordered levels: in steps); ``mean_scaled`` and ``median_scaled``, the same in its
+            unit of change; ``transitions`` between levels without order, as text.
 
         Examples
         --------
@@ -120,38 +122,19 @@ class Explanations(Sequence[Explanation]):
         >>> many.importance()[["feature", "share", "up", "median"]].round(2).to_dict("list")
         {'feature': ['x0', 'x1'], 'share': [1.0, 0.0], 'up': [1.0, nan], 'median': [1.45, nan]}
         """
-        each = [found for answer in self if (found := moves(answer))]
-        names = dict.fromkeys(name for answer in self for name in answer.space.features)
-        by_name: dict[Hashable, list[Move]] = {name: [] for name in names}
-        for move in chain.from_iterable(each):
-            by_name[move.feature].append(move)
-        table = []
-        for name, found in sorted(by_name.items(), key=lambda line: -len(line[1])):
-            known = [(move.step, move.scaled) for move in found if not math.isnan(move.step)]
-            step, scaled = (pd.Series(part) for part in np.reshape(known, (-1, 2)).T)
-            words = Counter(move.words for move in found if math.isnan(move.step))
-            table.append(
-                {
-                    "feature": name,
-                    "share": len(found) / max(1, len(each)),
-                    "times": len(found),
-                    "up": (step > 0).mean(),
-                    "down": (step < 0).mean(),
-                    "mean": step.abs().mean(),
-                    "median": step.abs().median(),
-                    "mean_scaled": scaled.abs().mean(),
-                    "median_scaled": scaled.abs().median(),
-                    "transitions": ", ".join(f"{text} ({n})" for text, n in words.most_common()),
-                }
-            )
-        return pd.DataFrame(table)
-
-    def to_markdown(self) -> str:
-        """Return one line per query as a table in Markdown, all text escaped."""
-        return f"{self.counted()}\n\n{markup.markdown(*self._table(), last_left=True)}\n"
+        n_changing = sum(bool(answer.best.changes) for answer in self)
+        by_feature: dict[Hashable, list[Move]] = {}
+        for answer in self:
+            for name in answer.space.features:
+                by_feature.setdefault(name, [])
+            for move in moves(answer):
+                by_feature[move.feature].append(move)
+        most_frequent_first = sorted(by_feature.items(), key=lambda item: -len(item[1]))
+        lines = [_importance(name, found, n_changing) for name, found in most_frequent_first]
+        return pd.DataFrame(lines)
 
     def to_json(self) -> str:
-        """Return all answers as one JSON text, with evaluations that they share written once."""
+        """Return all answers as JSON; evaluations that they share are written once."""
         stores = list({id(answer.evaluations): answer.evaluations for answer in self}.values())
         place = {id(store): k for k, store in enumerate(stores)}
         content: dict[str, Plain] = {
@@ -168,40 +151,54 @@ class Explanations(Sequence[Explanation]):
         content = archive.loads("explanations", text)
         with reading("`text`", ArchiveError, "Pass what to_json returned."):
             stores = [archive.read_evaluations(plain) for plain in content["evaluations"]]
-            answers = [Explanation._read(a, stores[a["evaluations"]]) for a in content["answers"]]
-            names, labels = from_plain(content.get("index", [[], None]))
-            index = None if labels is None else pd.Index(labels)
-            return cls(answers, index if index is None else index.set_names(names))
-
-    def __repr__(self) -> str:
-        most = 10
-        rows = sum(a.n_evaluations for a in self)
-        lines = [f"{self.counted()}, {wording.count(rows, 'row')} of the model used"]
-        for i, a in zip(self.index[:most], self._answers, strict=False):
-            missed = "" if a.reached else f" ({a.status.replace('_', ' ')})"
-            lines.append(f"  {wording.label(i)}. {wording.sentence(a)}{missed}")
-        return "\n".join(lines + [f"  … and {len(self) - most} more"] * (len(self) > most))
+            answers = []
+            for plain in content["answers"]:
+                evaluations = stores[plain["evaluations"]]
+                answers.append(Explanation.from_content(plain, evaluations))
+            if "index" not in content:
+                return cls(answers)
+            names, labels = from_plain(content["index"])
+            return cls(answers, pd.Index(labels).set_names(names))
 
     def counted(self) -> str:
-        """Return how many answers there are, and how many reach the target, in words."""
+        """Return ``12 answers, 11 reached``."""
         return f"{wording.count(len(self), 'answer')}, {sum(a.reached for a in self)} reached"
+
+    def __repr__(self) -> str:
+        n_rows = sum(a.n_evaluations for a in self)
+        lines = [f"{self.counted()}; scored {wording.count(n_rows, 'row')}"]
+        for label, answer in zip(self.index[: self.n_printed], self._answers, strict=False):
+            status = "" if answer.reached else f" ({answer.status.replace('_', ' ')})"
+            lines.append(f"  {wording.label(label)}. {answer_text.sentence(answer)}{status}")
+        n_hidden = len(self) - self.n_printed
+        if n_hidden > 0:
+            lines.append(f"  … and {n_hidden} more")
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        """Return one line per query as a table in Markdown, all text escaped."""
+        return f"{self.counted()}\n\n{markup.markdown(*self._table(), last_left=True)}\n"
 
     def _repr_html_(self) -> str:
         table = markup.table(*self._table(), last_left=True)
         return markup.page(markup.paragraph(self.counted()), table)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return one line per query for reading: head and lines."""
-        columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
-        name = "query" if self.index.name is None else str(self.index.name)
-        output = wording.Output.of({"output": "output", **(self[0].about if len(self) else {})})
+        """Return head and lines of a table with one line per query."""
+        about = self[0].about if len(self) else {}
+        output = wording.Output.of({"output": "output", **about})
         best = output._replace(name=f"best {output}")
-        head = [name, "status", output.label, "wanted", best.label, "rows", "changes"]
-        return head, wording.lines(self.summary()[columns])
+        head = [self.index_name, "status", output.label, "target", best.label, "rows", "changes"]
+        columns = ["status", "output", "wanted", "best_output", "n_evaluations", "changes"]
+        cells = self.summary()[columns].replace("best_guess", "best guess").to_numpy(object)
+        lines = []
+        for label, row in zip(self.index, cells, strict=True):
+            lines.append([wording.label(label), *(wording.cell(value) for value in row)])
+        return head, lines
 
 
 class Move(NamedTuple):
-    """One feature in one answer."""
+    """The change of one feature in one answer."""
 
     feature: Hashable
     step: float  # signed, in the feature's own units; nan for levels without order
@@ -210,15 +207,16 @@ class Move(NamedTuple):
 
 
 def moves(answer: Explanation) -> list[Move]:
-    """Return what the best answer moves."""
+    """Return the changes of the best counterfactual as steps."""
     if not answer.best.changes:
         return []
-    region = around(answer.space, answer.layout.table([list(answer.query)]))
+    region = around(answer.space, answer.query_rows)
     after = region.encode(answer.layout.table([list(answer.best.row)]))[0]
     found = []
     for name, pair in answer.best.changes.items():
         j = region.schema.positions[name]
-        step, period = float(after[j] - region.query[j]), float(region.period[j])
+        step = float(after[j] - region.query[j])
+        period = float(region.period[j])
         if period:  # the short way round
             step = (step + period / 2) % period - period / 2
         if region.categorical[j]:
@@ -227,65 +225,21 @@ def moves(answer: Explanation) -> list[Move]:
     return found
 
 
-def lines(
-    space: Space,
-    index: pd.Index[Any],
-    answers: Mapping[int, Explanation],
-    refused: Mapping[int, str],
-) -> pd.DataFrame:
-    """Return a line per counterfactual, or per query that can't be asked, in order.
-
-    `index` has the labels of all queries, `answers` and `refused` go by their positions.
-    """
-    columns = space.schema.columns
-    fixed = {space.schema.positions[name] for name, said in limits_of(space).items() if said.fixed}
-    # columns with a second one for the query's own cells
-    own = [c for c, j in enumerate(space.schema.feature_at) if j not in fixed]
-    told: list[list[Any]] = []
-    for i in sorted([*answers, *refused]):
-        if i in refused:
-            told.append([i, "error", *[None] * (len(columns) + len(own) + 10), refused[i]])
-            continue
-        a = answers[i]
-        query = cells_of(a.layout.table([list(a.query)]))[0]
-        for found, row in zip(a.counterfactuals, cells_of(a.rows), strict=True):
-            known = (found.output, found.valid, found.potential, found.cost, found.n_changes)
-            words = wording.moves(found.changes) if found.changes else wording.best_moves(a)
-            ended = (found.plausibility, words, a.n_evaluations, a.stopped, None)
-            told.append([i, a.status, a.output, *row, *(query[c] for c in own), *known, *ended])
-    names = [column.name for column in columns]
-    # float64 holds what is missing; other numbers need pandas' nullable dtypes for that
-    kinds = {name: _dtype(column.dtype) for name, column in zip(names, columns, strict=True)}
-    first = {"status": "string", "query_output": "float64"}
-    last = {
-        **{"output": "float64", "valid": "boolean", "potential": "float64", "cost": "float64"},
-        **{"n_changes": "Int64", "plausibility": "float64", "changes": "string"},
-        **{"n_evaluations": "Int64", "stopped": "string", "error": "string"},
+def _importance(name: Hashable, found: Sequence[Move], n_changing: int) -> dict[str, Any]:
+    """Return a line of :meth:`Explanations.importance`: the moves of one feature."""
+    ordered = [move for move in found if not math.isnan(move.step)]
+    step = pd.Series([move.step for move in ordered], dtype=np.float64)
+    scaled = pd.Series([move.scaled for move in ordered], dtype=np.float64)
+    transitions = Counter(move.words for move in found if math.isnan(move.step))
+    return {
+        "feature": name,
+        "share": len(found) / max(1, n_changing),
+        "times": len(found),
+        "up": (step > 0).mean(),
+        "down": (step < 0).mean(),
+        "mean": step.abs().mean(),
+        "median": step.abs().median(),
+        "mean_scaled": scaled.abs().mean(),
+        "median_scaled": scaled.abs().median(),
+        "transitions": ", ".join(f"{text} ({n})" for text, n in transitions.most_common()),
     }
-    head = {free_name(name, names): kind for name, kind in first.items()}
-    tail = {free_name(name, names): kind for name, kind in last.items()}
-    taken = [*names, *head, *tail]
-    before = [(free_name(f"{names[c]}_before", taken), kinds[names[c]]) for c in own]
-    every = [*head.items(), *((n, kinds[n]) for n in names), *before, *tail.items()]
-    places, *cells = zip(*told, strict=True) if told else [()] * (1 + len(every))
-    table = {
-        c: pd.Series([_cell(v, kind) for v in column], dtype=kind)
-        for c, (column, (_, kind)) in enumerate(zip(cells, every, strict=True))
-    }
-    frame = pd.DataFrame(table)
-    frame.columns = pd.Index([name for name, _ in every])
-    return frame.set_axis(index.take(list(places)), axis=0)
-
-
-def _dtype(dtype: Any) -> Any:
-    """Return a dtype that holds the cells of a column, and missing ones."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _dtype(dtype.categories.dtype)
-    by_kind = {"i": "Int64", "u": "UInt64", "b": "boolean", "O": "string"}
-    return by_kind.get(dtype.kind, dtype)
-
-
-def _cell(value: Any, kind: Any) -> Any:
-    if value is None or pd.isna(value):
-        return None
-    return str(value) if kind == "string" else value

@@ -1,4 +1,4 @@
-"""An answer as HTML or Markdown that needs nothing else, all text escaped."""
+"""Text and tables as self-contained HTML or Markdown, with all text escaped."""
 
 from __future__ import annotations
 
@@ -15,37 +15,44 @@ _STYLE = (
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph of plain text."""
+    """Return a paragraph of HTML."""
     return f"<p>{escape(text)}</p>"
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False) -> str:
-    """Return a table whose first column names its lines; the last may be text, left-aligned."""
+    """Return a table of HTML; the first cell of a line is its heading.
+
+    `last_left` aligns the last column to the left, for text.
+    """
     titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
     body = ""
-    for name, *cells in lines:
-        rest = "".join(f"<td>{escape(text)}</td>" for text in cells)
-        body += f'<tr><th scope="row">{escape(name)}</th>{rest}</tr>'
+    for name, *texts in lines:
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        body += f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>'
     kind = ' class="last-left"' if last_left else ""
     return f"<table{kind}><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def page(*parts: str) -> str:
-    """Return the parts as one block with its own style."""
+    """Return parts of HTML as one block with its style."""
     return f'<div class="bayescfx"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def plain(text: str) -> str:
-    """Return a text of which Markdown takes nothing for its own."""
+    """Return a text on one line with the special characters of Markdown escaped."""
     return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", " ".join(text.split()))
 
 
 def markdown(
     head: Sequence[str], lines: Sequence[Sequence[str]], *, last_left: bool = False
 ) -> str:
-    """Return a table in Markdown: names on the left, the rest right but perhaps the last column."""
+    """Return a table of Markdown; all columns but the first are aligned to the right.
+
+    `last_left` aligns the last column to the left, for text.
+    """
     sides = [":--", *["--:"] * (len(head) - 1)]
     if last_left:
         sides[-1] = ":--"
-    rows = [map(plain, head), sides, *(map(plain, line) for line in lines)]
+    escaped = [[plain(text) for text in line] for line in (head, *lines)]
+    rows = [escaped[0], sides, *escaped[1:]]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

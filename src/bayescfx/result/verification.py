@@ -1,8 +1,9 @@
-"""The check of an answer, the certificate of CFX-Existence: in polynomial time, one model call."""
+"""Check the claims of an answer: the certificate of CFX-Existence, in polynomial time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,64 +23,110 @@ if TYPE_CHECKING:
 def violations(
     answer: Explanation, model: Model, region: Region, accepted: Intervals
 ) -> tuple[str, ...]:
-    """Return what of an answer is not true, in words: one sentence each, none if all is true."""
+    """Return the claims of an answer that are false, one sentence each."""
     try:
         rows = answer.rows
         scored = join([answer.layout.table([list(answer.query)]), rows])
     except (TypeError, ValueError, LookupError, OverflowError) as error:
         return (f"a row does not fit its columns: {error}",)
-    counterfactuals = answer.counterfactuals
-    claimed = np.array([answer.output, *(c.output for c in counterfactuals)])
-    outputs, wrong, same = _scored_again(model, scored, claimed)
-    found = ["the model has another output for the query"] if wrong[0] else []
-    found += [f"the model has another output for answer {k}" for k in np.flatnonzero(wrong[1:])]
-    found += [f"a row breaks {label}" for label in _broken_rules(region, rows)]
-    # where a claim differs by rounding only, it may decide what lies on an edge
-    for k, reaches in enumerate(contains(accepted, np.where(same, claimed, outputs)[1:])):
-        if reaches != counterfactuals[k].valid:
-            found.append(f"answer {k} {'reaches' if reaches else 'misses'} the target")
+    claimed = np.array([answer.output, *(c.output for c in answer.counterfactuals)])
+    outputs, is_wrong, is_same = _score_again(model, scored, claimed)
+    # Where a claim differs by rounding only, the claim decides on which side of an edge it lies.
+    decisive = np.where(is_same, claimed, outputs)
+    found = [
+        *_false_outputs(is_wrong),
+        *(f"a row breaks {label}" for label in _broken_rules(region, rows)),
+        *_false_validity(answer, contains(accepted, decisive[1:])),
+    ]
+    return tuple(found or _false_changes(answer, region, rows, scored))
+
+
+def _false_outputs(is_wrong: Mask) -> list[str]:
+    found = []
+    if is_wrong[0]:
+        found.append("the model has another output for the query")
+    for k in np.flatnonzero(is_wrong[1:]).tolist():
+        found.append(f"the model has another output for answer {k}")
+    return found
+
+
+def _false_validity(answer: Explanation, is_hit: Mask) -> list[str]:
+    """Return which counterfactuals, and the answer, are wrongly called valid or not."""
+    found = []
+    for k, (hit, counterfactual) in enumerate(zip(is_hit, answer.counterfactuals, strict=True)):
+        if hit != counterfactual.valid:
+            found.append(f"answer {k} {'reaches' if hit else 'misses'} the target")
     if answer.reached != answer.best.valid:
         found.append(f"the target is {'not ' if answer.reached else ''}reached")
-    if not found:
-        X = region.encode(rows)
-        each = zip(counterfactuals, changes_of(region, X, scored), region.distance(X), strict=True)
-        for k, (c, changes, cost) in enumerate(each):
-            told = (same_cell(c.changes.get(name), pair) for name, pair in changes.items())
-            if len(c.changes) != len(changes) or not all(told):
-                found.append(f"answer {k} has other changes")
-            if not np.isclose(c.cost, cost, rtol=1e-6, atol=1e-12):
-                found.append(f"answer {k} has another cost")
-    return tuple(found)
+    return found
 
 
-def _scored_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask, Mask]:
-    """Return the model's outputs ``(n,)``, which are not as claimed, and which nearly are."""
-    # Some models add up in another order when a row comes in another batch: if any output differs
-    # by more than its last places, all are scored again, alone and four times over, and what these
-    # disagree by, relative to the output, is rounding, too. So are a few units of single precision,
-    # where all numbers are of that.
+def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows) -> list[str]:
+    """Return which counterfactuals have other changes or another cost than claimed."""
+    X = region.encode(rows)
+    changes = changes_of(region, X, scored)
+    costs = region.distance(X)
+    found = []
+    for k, counterfactual in enumerate(answer.counterfactuals):
+        if not _same_changes(counterfactual.changes, changes[k]):
+            found.append(f"answer {k} has other changes")
+        if not np.isclose(counterfactual.cost, costs[k], rtol=1e-6, atol=1e-12):
+            found.append(f"answer {k} has another cost")
+    return found
+
+
+def _same_changes(claimed: Mapping[Any, Any], actual: Mapping[Any, Any]) -> bool:
+    if len(claimed) != len(actual):
+        return False
+    return all(same_cell(claimed.get(name), pair) for name, pair in actual.items())
+
+
+def _score_again(model: Model, rows: Rows, claimed: Array) -> tuple[Array, Mask, Mask]:
+    """Return outputs ``(n,)``, whether each contradicts its claim, and whether it equals it.
+
+    Some models add up in another order when a row comes in another batch. If any output differs by
+    more than its last places, all rows are scored again, alone and four times over; the relative
+    differences between these scores count as rounding. A few units of single precision count as
+    rounding, too, if all numbers are single precision.
+    """
     outputs = model.scores(rows)
     with np.errstate(invalid="ignore"):  # infinite outputs differ from all
-        size, apart = np.abs(outputs), np.abs(outputs - claimed)
+        size = np.abs(outputs)
+        difference = np.abs(outputs - claimed)
         rounding = 16.0 * np.spacing(size)
-    if not (same := apart <= rounding).all():  # nan is not
-        alone = [model.scores(pick(rows, np.array([k])))[0] for k in range(len(size))]
-        again = np.vstack([alone, model.scores(join([rows] * 4)).reshape(4, -1)])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rounding += 4.0 * size * np.nan_to_num(np.abs(again - outputs) / size, posinf=0.0).max()
-        same = apart <= rounding
-    few = np.zeros_like(size)
+    is_same = difference <= rounding  # False for nan
+    if not is_same.all():
+        rounding += _batch_rounding(model, rows, outputs)
+        is_same = difference <= rounding
+    single = np.zeros_like(size)
     if is_single(np.concatenate([outputs, claimed])):
         with np.errstate(invalid="ignore"):
-            few = 4.0 * np.spacing(size.astype(np.float32)).astype(float)
-    return outputs, ~(apart <= rounding + few), same
+            single = 4.0 * np.spacing(size.astype(np.float32)).astype(float)
+    is_wrong = ~(difference <= rounding + single)
+    return outputs, is_wrong, is_same
 
 
-def _broken_rules(region: Region, rows: Rows) -> tuple[str, ...]:
-    """Return what the rows break, each once: limits and rules by name, or cells that don't fit."""
+def _batch_rounding(model: Model, rows: Rows, outputs: Array) -> Array:
+    """Return how much each output ``(n,)`` may differ because rows come in another batch."""
+    size = np.abs(outputs)
+    alone = [model.scores(pick(rows, np.array([k])))[0] for k in range(len(size))]
+    repeated = model.scores(join([rows] * 4)).reshape(4, -1)
+    again = np.vstack([alone, repeated])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.nan_to_num(np.abs(again - outputs) / size, posinf=0.0).max()
+        return np.asarray(4.0 * size * relative)
+
+
+def _broken_rules(region: Region, rows: Rows) -> list[str]:
+    """Return the limits and rules that the rows break, or why the rows do not fit."""
     try:
         X = region.encode(rows)
     except QueryError as error:
-        return (str(error),)
-    named = [] if region.within(X).all() else ["the limits of the features"]
-    return (*named, *(rule.words.label for rule in region.rules if not rule.holds(region, X).all()))
+        return [str(error)]
+    broken = []
+    if not region.within(X).all():
+        broken.append("the limits of the features")
+    for rule in region.rules:
+        if not rule.holds(region, X).all():
+            broken.append(rule.words.label)
+    return broken

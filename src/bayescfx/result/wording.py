@@ -1,12 +1,12 @@
-"""An answer in words: numbers rounded for reading, never in the data."""
+"""Numbers, cells and changes as text. Rounding happens here, never in the data."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import numbers
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,32 +15,20 @@ from bayescfx.data.datetimes import times
 from bayescfx.data.values import is_missing
 from bayescfx.potentials import Intervals
 
-if TYPE_CHECKING:
-    from bayescfx.result.explanation import Explanation
-
-ENDINGS = {
-    "nothing nearer expected": "nothing nearer is expected",
-    "budget": "the budget is spent",
-    "timeout": "the time is over",
-    "interrupted": "it was interrupted",
-    "fault": "the model failed",
-    "converged": "the search has converged",
-    "exhausted": "every allowed point has been tried",
-    "already met": "the row has what is wanted already",
-    "unreachable": "the target seems out of reach",
-}
-ID = "id column"  # in what an answer says about itself: the column that names rows
+ID = "id column"  # key of `Explanation.about`: the column whose cells name the rows
+DIGITS = 4  # significant digits of a number in a text
+MOST_DIGITS = 17  # enough to tell any two float64 apart
 
 
 class Output(NamedTuple):
-    """What the model's output is called, and its unit."""
+    """Name and unit of the model's output."""
 
     name: str = "prediction"
     unit: str = ""
 
     @classmethod
     def of(cls, about: Mapping[str, str]) -> Output:
-        """Return what an answer, or who asked, says of the output."""
+        """Return the output's name and unit from `Explanation.about`."""
         return cls(about.get("output") or "prediction", about.get("unit") or "")
 
     def __str__(self) -> str:
@@ -52,16 +40,16 @@ class Output(NamedTuple):
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
     def number(self, text: str) -> str:
-        """Return an output, or several, with the unit."""
+        """Return the text of one or more outputs with the unit."""
         return f"{text} {self.unit}".rstrip()
 
 
 PREDICTION = Output()
 
 
-def number(value: float, digits: int = 4) -> str:
-    """Return a number with some significant digits, with exponents only where a person would."""
-    value += 0.0  # no negative zero
+def number(value: float, digits: int = DIGITS) -> str:
+    """Return a number with some significant digits; exponents only below 1e-4 and from 1e15."""
+    value += 0.0  # turns -0.0 into 0.0
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "nan")
     if 10**digits <= abs(value) < 1e15:
@@ -70,8 +58,8 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def cell(value: Any, digits: int = 4) -> str:
-    """Return a cell of a table for reading."""
+def cell(value: Any, digits: int = DIGITS) -> str:
+    """Return a cell of a table as text."""
     if is_missing(value):
         return "missing"
     if _is_time(value):
@@ -84,37 +72,28 @@ def cell(value: Any, digits: int = 4) -> str:
 
 
 def both(before: Any, after: Any) -> tuple[str, str]:
-    """Return two cells with as many digits as tell them apart."""
+    """Return two cells as texts with enough digits to tell them apart."""
     if _is_time(before) and _is_time(after):
         first, second = times(before, after)
         return first, second
-    return _apart(cell, before, after)
+    return _distinct(cell, before, after)
 
 
 def move(before: Any, after: Any) -> str:
-    """Return ``before → after``, told apart."""
+    """Return ``before → after`` with enough digits to tell them apart."""
     return " → ".join(both(before, after))
 
 
-def changed(answer: Explanation) -> list[list[str]]:
-    """Return names and cells, now and in each counterfactual: what changes, and the prediction."""
-    found = answer.counterfactuals
-    before = {name: pair[0] for c in found for name, pair in c.changes.items()}
-    lines = [
-        [str(n), cell(old), *(both(*c.changes[n])[1] if n in c.changes else "-" for c in found)]
-        for n, old in before.items()
-    ]
-    label = Output.of(answer.about).label
-    return [*lines, [label, number(answer.output), *(number(c.output) for c in found)]]
-
-
-def _apart(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
-    """Return two values with as many digits as tell them apart."""
-    for digits in range(4, 18):
-        texts = write(a, digits), write(b, digits)
-        if texts[0] != texts[1]:
+def _distinct(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, str]:
+    """Return two values as texts with enough digits to tell them apart."""
+    first = write(a, DIGITS)
+    second = write(b, DIGITS)
+    for digits in range(DIGITS + 1, MOST_DIGITS + 1):
+        if first != second:
             break
-    return texts
+        first = write(a, digits)
+        second = write(b, digits)
+    return first, second
 
 
 def _is_time(value: Any) -> bool:
@@ -122,20 +101,18 @@ def _is_time(value: Any) -> bool:
 
 
 def moves(changes: Mapping[Any, tuple[Any, Any]], most: int = 12) -> str:
-    """Return all changes, as in ``bmi 32.1 → 27.4, bp 101 → 93``."""
-    shown = [f"{name} {move(*pair)}" for name, pair in changes.items()]
-    rest = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + rest if shown else "no change"
+    """Return changes as a list: ``bmi 32.1 → 27.4, bp 101 → 93``; `most` of them are written."""
+    if not changes:
+        return "no change"
+    texts = [f"{name} {move(*pair)}" for name, pair in changes.items()]
+    n_hidden = len(texts) - most
+    listed = ", ".join(texts[:most])
+    return f"{listed} and {n_hidden} more" if n_hidden > 0 else listed
 
 
-def best_moves(answer: Explanation) -> str:
-    """Return the changes of the best answer; of a row that has what is wanted, that."""
-    return "already as wanted" if answer.stopped == "already met" else moves(answer.best.changes)
-
-
-def wish(wanted: Intervals) -> str:
-    """Return the wanted outputs."""
-    return " or ".join(_interval(low, high) for low, high in wanted) or "nothing"
+def intervals(outputs: Intervals) -> str:
+    """Return a set of outputs in words: ``at most 203.5``, ``150 to 200``, ``1 or 2``."""
+    return " or ".join(_interval(low, high) for low, high in outputs) or "nothing"
 
 
 def _interval(low: float, high: float) -> str:
@@ -145,94 +122,58 @@ def _interval(low: float, high: float) -> str:
         return f"at most {number(high)}"
     if high == math.inf:
         return f"at least {number(low)}"
-    if math.isclose(low, high, rel_tol=1e-12):
-        return number(low)  # apart by rounding only
-    return " to ".join(_apart(number, low, high))
+    if math.isclose(low, high, rel_tol=1e-12):  # equal up to rounding
+        return number(low)
+    return " to ".join(_distinct(number, low, high))
 
 
-def sentence(answer: Explanation) -> str:
-    """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, wanted 171``."""
-    best, told = answer.best, best_moves(answer)
-    outputs = move(answer.output, best.output) if best.changes else number(answer.output)
-    output = Output.of(answer.about)
-    wanted = output.number(wish(answer.wanted))
-    return f"{told}: {output} {output.number(outputs)}, wanted {wanted}"
-
-
-def percent(share: float) -> str:
+def percent(probability: float) -> str:
     """Return a probability as a percentage that is never rounded to certainty."""
-    if share <= 0.01:
+    if probability <= 0.01:
         return "at most 1 %"
-    if share > 0.99:
+    if probability > 0.99:
         return "more than 99 %"
-    return f"{100 * share:.0f} %"
+    return f"{100 * probability:.0f} %"
 
 
-def verdict(answer: Explanation) -> str:
-    """Return how the search ended, and whether there are fewer answers than were asked for."""
-    found = len(answer.counterfactuals)
-    if found >= answer.n_wanted or answer.stopped == "already met":
-        return _ending(answer)
-    fewer = f"{found} instead of {count(answer.n_wanted, 'answer')}"
-    return f"{_ending(answer)} {fewer}: nothing else was found that says something different."
+def percentile(share: float) -> str:
+    """Return a share of the data as a percentile.
 
-
-def _ending(answer: Explanation) -> str:
-    """Return how the search ended, with what is sure told apart from what is estimated."""
-    ending = ENDINGS.get(answer.stopped, answer.stopped)
-    if answer.reached:
-        return f"Reached; the search ended because {ending}."
-    if answer.stopped == "already met":
-        return "The row has what is wanted already, but breaks a rule; nothing was searched for."
-    low, high = answer.reachable
-    seen = f"Outputs seen: {number(low)} to {number(high)}."
-    if math.isnan(low):
-        seen = "No allowed row was scored."
-    if answer.binding:
-        which = "this" if len(answer.binding) == 1 else "any of these"
-        ours = not all(text.startswith("the data's own range") for text in answer.binding)
-        start = f"Relaxing {which}" if ours else "Only going beyond the data"
-        listed = "; ".join(answer.binding)
-        seen += f" {start} would bring it nearer, judged from the rows scored: {listed}."
-    if answer.jump is not None:
-        below, above = map(number, answer.jump)
-        seen += (
-            f" Nearest on either side: {below} and {above}; the model may jump over what is "
-            "wanted. Ask for at least or at most so much, or allow a wider tolerance."
-        )
-    if answer.stopped == "exhausted":
-        return f"Out of reach: {ending}. {seen}"
-    if answer.status == "unreachable":
-        start = "Probably out of reach, judged from the rows that the model scored, not proven."
-    else:
-        miss = number(gap(answer.best.output, answer.wanted))
-        if answer.stopped == "unreachable":  # and yet it is not unlikely, all in all
-            ending = "the search saw no way to the target"
-        start = f"Not reached, this is the best guess (off by {miss}): {ending}."
-    if answer.probability_reachable is not None:
-        chance = percent(answer.probability_reachable)
-        start += f" The target is given a probability of {chance} within the limits."
-    return f"{start} {seen}"
-
-
-def gap(output: float, wanted: Intervals) -> float:
-    """Return the distance of an output from the nearest wanted one."""
-    if math.isnan(output):
-        return math.nan
-    return min((max(low - output, output - high, 0.0) for low, high in wanted), default=math.nan)
+    >>> percentile(0.15), percentile(0.02), percentile(0.001)
+    ('15th percentile', '2nd percentile', 'below the 1st percentile')
+    """
+    rank = round(100 * share)
+    if rank < 1:
+        return "below the 1st percentile"
+    if rank > 99:
+        return "above the 99th percentile"
+    ending = "th"
+    if rank // 10 != 1:  # 11th, 12th, 13th
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank}{ending} percentile"
 
 
 def count(n: int, noun: str) -> str:
-    """Return a number with its noun."""
+    """Return a number with its noun: ``1 row``, ``2 rows``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def lines(summary: pd.DataFrame) -> list[list[str]]:
-    """Return the cells of a summary for reading, each line after its label."""
-    cells = summary.replace("best_guess", "best guess").to_numpy(object)
-    return [[label(i), *map(cell, row)] for i, row in zip(summary.index, cells, strict=True)]
+def label(name: Any) -> str:
+    """Return the label of a query, which may be a tuple, as text."""
+    if isinstance(name, tuple):
+        return ", ".join(cell(part) for part in name)
+    return cell(name, 15)
 
 
-def label(of: Any) -> str:
-    """Return the label of a query for reading."""
-    return ", ".join(map(cell, of)) if isinstance(of, tuple) else cell(of, 15)
+def aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Return the lines of a table as text; `sides` has ``<`` or ``>`` for each column.
+
+    >>> aligned([["bmi", "36.6"], ["bp", "113"]], "<>")
+    ['bmi  36.6', 'bp    113']
+    """
+    widths = [max(len(text) for text in column) for column in zip(*lines, strict=True)]
+    found = []
+    for line in lines:
+        cells = zip(line, sides, widths, strict=True)
+        found.append("  ".join(f"{text:{side}{width}}" for text, side, width in cells).rstrip())
+    return found

@@ -83,7 +83,7 @@ def make_app(desk: Desk) -> FastAPI:
         wanted = target.acceptance(wish.output, 0.0)
         accepted = target.acceptance(wish.output, wish.tolerance)
         met = any(low <= wish.output <= high for low, high in wanted)
-        told = {"text": wording.wish(wanted), "met": met}
+        told = {"text": wording.intervals(wanted), "met": met}
         return told | {"wanted": intervals(wanted), "accepted": intervals(accepted)}
 
     @app.post("/api/curve")

@@ -14,6 +14,7 @@ from bayescfx.plots.info.changes import Change, change_info
 from bayescfx.plots.info.view import Scale, View, along
 from bayescfx.potentials import Intervals
 from bayescfx.result import wording
+from bayescfx.result.answer_text import sentence
 from bayescfx.result.assessment import around
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
@@ -116,7 +117,7 @@ def answer_as_plain(answer: Explanation, view: View, asked: AskForm) -> Plain:
     each = ("output", "valid", "potential", "plausibility", "n_changes")
     return {
         **{name: getattr(answer, name) for name in same},
-        "sentence": wording.sentence(answer),
+        "sentence": sentence(answer),
         "wanted": intervals(answer.wanted),
         "accepted": intervals(answer.accepted),
         "reachable": pair(answer.reachable),

@@ -126,7 +126,7 @@ class Desk:
     def as_plain(self, question: Ticket, *, whole: bool = True) -> Plain:
         """Return a question and what became of it; without steps and answer in a list."""
         asked, answer = question.asked, question.answer
-        wish = asked.target if answer is None else wording.wish(answer.wanted)
+        wish = asked.target if answer is None else wording.intervals(answer.wanted)
         label, waits = asked.label or "edited row", question.state == "waiting"
         told: Plain = {
             "id": question.id,

@@ -1,4 +1,4 @@
-"""What changes: before and after on each feature's own scale, in one answer and in many."""
+"""Numbers of the pictures of changes: before and after on each feature's own scale."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from bayescfx.result import wording
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.explanations import Move, moves
 
+ALL_CHANGES = 10**6  # more changes than any answer has
+_MOST_DECIMALS = 6  # numbers with more decimals are written with exponents
+
 
 class Change(NamedTuple):
     """One feature's move; places are 0 to 1 on its own scale."""
@@ -29,7 +32,7 @@ class Change(NamedTuple):
     start: float
     end: float
     allowed: tuple[float, float]
-    ends: tuple[str, str]  # of the scale, in words
+    ends: tuple[str, str]  # of the scale, as text
     ordered: bool
     levels: tuple[float, ...]  # places of the levels, if they are few
     wraps: bool  # over the end of a circle
@@ -42,7 +45,7 @@ class Prediction(NamedTuple):
     """The model's output before and after; places are 0 to 1 on a scale with room for all."""
 
     name: str
-    texts: tuple[str, str]  # before and after; with effects as printed, they add up
+    texts: tuple[str, str]  # before and after; as printed, they add up with the effects
     start: float
     end: float
     accepted: Intervals
@@ -54,13 +57,13 @@ class ChangeInfo(NamedTuple):
     """A change chart in numbers: the most effective change first, derived ones last."""
 
     changes: tuple[Change, ...]
-    hidden: int  # how many more
+    hidden: int  # number of changes left out
     hidden_text: str  # their effect
     prediction: Prediction
 
 
 class Movement(NamedTuple):
-    """One feature over many answers."""
+    """The moves of one feature over many answers."""
 
     name: str
     times: int
@@ -69,11 +72,11 @@ class Movement(NamedTuple):
 
 
 class MovementInfo(NamedTuple):
-    """Which features move in the best answers: the most frequent first."""
+    """The features that move in the best answers, the most frequent first."""
 
     movements: tuple[Movement, ...]
-    hidden: int
-    answers: int  # that change anything
+    hidden: int  # number of features left out
+    answers: int  # number of answers with a change
 
 
 class AlternativesInfo(NamedTuple):
@@ -89,52 +92,105 @@ class AlternativesInfo(NamedTuple):
 
 
 def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
-    """Return what a change chart shows of one of the counterfactuals, at most so many changes."""
-    other = ~same_codes(view.answers[which], view.region.query)
-    followed = np.setdiff1d(np.flatnonzero(other), view.moved(which))
-    found = [*view.by_effect(which), *((int(j), None) for j in followed)]
-    answer, after = view.answer, view.answer.counterfactuals[which]
-    effects = [effect for _, effect in found if effect is not None]
-    # as many decimals as show the largest effect with three digits
-    largest = max(abs(value) for value in (after.output - answer.output, *effects))
-    decimals = max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
-    ends = [round(Decimal(y).scaleb(decimals)) for y in (answer.output, after.output)]
-    whole = ends[1] - ends[0]
-    units = rounded_to(whole, [effect * 10.0**decimals for effect in effects])
-    texts = [_signed(n, decimals) for n in units] + [""] * (len(found) - len(units))
-    pairs = list(zip(found, texts, strict=True))[:most]
-    first, second = (f"{Decimal(end).scaleb(-decimals):f}" for end in ends)
-    scale = _outputs(answer, after.output)
-    prediction = Prediction(
-        name=wording.Output.of(answer.about).label,
-        texts=(first, second) if decimals <= 6 else wording.both(answer.output, after.output),
-        start=scale.place(answer.output),
-        end=scale.place(after.output),
-        accepted=tuple((scale.place(low), scale.place(high)) for low, high in answer.accepted),
-        reached=after.valid,
-        change=_signed(whole, decimals),
+    """Return the numbers of a change chart of one counterfactual, with at most `most` changes."""
+    changed = [*view.by_effect(which), *((j, None) for j in _derived(view, which))]
+    effects = [effect for _, effect in changed if effect is not None]
+    rounding = Rounding.of(view.answer.output, view.answer.counterfactuals[which].output, effects)
+    texts = [_signed(n, rounding.decimals) for n in rounding.effects]
+    texts += [""] * (len(changed) - len(texts))
+    changes = []
+    for (j, effect), text in list(zip(changed, texts, strict=True))[:most]:
+        changes.append(_change(view, which, j, effect, text))
+    hidden_effects = rounding.effects[most:]
+    return ChangeInfo(
+        changes=tuple(changes),
+        hidden=max(0, len(changed) - most),
+        hidden_text=_signed(sum(hidden_effects), rounding.decimals) if hidden_effects else "",
+        prediction=_prediction(view, which, rounding),
     )
-    changes = tuple(_change(view, which, *one, text) for one, text in pairs)
-    rest = _signed(sum(units[most:]), decimals) if units[most:] else ""
-    return ChangeInfo(changes, max(0, len(found) - most), rest, prediction)
+
+
+def _derived(view: View, which: int) -> list[int]:
+    """Return the positions of features that follow the changes of others."""
+    differs = ~same_codes(view.answers[which], view.region.query)
+    derived: list[int] = np.setdiff1d(np.flatnonzero(differs), view.moved(which)).tolist()
+    return derived
+
+
+class Rounding(NamedTuple):
+    """Outputs and effects rounded so that they add up as printed: units of the last decimal."""
+
+    decimals: int
+    before: int
+    after: int
+    effects: list[int]
+
+    @classmethod
+    def of(cls, before: float, after: float, effects: Sequence[float]) -> Rounding:
+        """Return numbers with as many decimals as show the largest effect with three digits."""
+        largest = max(abs(value) for value in (after - before, *effects))
+        decimals = 0
+        if largest > 0:
+            decimals = max(0, 2 - math.floor(math.log10(largest)))
+        first = round(Decimal(before).scaleb(decimals))
+        second = round(Decimal(after).scaleb(decimals))
+        units = rounded_to(second - first, [effect * 10.0**decimals for effect in effects])
+        return cls(decimals, first, second, units)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both outputs as text."""
+        before = Decimal(self.before).scaleb(-self.decimals)
+        after = Decimal(self.after).scaleb(-self.decimals)
+        return f"{before:f}", f"{after:f}"
 
 
 def rounded_to(whole: int, parts: Sequence[float]) -> list[int]:
-    """Return parts as whole numbers that sum up to `whole`: each rounded down, or up where due.
+    """Return parts as whole numbers that sum up to `whole`: the largest remainders round up.
 
     >>> rounded_to(10, [3.4, 3.4, 3.2])
     [4, 3, 3]
     """
-    down = [math.floor(part) for part in parts]
-    each, more = divmod(whole - sum(down), max(1, len(down)))
-    order = sorted(range(len(down)), key=lambda i: down[i] - parts[i])  # largest remainder first
-    return [n + each + (i in order[:more]) for i, n in enumerate(down)]
+    floors = [math.floor(part) for part in parts]
+    each, n_more = divmod(whole - sum(floors), max(1, len(floors)))
+    order = sorted(range(len(floors)), key=lambda i: floors[i] - parts[i])
+    rounded_up = set(order[:n_more])
+    return [n + each + (i in rounded_up) for i, n in enumerate(floors)]
+
+
+def _signed(units: int, decimals: int) -> str:
+    """Return so many units of the last decimal as text with a sign; 0 has none."""
+    value = Decimal(abs(units)).scaleb(-decimals)
+    text = f"{value:f}" if decimals <= _MOST_DECIMALS else f"{value:.2e}"
+    if units == 0:
+        return text
+    return f"−{text}" if units < 0 else f"+{text}"
+
+
+def _prediction(view: View, which: int, rounding: Rounding) -> Prediction:
+    answer = view.answer
+    after = answer.counterfactuals[which]
+    scale = _output_scale(answer, after.output)
+    texts = rounding.texts
+    if rounding.decimals > _MOST_DECIMALS:
+        texts = wording.both(answer.output, after.output)
+    return Prediction(
+        name=wording.Output.of(answer.about).label,
+        texts=texts,
+        start=scale.place(answer.output),
+        end=scale.place(after.output),
+        accepted=tuple((scale.place(low), scale.place(high)) for low, high in answer.accepted),
+        reached=after.valid,
+        change=_signed(rounding.after - rounding.before, rounding.decimals),
+    )
 
 
 def _change(view: View, which: int, j: int, effect: float | None, text: str) -> Change:
     region = view.region
-    before, after = float(region.query[j]), float(view.answers[which, j])
-    scale, period = Scale.of(region, j, after), region.period[j]
+    before = float(region.query[j])
+    after = float(view.answers[which, j])
+    scale = Scale.of(region, j, after)
+    period = region.period[j]
     first, second = scale.move(before, after)
     return Change(
         name=str(region.names[j]),
@@ -153,57 +209,62 @@ def _change(view: View, which: int, j: int, effect: float | None, text: str) -> 
     )
 
 
-def _outputs(answer: Explanation, *outputs: float) -> Scale:
-    """Return a scale with room for some outputs, and all others that matter."""
-    ends = output_range(answer, 0.06, *outputs)
-    return Scale(Real(*ends), *ends)
-
-
-def _signed(units: int, decimals: int) -> str:
-    """Return so many units of the last decimal with their sign; nothing has none."""
-    value = Decimal(abs(units)).scaleb(-decimals)
-    text = f"{value:f}" if decimals <= 6 else f"{value:.2e}"
-    return ("" if units == 0 else "−" if units < 0 else "+") + text
+def _output_scale(answer: Explanation, *outputs: float) -> Scale:
+    """Return a scale with room for some outputs and all others of the answer."""
+    low, high = output_range(answer, 0.06, *outputs)
+    return Scale(Real(low, high), low, high)
 
 
 def movement_info(answers: Sequence[Explanation], most: int = 30) -> MovementInfo:
-    """Return how often and how far features move in the best answers, at most so many features."""
+    """Return how often and how far features move in the best answers, for `most` features."""
     by_name: dict[str, list[Move]] = defaultdict(list)
-    for move in (move for answer in answers for move in moves(answer)):
-        by_name[str(move.feature)].append(move)
-    found = []
-    for name, each in sorted(by_name.items(), key=lambda line: -len(line[1])):
-        steps = np.array([move.scaled for move in each if not math.isnan(move.step)])
-        words = Counter(move.words for move in each if math.isnan(move.step))
-        found.append(Movement(name, len(each), steps, tuple(words.most_common())))
-    changing = sum(bool(answer.best.changes) for answer in answers)
-    return MovementInfo(tuple(found[:most]), max(0, len(found) - most), changing)
+    for answer in answers:
+        for move in moves(answer):
+            by_name[str(move.feature)].append(move)
+    movements = []
+    for name, found in sorted(by_name.items(), key=lambda item: -len(item[1])):
+        steps = np.array([move.scaled for move in found if not math.isnan(move.step)])
+        transitions = Counter(move.words for move in found if math.isnan(move.step))
+        movements.append(Movement(name, len(found), steps, tuple(transitions.most_common())))
+    n_changing = sum(bool(answer.best.changes) for answer in answers)
+    return MovementInfo(tuple(movements[:most]), max(0, len(movements) - most), n_changing)
 
 
 def alternatives_info(view: View, most: int = 12) -> AlternativesInfo:
-    """Return all counterfactuals side by side, on at most so many features that they change."""
-    answer, region, found = view.answer, view.region, view.answer.counterfactuals
+    """Return all counterfactuals side by side, on at most `most` features that they change."""
+    answer = view.answer
+    region = view.region
+    found = answer.counterfactuals
     moved = dict.fromkeys(j for k in range(len(found)) for j, _ in view.by_effect(k))
-    chosen, outputs = list(moved)[:most], [each.output for each in found]
-    scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in chosen]
-    scales.append(last := _outputs(answer, *outputs))
-    rows = np.vstack([region.query, view.answers])[:, chosen]
-    table = np.column_stack([rows, [answer.output, *outputs]])  # and on the last scale the output
-    query, *others = (
-        tuple(scale.place(code) for scale, code in zip(scales, row, strict=True))
-        for row in table.tolist()
-    )
-    marks = [
-        {} if scale.ordered else {scale.place(code): scale.label(code) for code in column}
-        for scale, column in zip(scales, table.T.tolist(), strict=True)
+    features = list(moved)[:most]
+    outputs = [each.output for each in found]
+    output_scale = _output_scale(answer, *outputs)
+    scales = [Scale.of(region, j, *view.answers[:, j].tolist()) for j in features]
+    scales.append(output_scale)
+    codes = np.vstack([region.query, view.answers])[:, features]
+    table = np.column_stack([codes, [answer.output, *outputs]])  # the output on the last scale
+    query, *others = (_places(scales, row) for row in table.tolist())
+    accepted = [
+        (output_scale.place(low), output_scale.place(high)) for low, high in answer.accepted
     ]
-    label = wording.Output.of(answer.about).label
     return AlternativesInfo(
-        names=(*(str(region.names[j]) for j in chosen), label),
+        names=(*(str(region.names[j]) for j in features), wording.Output.of(answer.about).label),
         ends=tuple(scale.ends if scale.ordered else ("", "") for scale in scales),
-        marks=tuple(marks),
+        marks=tuple(map(_marks, scales, table.T.tolist())),
         query=query,
         answers=tuple(others),
         valid=tuple(each.valid for each in found),
-        accepted=tuple((last.place(low), last.place(high)) for low, high in answer.accepted),
+        accepted=tuple(accepted),
     )
+
+
+def _places(scales: Sequence[Scale], codes: Sequence[float]) -> tuple[float, ...]:
+    """Return the place of each code on its scale."""
+    return tuple(scale.place(code) for scale, code in zip(scales, codes, strict=True))
+
+
+def _marks(scale: Scale, codes: Sequence[float]) -> dict[float, str]:
+    """Return the labels of levels without order, by place; none for an ordered scale."""
+    if scale.ordered:
+        return {}
+    return {scale.place(code): scale.label(code) for code in codes}

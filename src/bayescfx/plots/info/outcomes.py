@@ -1,4 +1,4 @@
-"""What outputs are worth, as the search went, and as the surrogate sees them around the answer."""
+"""Numbers of the pictures of outputs: the search, the potential, the surrogate."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import numpy as np
 
 from bayescfx.arrays import Array, Mask
 from bayescfx.errors import BayesCFXError
-from bayescfx.plots.info.view import Scale, View, along
+from bayescfx.plots.info.view import LEAST_ROWS, Scale, View, along
 from bayescfx.potentials import Intervals, LevelPotential, Linked, contains
 from bayescfx.potentials.targets import tolerance_epsilon
-from bayescfx.result.archive import Told
+from bayescfx.result.archive import TextTarget
 from bayescfx.result.explanation import Explanation
 from bayescfx.result.wording import Output
 from bayescfx.search.objectives import CostImprovement, PotentialImprovement, Record
 
+_MOST_CHOICES = 40  # allowed values of a feature that a curve shows one by one
+
 
 class TooLittleError(BayesCFXError, ValueError):
-    """There is nothing a surrogate could say."""
+    """There are too few rows to fit a surrogate."""
 
 
 class ConvergenceInfo(NamedTuple):
@@ -29,7 +31,7 @@ class ConvergenceInfo(NamedTuple):
 
     rows: Array  # counted from 1
     best: Array
-    scores: Array | None  # of the single rows, where they are known to be this question's
+    scores: Array | None  # of the single rows, if all evaluations belong to this query
     reached_at: int | None
 
 
@@ -38,7 +40,7 @@ class PotentialInfo(NamedTuple):
 
     name: str  # of the output
     outputs: Array
-    share: Array | None  # of the peak; None where only its text is known
+    share: Array | None  # of the peak; None if only the text of the target is left
     accepted: Intervals
     query: float
     answers: tuple[float, ...]
@@ -53,7 +55,7 @@ class Curve(NamedTuple):
     mean: Array
     low: Array  # two deviations below
     high: Array
-    seen: tuple[Array, Array]  # codes and outputs of evaluated rows that lie on the line
+    seen: tuple[Array, Array]  # codes and outputs of scored rows on the line
 
 
 class ResponseInfo(NamedTuple):
@@ -64,7 +66,7 @@ class ResponseInfo(NamedTuple):
     scale: Scale
     codes: Array
     query: Curve
-    answer: Curve | None  # None if nothing else changed
+    answer: Curve | None  # None if no other feature changes
     place: tuple[float, float]  # the answer's code and output
     accepted: Intervals
 
@@ -80,7 +82,7 @@ class SurfaceInfo(NamedTuple):
     mean: Array  # (len(y_codes), len(x_codes)), as are the next three
     allowed: Mask
     target: Mask
-    acquisition: Array | None  # relative to its maximum; None if nothing is left to look for
+    acquisition: Array | None  # relative to its maximum; None if the search is complete
     seen: Array
     query: tuple[float, float]
     answer: tuple[float, float]
@@ -90,32 +92,48 @@ class SurfaceInfo(NamedTuple):
 def convergence_info(answer: Explanation) -> ConvergenceInfo:
     """Return the best potential after each row that the model scored, relative to its peak."""
     best = np.asarray(answer.trace, dtype=np.float64)
-    outputs, potential = answer.evaluations.outputs, _potential(answer)
-    # Among rows of other questions: within this share of the peak one is accepted for certain.
-    scores, hits = None, best >= 1.0 - tolerance_epsilon(answer.tolerance)
+    outputs = answer.evaluations.outputs
+    scores = None
+    # If other queries have rows, too: an output this near the peak is certainly accepted.
+    is_hit = best >= 1.0 - tolerance_epsilon(answer.tolerance)
     if len(outputs) == len(best):
-        hits, missing = contains(answer.accepted, outputs), np.isnan(outputs)
-        if potential is not None:
-            shares = _share(potential, np.where(missing, answer.output, outputs))
-            scores = np.where(missing, np.nan, shares)
-    reached_at = int(hits.argmax()) + 1 if answer.reached and hits.any() else None
+        is_hit = contains(answer.accepted, outputs)
+        scores = _scores(answer, outputs)
+    reached_at = int(is_hit.argmax()) + 1 if answer.reached and is_hit.any() else None
     return ConvergenceInfo(np.arange(1.0, len(best) + 1), best, scores, reached_at)
 
 
+def _scores(answer: Explanation, outputs: Array) -> Array | None:
+    """Return the potential of outputs relative to its peak, nan for missing outputs."""
+    potential = _potential(answer)
+    if potential is None:
+        return None
+    is_missing = np.isnan(outputs)
+    shares = _share(potential, np.where(is_missing, answer.output, outputs))
+    return np.where(is_missing, np.nan, shares)
+
+
 def potential_info(answer: Explanation) -> PotentialInfo:
-    """Return the potential between the outputs that matter, relative to its peak."""
+    """Return the potential over the outputs of the answer, relative to its peak."""
     answers = tuple(c.output for c in answer.counterfactuals)
     outputs = np.linspace(*output_range(answer, 0.12, *answers), 401)
-    # a thin target set must not fall between two points
+    # A narrow target set must not fall between two points.
     outputs = np.union1d(outputs, _shown(answer, *answers))
     potential = _potential(answer)
     share = None if potential is None else _share(potential, outputs)
-    name, ends = Output.of(answer.about).label, answer.reachable
-    return PotentialInfo(name, outputs, share, answer.accepted, answer.output, answers, ends)
+    return PotentialInfo(
+        name=Output.of(answer.about).label,
+        outputs=outputs,
+        share=share,
+        accepted=answer.accepted,
+        query=answer.output,
+        answers=answers,
+        reachable=answer.reachable,
+    )
 
 
 def output_range(answer: Explanation, margin: float, *outputs: float) -> tuple[float, float]:
-    """Return the ends of a scale with room for all outputs that matter and some more."""
+    """Return the ends of a scale with room for all outputs of an answer, and a margin."""
     shown = _shown(answer, *outputs)
     pad = margin * ((max(shown) - min(shown)) or 1.0)
     return min(shown) - pad, max(shown) + pad
@@ -126,13 +144,13 @@ def _shown(answer: Explanation, *outputs: float) -> list[float]:
 
 
 def finite_ends(intervals: Iterable[tuple[float, float]]) -> list[float]:
-    """Return the ends of intervals that are numbers."""
+    """Return the finite ends of intervals."""
     return [end for interval in intervals for end in interval if math.isfinite(end)]
 
 
 def _potential(answer: Explanation) -> LevelPotential | None:
-    """Return the potential, unless only its text is left or the query has what was wanted."""
-    if isinstance(answer.target, Told) or contains(answer.accepted, [answer.output])[0]:
+    """Return the potential; None if only its text is left or the query meets the target."""
+    if isinstance(answer.target, TextTarget) or contains(answer.accepted, [answer.output])[0]:
         return None
     return answer.target.potential(answer.output)
 
@@ -144,9 +162,11 @@ def _share(potential: LevelPotential, outputs: Array) -> Array:
 def response_info(view: View, feature: Hashable | None = None, which: int = 0) -> ResponseInfo:
     """Return the surrogate's response to one feature, by default the most effective change."""
     j = _chosen(view, None if feature is None else [feature], which, 1)[0]
-    after, region, answer = view.answers[which], view.region, view.answer.counterfactuals[which]
+    region = view.region
+    after = view.answers[which]
+    answer = view.answer.counterfactuals[which]
     scale, codes = _axis(view, j, which, 161)
-    others = np.setdiff1d(view.moved(which), [j])  # without them both curves are one
+    others = np.setdiff1d(view.moved(which), [j])  # without other changes, both curves are equal
     return ResponseInfo(
         name=str(region.names[j]),
         output=Output.of(view.answer.about).label,
@@ -167,11 +187,14 @@ def surface_info(
     if len(set(chosen)) != 2:
         raise TooLittleError("`features` must be two different ones. Name two that may change.")
     i, j = chosen
-    centre, region = view.answers[which], view.region
-    (x_scale, x_codes), (y_scale, y_codes) = (_axis(view, k, which, 101) for k in chosen)
+    region = view.region
+    centre = view.answers[which]
+    x_scale, x_codes = _axis(view, i, which, 101)
+    y_scale, y_codes = _axis(view, j, which, 101)
     x, y = np.meshgrid(x_codes, y_codes)
     X = np.tile(centre, (x.size, 1))
-    X[:, i], X[:, j] = x.ravel(), y.ravel()
+    X[:, i] = x.ravel()
+    X[:, j] = y.ravel()
     X = region.complete(X)
     mean = view.predict(X).reshape(x.shape)
     allowed = region.contains(region.snap(X)).reshape(x.shape)
@@ -193,39 +216,43 @@ def surface_info(
 
 
 def can_respond(view: View) -> bool:
-    """Return whether enough is known for response curves."""
+    """Return whether there are enough rows for response curves."""
     return view.surrogate is not None and bool(len(view.region.free))
 
 
 def _chosen(view: View, features: Sequence[Hashable] | None, which: int, n: int) -> list[int]:
-    """Return the positions of features, by default of the `n` most effective, or explain."""
+    """Return the positions of features, by default of the `n` most effective; or raise."""
     if not can_respond(view):
         raise TooLittleError(
-            f"a surrogate needs at least 3 rows with different outputs; got {len(view.y)} rows. "
-            "Give the search a larger budget."
+            f"a surrogate needs at least {LEAST_ROWS} rows with different outputs; "
+            f"got {len(view.y)} rows. Give the search a larger budget."
         )
     if features is not None:
         return [view.region.schema.position(name) for name in features]
     changed = [j for j, _ in view.by_effect(which)]
     others = [int(j) for j in view.region.free if j not in changed]
-
-    def swing(j: int) -> float:
-        codes = _axis(view, j, which, 17)[1]
-        return float(np.ptp(view.predict(along(view.region, j, codes, view.answers[which]))))
-
-    if len(changed) < n:  # then those along which the output moves farthest
-        others.sort(key=swing, reverse=True)
+    if len(changed) < n:  # then the features along which the output varies most
+        others.sort(key=lambda j: _variation(view, j, which), reverse=True)
     return (changed + others)[:n]
 
 
+def _variation(view: View, j: int, which: int) -> float:
+    """Return the range of the surrogate's output along a feature, around a counterfactual."""
+    _, codes = _axis(view, j, which, 17)
+    outputs = view.predict(along(view.region, j, codes, view.answers[which]))
+    return float(np.ptp(outputs))
+
+
 def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
-    """Return the scale of what is allowed of a feature, and codes along it: all if few, or `n`."""
-    code, low, high = view.answers[which, j], view.region.low[j], view.region.high[j]
+    """Return the scale of a feature's allowed values, and codes along it: all if few, or `n`."""
+    code = view.answers[which, j]
+    low = view.region.low[j]
+    high = view.region.high[j]
     scale = Scale.of(view.region, j, float(code))
     if low < high:
         scale = replace(scale, low=float(min(low, code)), high=float(max(high, code)))
     choices = view.region.choices[j]
-    if choices is not None and 1 < len(choices) <= 40:
+    if choices is not None and 1 < len(choices) <= _MOST_CHOICES:
         return scale, np.asarray(choices, dtype=np.float64)
     if len(scale.levels):
         return scale, scale.levels
@@ -239,21 +266,29 @@ def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curv
 
 
 def _acquisition(view: View, X: Array, allowed: Mask) -> Array | None:
-    """Return what the search would maximise next, relative to its maximum over the map."""
-    surrogate, region, answer, link = view.surrogate, view.region, view.answer, view.link
-    assert surrogate is not None
-    accepted = answer.accepted
-    hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
-    objective: CostImprovement | PotentialImprovement
-    if len(hits) and region.cost.weight > 0.0:
-        accepted = accepted if link is None else link.intervals(accepted)
-        objective = CostImprovement(surrogate, region, accepted, Record(region, hits))
-    else:  # log EI-CFX over the best potential so far, as in the paper: without a cost
-        potential, best = _potential(answer), float(max(answer.trace[-1:], default=0.0))
-        if potential is None or best >= 1.0:
-            return None
-        carried = potential if link is None else Linked(potential, link)
-        objective = PotentialImprovement(surrogate, region, carried, best, 0.0)
+    """Return the acquisition of a longer search, relative to its maximum over the map."""
+    objective = _objective(view)
+    if objective is None:
+        return None
     value = np.where(allowed, objective.value(X).reshape(allowed.shape), -np.inf)
     top = float(value.max())
     return np.exp(value - top) if math.isfinite(top) else None
+
+
+def _objective(view: View) -> CostImprovement | PotentialImprovement | None:
+    """Return what the search would maximise next; None if the target is met at its peak."""
+    region = view.region
+    accepted = view.answer.accepted
+    link = view.link
+    assert view.surrogate is not None
+    hits = view.X[region.contains(view.X) & contains(accepted, view.y)]
+    if len(hits) and region.cost.weight > 0.0:
+        intervals = accepted if link is None else link.intervals(accepted)
+        return CostImprovement(view.surrogate, region, intervals, Record(region, hits))
+    # Log EI-CFX over the best potential so far, as in the paper: without a cost.
+    potential = _potential(view.answer)
+    best = float(max(view.answer.trace[-1:], default=0.0))
+    if potential is None or best >= 1.0:
+        return None
+    linked = potential if link is None else Linked(potential, link)
+    return PotentialImprovement(view.surrogate, region, linked, best, 0.0)

@@ -1,0 +1,153 @@
+"""A report on many answers: which features move, and a list to filter and sort."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+from typing import Any, TypeAlias
+
+from bayescfx.plots.info.changes import ALL_CHANGES, change_info
+from bayescfx.plots.info.view import View
+from bayescfx.plots.report_page import About, badge, change_table, folded, named, note
+from bayescfx.result import markup, wording
+from bayescfx.result.explanation import Explanation
+from bayescfx.result.explanations import Explanations
+
+Labelled: TypeAlias = tuple[str, Explanation]  # the label of a query, and its answer
+
+
+def many(answers: Explanations, about: About, most: int = 1000) -> Iterable[str]:
+    """Yield the parts of a report on many answers; at most `most` answers are listed."""
+    labelled = list(zip(map(wording.label, answers.index), answers, strict=True))
+    changing = [pair for pair in labelled if pair[1].best.changes]
+    unchanged = [pair for pair in labelled if not pair[1].best.changes]
+    already = [pair for pair in unchanged if pair[1].reached]
+    stuck = [pair for pair in unchanged if not pair[1].reached]
+    yield about.head()
+    yield _tiles(answers, len(already))
+    if changing:
+        yield "<h2>What moves</h2>"
+        yield _move_table(answers, len(changing))
+        yield "<h2>The answers</h2>"
+        yield _answer_list(changing[:most], answers.index_name, about)
+    if len(changing) > most:
+        yield note(f"… and {len(changing) - most} more, which only tables show.")
+    yield _folded_answers("already reached", already, about)
+    yield _folded_answers("for which no change comes closer", stuck, about)
+
+
+def _tiles(answers: Explanations, n_already: int) -> str:
+    """Return the numbers of answers by status."""
+    n_by_status = Counter(answer.status for answer in answers)
+    counts = {
+        "asked": len(answers),
+        "reached": n_by_status["reached"] - n_already,
+        "already reached": n_already,
+        "best guess": n_by_status["best_guess"],
+        "out of reach": n_by_status["unreachable"],
+    }
+    tiles = ""
+    for word, n in counts.items():
+        if n or word in ("asked", "reached"):
+            tiles += f"<div><b>{n}</b><span>{word}</span></div>"
+    return f'<div class="tiles">{tiles}</div>'
+
+
+def _move_table(answers: Explanations, n_changing: int) -> str:
+    """Return how often and how far each feature moves, as a table with bars."""
+    moves = answers.importance().query("times > 0")
+    has_levels = bool((moves["transitions"] != "").any())
+    lines = "".join(_move_line(line, has_levels) for line in moves.to_dict("records"))
+    head = "".join(_head(text) for text in ("moves in", "up", "down", "median move"))
+    if has_levels:
+        head += _head("from → to", is_left=True)
+    return (
+        f'<div class="wide"><table class="moves"><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+        + note(f"Of the {wording.count(n_changing, 'answer')} that change anything.")
+    )
+
+
+def _move_line(importance: dict[Any, Any], has_levels: bool) -> str:
+    share = importance["share"]
+    bar = f'<span class="bar"><i style="width:{100 * share:.0f}%"></i></span>'
+    median = importance["median"]
+    cells = [
+        f"{bar}<b>{_percent(share)}</b>",
+        _percent(importance["up"]),
+        _percent(importance["down"]),
+        "" if math.isnan(median) else wording.number(median),
+    ]
+    line = f'<th scope="row">{named(str(importance["feature"]))}</th>'
+    line += "".join(f"<td>{cell}</td>" for cell in cells)
+    if has_levels:
+        line += f'<td class="left">{escape(importance["transitions"])}</td>'
+    return f"<tr>{line}</tr>"
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def _head(text: str, *, is_left: bool = False) -> str:
+    kind = ' class="left"' if is_left else ""
+    return f'<th scope="col"{kind}>{escape(text)}</th>'
+
+
+def _answer_list(pairs: list[Labelled], name: str, about: About) -> str:
+    """Return a line per answer, which opens to its changes."""
+    targets = {wording.intervals(answer.wanted) for _, answer in pairs}
+    has_targets = len(targets) > 1
+    heads = [name, "now", "then", *(["target"] if has_targets else []), "changes", "status"]
+    head = "".join(_head(text, is_left=text in ("changes", "status")) for text in heads)
+    number = _number_format([y for _, a in pairs for y in (a.output, a.best.output)])
+    body = "".join(_answer_line(label, answer, has_targets, number) for label, answer in pairs)
+    legend = f"now, then: {about.output}"
+    if about.output.unit:
+        legend += f" in {about.output.unit}"
+    if not has_targets:
+        legend += f", target {about.output.number(targets.pop())}"
+    return (
+        f'<div class="wide"><table class="list"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{note(f'{legend}.')}"
+    )
+
+
+def _number_format(outputs: list[float]) -> str:
+    """Return a format that shows four digits of the range of the outputs."""
+    span = max(outputs) - min(outputs)
+    decimals = 3
+    if span > 0:
+        decimals = max(0, 3 - math.floor(math.log10(span)))
+    return f".{decimals}f" if decimals <= 6 else ".8g"
+
+
+def _answer_line(label: str, answer: Explanation, has_targets: bool, number: str) -> str:
+    cells = ""
+    for y in (answer.output, answer.best.output):
+        cells += f'<td data-key="{y!r}">{y:{number}}</td>'
+    if has_targets:
+        cells += f"<td>{escape(wording.intervals(answer.wanted))}</td>"
+    table = change_table(change_info(View.bare(answer), most=ALL_CHANGES))
+    changes = folded(wording.moves(answer.best.changes), table)
+    return (
+        f'<tr data-status="{answer.status.replace("_", " ")}"><th scope="row">{escape(label)}</th>'
+        f'{cells}<td class="left" data-key="{answer.best.n_changes}">{changes}</td>'
+        f'<td class="left">{badge(answer)}</td></tr>'
+    )
+
+
+def _folded_answers(title: str, pairs: list[Labelled], about: About) -> str:
+    """Return answers without a change in one folded table; a reason for those not reached."""
+    if not pairs:
+        return ""
+    heads = ["", about.output.label, "target"]
+    lines = []
+    for label, answer in pairs:
+        line = [label, wording.number(answer.output), wording.intervals(answer.wanted)]
+        lines.append(line if answer.reached else [*line, answer.verdict])
+    if len(lines[0]) > len(heads):
+        heads.append("why")
+    return folded(f"{len(pairs)} {title}", f'<div class="wide">{markup.table(heads, lines)}</div>')

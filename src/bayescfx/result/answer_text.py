@@ -1,0 +1,215 @@
+"""An explanation as text: the target, the changes, what is known about them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from bayescfx.potentials import Intervals
+from bayescfx.potentials.targets import Shift
+from bayescfx.result.wording import (
+    Output,
+    aligned,
+    both,
+    cell,
+    count,
+    intervals,
+    move,
+    moves,
+    number,
+    percent,
+    percentile,
+)
+
+if TYPE_CHECKING:
+    from bayescfx.result.explanation import Explanation
+
+#: Why a search stopped; continues "The search stopped because …".
+REASONS = {
+    "nothing nearer expected": "no lower cost is expected",
+    "budget": "the budget is spent",
+    "timeout": "the time limit was reached",
+    "interrupted": "it was interrupted",
+    "fault": "the model failed",
+    "converged": "it converged",
+    "exhausted": "every allowed row was scored",
+    "already met": "the query already meets the target",
+    "unreachable": "the target seems out of reach",
+}
+#: How the texts of `Explanation.binding` begin that name no constraint of the user.
+DATA_RANGE = "the data's own range"
+#: The direction of a shift, in words.
+_DIRECTIONS = {
+    "increase": "above",
+    "at_least": "above",
+    "decrease": "below",
+    "at_most": "below",
+    "change": "below or above",
+}
+
+
+def answer_lines(answer: Explanation) -> list[str]:
+    """Return the lines of an answer as printed."""
+    changes = [f"  {line}" for line in _change_lines(answer)]
+    return [target(answer), "", *changes, "", verdict(answer), facts(answer)]
+
+
+def target(answer: Explanation) -> str:
+    """Return ``Target: prediction at most 203.5 (25 % below 271.4)``."""
+    output = Output.of(answer.about)
+    now = output.number(number(answer.output))
+    reference = f"now {now}"
+    if isinstance(answer.target, Shift):
+        amount = number(answer.target.by or 0.0)
+        if answer.target.percent is not None:
+            amount = f"{number(answer.target.percent)} %"
+        reference = f"{amount} {_DIRECTIONS[answer.target.kind]} {now}"
+    return f"Target: {output} {output.number(intervals(answer.wanted))} ({reference})"
+
+
+def _change_lines(answer: Explanation) -> list[str]:
+    """Return the changes as an aligned table: one column, or one for each counterfactual."""
+    if len(answer.counterfactuals) > 1:
+        head, lines = change_table(answer)
+        return aligned([head, *lines], "<" + ">" * (len(head) - 1))
+    output = Output.of(answer.about)
+    changes = answer.best.changes
+    if not changes:
+        return ["no change", f"{output}  {output.number(number(answer.output))}"]
+    before, after = both(answer.output, answer.best.output)
+    rows = [(str(name), *both(*pair)) for name, pair in changes.items()]
+    rows.append((str(output), before, output.number(after)))
+    left = aligned([[name, first] for name, first, _ in rows], "<>")
+    return [f"{text} → {second}" for text, (_, _, second) in zip(left, rows, strict=True)]
+
+
+def change_table(answer: Explanation) -> tuple[list[str], list[list[str]]]:
+    """Return head and lines of a table: what changes, now and in each counterfactual."""
+    found = answer.counterfactuals
+    head = ["", "now", *(f"answer {k}" for k in range(1, len(found) + 1))]
+    lines = changed_cells(answer)
+    lines.append(["target reached", "", *("yes" if c.valid else "no" for c in found)])
+    return head, lines
+
+
+def changed_cells(answer: Explanation) -> list[list[str]]:
+    """Return a line per changed feature, then the prediction: name, now, each counterfactual."""
+    found = answer.counterfactuals
+    before = {name: pair[0] for c in found for name, pair in c.changes.items()}
+    lines = []
+    for name, old in before.items():
+        cells = ["-" if name not in c.changes else both(*c.changes[name])[1] for c in found]
+        lines.append([str(name), cell(old), *cells])
+    outputs = [answer.output, *(c.output for c in found)]
+    lines.append([Output.of(answer.about).label, *(number(y) for y in outputs)])
+    return lines
+
+
+def facts(answer: Explanation) -> str:
+    """Return plausibility, cost and the rows scored, in one line."""
+    parts = []
+    best = answer.best
+    if best.changes:
+        if best.plausibility is not None:
+            rank = percentile(best.plausibility)
+            parts.append(f"Plausibility: {rank} of the training rows.")
+        parts.append(f"Cost {number(best.cost, 3)}.")
+    parts.append(f"Scored {count(answer.n_evaluations, 'row')} ({answer.method}).")
+    return "  ".join(parts)
+
+
+def sentence(answer: Explanation) -> str:
+    """Return the best answer: ``bmi 32.1 → 27.4: prediction 214 → 171, target 171``."""
+    best = answer.best
+    outputs = move(answer.output, best.output) if best.changes else number(answer.output)
+    output = Output.of(answer.about)
+    wanted = output.number(intervals(answer.wanted))
+    return f"{best_moves(answer)}: {output} {output.number(outputs)}, target {wanted}"
+
+
+def best_moves(answer: Explanation) -> str:
+    """Return the changes of the best counterfactual as a list."""
+    if answer.stopped == "already met":
+        return "already meets the target"
+    return moves(answer.best.changes)
+
+
+def verdict(answer: Explanation) -> str:
+    """Return how the search ended, and whether fewer counterfactuals were found than asked for."""
+    ending = _ending(answer)
+    n_found = len(answer.counterfactuals)
+    if n_found >= answer.n_wanted or answer.stopped == "already met":
+        return ending
+    return f"{ending} Found {n_found} of {answer.n_wanted} answers; no other differs enough."
+
+
+def _ending(answer: Explanation) -> str:
+    """Return how the search ended; what is certain is kept apart from what is estimated."""
+    if answer.stopped == "already met":
+        if answer.reached:
+            return "The query already meets the target."
+        return "The query already meets the target, but breaks a rule. Nothing was searched."
+    reason = REASONS.get(answer.stopped, answer.stopped)
+    if answer.reached:
+        return f"Target reached. The search stopped because {reason}."
+    known = " ".join([_outputs_seen(answer), *_binding(answer), *_jump(answer)])
+    if answer.stopped == "exhausted":
+        return f"Target out of reach: {reason}. {known}"
+    return " ".join([_estimate(answer, reason), *_probability(answer), known])
+
+
+def _estimate(answer: Explanation, reason: str) -> str:
+    """Return whether the target is thought to be out of reach, or how far off the best row is."""
+    if answer.status == "unreachable":
+        return "Target probably out of reach (estimated from the scored rows, not proven)."
+    if answer.stopped == "unreachable":  # but the verdict over all rows gives it a chance
+        reason = "it saw no way to the target"
+    distance = number(miss(answer.best.output, answer.wanted))
+    return (
+        f"Target not reached; this best guess misses it by {distance}. "
+        f"The search stopped because {reason}."
+    )
+
+
+def _probability(answer: Explanation) -> list[str]:
+    if answer.probability_reachable is None:
+        return []
+    chance = percent(answer.probability_reachable)
+    return [f"Estimated probability that it can be reached: {chance}."]
+
+
+def _outputs_seen(answer: Explanation) -> str:
+    low, high = answer.reachable
+    if math.isnan(low):
+        return "No allowed row was scored."
+    return f"Outputs seen: {number(low)} to {number(high)}."
+
+
+def _binding(answer: Explanation) -> list[str]:
+    """Return which constraints keep the target away, as far as the scored rows show."""
+    if not answer.binding:
+        return []
+    start = "Relaxing any of these constraints"
+    if len(answer.binding) == 1:
+        start = "Relaxing this constraint"
+    if all(text.startswith(DATA_RANGE) for text in answer.binding):
+        start = "Only values beyond the data"
+    return [f"{start} would bring it closer (estimated): {'; '.join(answer.binding)}."]
+
+
+def _jump(answer: Explanation) -> list[str]:
+    if answer.jump is None:
+        return []
+    below, above = answer.jump
+    return [
+        f"Nearest outputs on either side: {number(below)} and {number(above)}; the model may jump "
+        "across the target. Ask for at least or at most so much, or allow a larger tolerance."
+    ]
+
+
+def miss(output: float, wanted: Intervals) -> float:
+    """Return the distance of an output from the nearest wanted one; nan without any."""
+    if math.isnan(output):
+        return math.nan
+    distances = [max(low - output, output - high, 0.0) for low, high in wanted]
+    return min(distances, default=math.nan)
