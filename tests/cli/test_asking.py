@@ -185,7 +185,7 @@ def test_bad_models_are_one_line(shell: Shell) -> None:
     whole = (shell.folder / "m.txt").read_bytes()
     Path("cut.txt").write_bytes(whole[: len(whole) // 2])
     message = shell.fails("explain", "--model", "cut.txt", *ask)
-    assert "'cut.txt' can't be read as a LightGBM model: it is cut off or was changed." in message
+    assert "'cut.txt' can't be read as a LightGBM model: it is truncated or was changed." in message
     Path("empty.onnx").write_bytes(b"")
     message = shell.fails("explain", "--model", "empty.onnx", *ask)
     assert "'empty.onnx' can't be read as an ONNX model: " in message

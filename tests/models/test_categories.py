@@ -1,4 +1,4 @@
-"""What models tell of their columns, and rows that get the categories a model was trained on."""
+"""What models store about their columns, and rows with the categories of the training."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayescfx as cfx
-from bayescfx.models.categories import categories_of, told
-from bayescfx.models.input_columns import Category, Cut, for_trees, with_categories
+from bayescfx.models.categories import categories_of, column_knowledge
+from bayescfx.models.input_columns import Category, TruncatedLevel, for_trees, with_categories
 from bayescfx.models.loaded import Loaded
 from bayescfx.models.model import as_model
 
@@ -161,12 +161,12 @@ def test_an_xgboost_file_that_tells_no_levels_takes_no_text(tmp_path: Path) -> N
     content["learner"]["gradient_booster"]["model"].pop("cats")
     path.write_text(json.dumps(content))
     loaded = cfx.load_model(str(path))
-    with pytest.raises(cfx.ModelError, match=r"must tell the levels of 'heat by' .* XGBoost 3\.1"):
+    with pytest.raises(cfx.ModelError, match=r"must store the levels of 'heat by' .* XGBoost 3\.1"):
         as_model(loaded.scoring())(X)
 
 
 @pytest.mark.slow
-def test_numbers_that_xgboost_was_told_are_categories_stay_numbers() -> None:
+def test_categorical_numbers_of_xgboost_stay_numbers() -> None:
     xgboost = pytest.importorskip("xgboost", reason="needs xgboost")
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"area": rng.uniform(20, 200, 300), "zone": rng.choice([0, 3, 7], 300)})
@@ -179,11 +179,11 @@ def test_numbers_that_xgboost_was_told_are_categories_stay_numbers() -> None:
     np.testing.assert_allclose(as_model(booster)(some), expected)
 
 
-def test_a_model_of_arrays_tells_of_no_columns() -> None:
+def test_a_model_of_arrays_stores_no_columns() -> None:
     X, y = flats()
     trees = HistGradientBoostingRegressor(max_iter=3, categorical_features=[1])
-    found = told(trees.fit(X[["area", "grade"]].to_numpy(), y))
-    assert found == {"levels": {}, "orders": {}, "categorical": ()}
+    knowledge = column_knowledge(trees.fit(X[["area", "grade"]].to_numpy(), y))
+    assert knowledge == ((), {}, {})
 
 
 def test_categories_that_others_have_changed_are_left_alone() -> None:
@@ -204,11 +204,13 @@ def test_lightgbm_with_levels_in_order_takes_text() -> None:
     table["grade"] = X["grade"].astype("category")
     model = quick("LGBMRegressor").fit(table, y)
     np.testing.assert_allclose(as_model(model)(X), model.predict(table))
-    assert told(model)["categorical"] == ("grade", "seen")
+    assert column_knowledge(model).categorical == ("grade", "seen")
 
 
 def test_a_category_is_cast_as_its_model_knows_it() -> None:
-    heat = Category("heat", ("none", "Öl", Cut(b"g", 3), Cut("Ü".encode()[:1], 2)), "str")
+    heat = Category(
+        "heat", ("none", "Öl", TruncatedLevel(b"g", 3), TruncatedLevel("Ü".encode()[:1], 2)), "str"
+    )
     assert heat.cast(pd.Series(["Üb", "gas"])).cat.codes.tolist() == [3, 2]
     heat = pickle.loads(pickle.dumps(heat))
     cells = pd.Series(["gas", None, "Öl", "none"], index=[3, 1, 4, 5])

@@ -364,7 +364,7 @@ def test_addresses_are_completed() -> None:
     assert Mlflow("http://h:1/").url == "http://h:1/invocations"
     assert Mlflow("http://h/prefix/invocations").url == "http://h/prefix/invocations"
     v2 = OpenInference("http://h/v2/models/m/versions/3")
-    assert (v2.url, v2.about) == (
+    assert (v2.url, v2.description_url) == (
         "http://h/v2/models/m/versions/3/infer",
         "http://h/v2/models/m/versions/3",
     )

@@ -1,4 +1,4 @@
-"""A model in a process of its own: hangs and crashes are faults, and nothing is left behind."""
+"""A model in its own process: hangs and crashes are faults, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -65,9 +65,13 @@ def asked(model: Isolated, mood: float) -> Any:
 @pytest.mark.parametrize(
     ("mood", "kind", "message"),
     [
-        (1, cfx.ModelError, r"`model` gave no answer within 0\.5 s, in a process of its own\."),
-        (2, cfx.ModelError, r"`model` was ended by SIGKILL \(out of memory\?\), in a process"),
-        (3, cfx.ModelError, r"`model` ended with exit code 3, in a process"),
+        (1, cfx.ModelError, r"`model` gave no answer within 0\.5 s, in its own process\."),
+        (
+            2,
+            cfx.ModelError,
+            r"`model` was ended by SIGKILL \(out of memory\?\), in its own process",
+        ),
+        (3, cfx.ModelError, r"`model` ended with exit code 3, in its own process"),
         (4, LookupError, "no such row"),
         (5, cfx.ModelError, r"`model` raised Odd: odd 1 2\."),
         (7, cfx.ModelError, r"`model` raised SystemExit: enough\."),
@@ -139,7 +143,7 @@ def test_a_hang_ends_in_time_whoever_outlives_it() -> None:
 def test_hangs_and_crashes_can_be_skipped() -> None:
     ask = {"query": ZERO, "space": cube(), "target": cfx.at_least(1.2), "rng": 0}
     with isolated(hole, timeout=0.3) as model:
-        with pytest.raises(cfx.ModelError, match="in a process of its own"):
+        with pytest.raises(cfx.ModelError, match="in its own process"):
             cfx.explain(model, budget=25, **ask)  # type: ignore[arg-type]
         answer = cfx.explain(model, budget=25, on_fault="skip", **ask)  # type: ignore[arg-type]
     assert answer.reached
@@ -167,7 +171,9 @@ def test_the_time_of_a_search_ends_the_waiting_for_a_process(most: float | None)
     try:
         with (
             isolated(tiring, timeout=most) as model,
-            pytest.raises(OutOfTime, match=r"`model` gave no answer within .* s, in a process"),
+            pytest.raises(
+                OutOfTime, match=r"`model` gave no answer within .* s, in its own process"
+            ),
         ):
             model(np.ones((1, 3)))
     finally:

@@ -320,7 +320,7 @@ def test_a_pickle_is_loaded_only_with_trust(tmp_path: Path) -> None:
     joblib.dump(pipeline(), path)
     with pytest.raises(
         LoadError,
-        match=r"is a pickle, which can run any code when it is loaded\. If you trust who made it, "
+        match=r"is a pickle, which can run any code when it is loaded\. If you trust its author, "
         r"pass trust=Trust\(pickle=True\)",
     ):
         load_model(str(path))
@@ -396,7 +396,7 @@ def test_a_library_that_is_not_installed_is_an_error_that_says_how(
         load_model(str(path))
 
 
-def test_integers_that_lightgbm_was_told_are_categories_are_such(tmp_path: Path) -> None:
+def test_categorical_integers_of_lightgbm_are_categories(tmp_path: Path) -> None:
     X, y = people()
     table = X[["age", "bmi"]].assign(zone=np.arange(len(X)) % 7)
     told: dict[str, Any] = {"categorical_feature": ["zone"], "free_raw_data": False}

@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 
 from bayescfx.errors import ModelError
 from bayescfx.models.classifiers import probability
-from bayescfx.models.input_columns import matched
+from bayescfx.models.input_columns import match_columns
 from bayescfx.models.model import Model, as_model
 from bayescfx.space.space import Space
 
@@ -188,10 +188,10 @@ def test_durations_are_refused_because_nobody_knows_their_unit() -> None:
 
 
 def test_inputs_are_matched_by_their_own_name_first_and_never_by_two_columns() -> None:
-    assert matched(["a b", "a_b", "c"], ["a_b", "a b", "c"]) == ["a b", "a_b", "c"]
-    assert matched(["a_b", "d"], ["a b", "c"]) == ["a b", None]
+    assert match_columns(["a b", "a_b", "c"], ["a_b", "a b", "c"]) == ["a b", "a_b", "c"]
+    assert match_columns(["a_b", "d"], ["a b", "c"]) == ["a b", None]
     with pytest.raises(ModelError, match="'a_b' must be one column; got 'a b' and 'a-b'"):
-        matched(["a_b"], ["a b", "a-b"])
+        match_columns(["a_b"], ["a b", "a-b"])
 
 
 def test_a_classifier_passed_plainly_is_told_to_use_probability() -> None:

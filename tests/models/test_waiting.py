@@ -1,4 +1,4 @@
-"""How long a server is waited for: as it wishes, and as long as the search has time."""
+"""How long a server is waited for: by its Retry-After, and until the deadline of the search."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
-from bayescfx.deadline import waiting_until
-from bayescfx.explainer import blocks
+from bayescfx.explainer import batches
 from bayescfx.models.endpoint import Endpoint, EndpointError, Patience
 from tests.models.test_endpoint import NUMBERS, age, quick
 from tests.servers import Scoring, serving
@@ -82,7 +81,7 @@ def test_a_querys_own_output_is_waited_for_in_spite_of_a_short_time() -> None:
 def test_a_querys_own_output_that_does_not_come_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blocks, "waiting_until", lambda until, _: waiting_until(until, 0.2))
+    monkeypatch.setattr(batches, "LEAST_WAIT", 0.2)
     told = pytest.raises(EndpointError, match=r"in time: no answer within 0\.\d+ s, 1 attempts")
     with serving(Scoring(age, delay=5.0)) as server, told:
         cfx.explain(quick(server.url), QUERY, SPACE, cfx.reach(44), timeout=0.1, rng=0)

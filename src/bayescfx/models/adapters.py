@@ -1,7 +1,7 @@
-"""Models of other libraries whose ``predict`` does not simply take rows.
+"""Adapters for libraries whose ``predict`` does not take rows of a table.
 
-They are found by the full name of their class, so that nothing is imported for those who do not
-use them. What they become can go to other processes if the model can.
+Models are recognised by the full name of their class, so that no library is imported for users who
+do not need it. Adapted models can be pickled if the model can.
 """
 
 from __future__ import annotations
@@ -26,37 +26,55 @@ Predict: TypeAlias = Callable[[Any], object]
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A model that gives probabilities, (n,) of the second of two classes or (n, k), or as maps."""
+    """A classifier with the interface of scikit-learn.
+
+    `predict` returns probabilities: ``(n,)`` of the second of two classes, ``(n, k)``, or a list of
+    dictionaries from label to probability.
+    """
 
     predict: Predict
     classes_: Sequence[Any]
 
     def predict_proba(self, rows: Any) -> NDArray[Any]:
-        """Return one probability per row and class, (n, k)."""
+        """Return one probability per row and class, shape ``(n, k)``."""
         raw = self.predict(rows)
-        if isinstance(raw, list):  # of maps
+        if isinstance(raw, list):
             return np.array([[line[label] for label in self.classes_] for line in raw])
         scores = np.asarray(raw, dtype=np.float64)
-        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
+        if scores.ndim == 1:
+            return np.stack([1 - scores, scores], axis=1)
+        return scores
 
 
 def fitted(model: Any) -> Predict:
-    """Return a model as a function of rows, which need not have its categories."""
-    return partial(_ask_fitted, model, categories_of(model))
+    """Return a model's ``predict`` as a function of rows that need not have its categories."""
+    return partial(_predict_fitted, model, categories_of(model))
 
 
-def _ask_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
+def _predict_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
     return model.predict(as_fitted(model, rows, categories))
 
 
+# ── XGBoost and LightGBM ──
+
+
 def xgboost_model(booster: Any) -> Predict:
-    """Return XGBoost's native model, which takes no rows but its own matrix, on rows."""
-    return partial(_ask_xgboost, booster, categories_of(booster))
+    """Return XGBoost's native model, which takes its own matrix, as a function of rows."""
+    return partial(_predict_xgboost, booster, categories_of(booster))
 
 
-def _ask_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
+def _predict_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
     matrix = importlib.import_module("xgboost").DMatrix
     return booster.predict(matrix(as_fitted(booster, rows, categories), enable_categorical=True))
+
+
+def xgboost_classifier(booster: Any) -> Classifier | None:
+    """Return an XGBoost model as a classifier if its objective is one."""
+    learner = json.loads(booster.save_config())["learner"]
+    if learner["objective"]["name"] not in ("binary:logistic", "multi:softprob"):
+        return None
+    n_classes = max(2, int(learner["learner_model_param"]["num_class"]))  # 0 for a binary one
+    return Classifier(xgboost_model(booster), range(n_classes))
 
 
 def lightgbm_classifier(booster: Any) -> Classifier | None:
@@ -67,17 +85,11 @@ def lightgbm_classifier(booster: Any) -> Classifier | None:
     return Classifier(fitted(booster), range(max(2, booster.num_model_per_iteration())))
 
 
-def xgboost_classifier(booster: Any) -> Classifier | None:
-    """Return an XGBoost model as a classifier if its objective is one."""
-    learner = json.loads(booster.save_config())["learner"]
-    if learner["objective"]["name"] not in ("binary:logistic", "multi:softprob"):
-        return None
-    n_classes = max(2, int(learner["learner_model_param"]["num_class"]))  # 0 of a binary one
-    return Classifier(xgboost_model(booster), range(n_classes))
+# ── PyTorch ──
 
 
-def _ask_torch(module: Any, rows: Any) -> object:
-    """Return what a PyTorch module says to rows: one tensor, no gradients, as in evaluation."""
+def _predict_torch(module: Any, rows: Any) -> object:
+    """Return the outputs of a PyTorch module in evaluation mode, without gradients."""
     torch = importlib.import_module("torch")
     weights = (p for p in module.parameters() if p.is_floating_point())
     like = next(weights, torch.empty(0, dtype=torch.float32))
@@ -97,6 +109,8 @@ def _torch_content(module: Any) -> bytes:
     return repr((str(module), sorted(state.items()))).encode()
 
 
+# ── ONNX ──
+
 _ONNX_TYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -106,41 +120,44 @@ _ONNX_TYPES: dict[str, Any] = {
     "tensor(bool)": np.bool_,
     "tensor(string)": object,
 }
+_SILENT = 4  # log severity: errors are raised, so they need not be printed too
 
 
 @dataclass(frozen=True, eq=False)
 class Onnx:
-    """An ONNX Runtime session: one matrix as input, or one input per column."""
+    """An ONNX Runtime session as a function of rows: one matrix, or one input per column."""
 
     session: Any  # an onnxruntime.InferenceSession
-    output: str | None = None  # which output to take; the first by default
+    output: str | None = None  # name of the output; the first by default
 
     def __call__(self, rows: Any) -> object:
         """Return the outputs for the rows."""
         name = self.output or self.session.get_outputs()[0].name
         return self.session.run([name], self.feed(rows))[0]
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a session itself does not travel
-        content, session = onnx_content(self.session), self.session
+    def __reduce__(self) -> tuple[Any, ...]:  # a session can't be pickled
+        content = onnx_content(self.session)
         if content is None:
-            raise TypeError("this ONNX session does not tell what it was made from")
-        return _onnx_again, (content, session.get_providers(), self.output)
+            raise TypeError("this ONNX session does not store what it was made from")
+        return _unpickle_onnx, (content, self.session.get_providers(), self.output)
 
     def feed(self, rows: Any) -> dict[str, NDArray[Any]]:
-        """Return what the session takes."""
+        """Return the inputs of the session by name."""
         inputs = self.session.get_inputs()
-        if not onnx_by_column(self.session):
-            (matrix,) = inputs
-            if _dtype(matrix) is object:
-                return {matrix.name: np.asarray(rows, dtype=object)}
-            numbers = numeric_matrix(rows, "this ONNX model")
-            return {matrix.name: numbers.astype(_dtype(matrix))}
-        columns = named_columns(rows, [given.name for given in inputs], "this ONNX model")
-        return {i.name: _column(i, column) for i, column in zip(inputs, columns, strict=True)}
+        if onnx_by_column(self.session):
+            names = [each.name for each in inputs]
+            columns = named_columns(rows, names, "this ONNX model")
+            pairs = zip(inputs, columns, strict=True)
+            return {each.name: _onnx_column(each, column) for each, column in pairs}
+        (matrix,) = inputs
+        dtype = _onnx_dtype(matrix)
+        if dtype is object:
+            return {matrix.name: np.asarray(rows, dtype=object)}
+        return {matrix.name: numeric_matrix(rows, "this ONNX model").astype(dtype)}
 
 
 def onnx_content(session: Any) -> bytes | None:
-    """Return the bytes that a session was made from."""
+    """Return the bytes that a session was made from, if it stores them."""
     path = getattr(session, "_model_path", None)
     if path:
         with open(path, "rb") as file:
@@ -149,28 +166,29 @@ def onnx_content(session: Any) -> bytes | None:
 
 
 def onnx_session(source: str | bytes, providers: list[str], threads: int = 1) -> Any:
-    """Return a session of a file or what is in one."""
+    """Return a session from a path or from the bytes of a model."""
     runtime = optional("onnxruntime", ".onnx files need")
     options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong is raised, and said once
+    options.log_severity_level = _SILENT
     options.intra_op_num_threads = threads
     return runtime.InferenceSession(source, options, providers)
 
 
-def _onnx_again(content: bytes, providers: list[str], output: str | None) -> Onnx:
-    """Return a session anew, in another process: one thread, since there are others beside it."""
+def _unpickle_onnx(content: bytes, providers: list[str], output: str | None) -> Onnx:
+    """Return a new session in another process, with one thread: other processes run beside it."""
     return Onnx(onnx_session(content, providers), output)
 
 
 def onnx_by_column(session: Any) -> bool:
-    """Tell whether an ONNX model has one input per column."""
+    """Return whether an ONNX model has one input per column."""
     inputs = session.get_inputs()
     return len(inputs) > 1 or len(inputs[0].shape) == 1
 
 
-def _column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
+def _onnx_column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a column with dtype and shape of an input, ``(n,)`` or ``(n, 1)``."""
     try:
-        cells = column.to_numpy(dtype=_dtype(given), na_value=np.nan)
+        cells = column.to_numpy(dtype=_onnx_dtype(given), na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"this ONNX model must get {given.type} for {column.name!r}; got dtype "
@@ -179,7 +197,7 @@ def _column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
     return cells if len(given.shape) == 1 else cells.reshape(-1, 1)
 
 
-def _dtype(given: Any) -> Any:
+def _onnx_dtype(given: Any) -> Any:
     if given.type not in _ONNX_TYPES:
         raise ModelError(
             f"this ONNX model must take numbers or text; its input {given.name!r} takes "
@@ -189,41 +207,46 @@ def _dtype(given: Any) -> Any:
 
 
 def onnx_classifier(session: Any) -> Classifier | None:
-    """Return an ONNX session as a classifier if it gives labels and probabilities."""
+    """Return an ONNX session as a classifier if it returns labels and probabilities."""
     outputs = session.get_outputs()
     if len(outputs) != 2:
         return None
-    ask, shape = Onnx(session, outputs[1].name), outputs[1].shape
-    if outputs[1].type.startswith("seq(map("):
-        return Classifier(ask, _map_labels(session))
+    probabilities = outputs[1]
+    predict = Onnx(session, probabilities.name)
+    if probabilities.type.startswith("seq(map("):
+        return Classifier(predict, _map_labels(session))
+    shape = probabilities.shape
     if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 1:
-        return Classifier(ask, range(shape[1]))  # a matrix does not tell the labels
+        return Classifier(predict, range(shape[1]))  # a matrix has no labels
     return None
 
 
 def _map_labels(session: Any) -> tuple[Any, ...]:
-    """Return the labels of an ONNX classifier from the answer to a row of zeros."""
+    """Return the labels of an ONNX classifier from its output for a row of zeros."""
     feed = {}
     for given in session.get_inputs():
         shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
-        kind = _dtype(given)
-        feed[given.name] = np.full(shape, "", object) if kind is object else np.zeros(shape, kind)
+        dtype = _onnx_dtype(given)
+        feed[given.name] = np.full(shape, "", object) if dtype is object else np.zeros(shape, dtype)
     try:
         line = session.run([session.get_outputs()[1].name], feed)[0][0]
     except Exception as error:  # the runtime has no common base for its errors
         raise ModelError(
-            "the labels of this ONNX classifier can't be told, because it refuses a row of zeros: "
+            "the labels of this ONNX classifier can't be found, because it refuses a row of zeros: "
             f"{error}. Export it without ZipMap."
         ) from error
     return tuple(line)
 
 
-class Adapter(NamedTuple):
-    """What is done with the models of one class."""
+# ── all libraries ──
 
-    predict: Callable[[Any], Predict]  # how rows get to one that does not take them as they are
-    classifier: Callable[[Any], object]  # how it is seen as a classifier; None if it is none
-    content: Callable[[Any], bytes | None]  # what tells it from another
+
+class Adapter(NamedTuple):
+    """How the models of one class are used."""
+
+    predict: Callable[[Any], Predict]  # returns the model as a function of rows
+    classifier: Callable[[Any], object]  # returns it as a classifier; None if it is none
+    content: Callable[[Any], bytes | None]  # returns its parameters, to identify it
 
 
 #: By the full name of the class.
@@ -235,7 +258,7 @@ ADAPTERS = {
         fitted, lightgbm_classifier, lambda booster: booster.model_to_string().encode()
     ),
     "torch.nn.modules.module.Module": Adapter(
-        lambda module: partial(_ask_torch, module), lambda _: None, _torch_content
+        lambda module: partial(_predict_torch, module), lambda _: None, _torch_content
     ),
     "onnxruntime.capi.onnxruntime_inference_collection.InferenceSession": Adapter(
         Onnx, onnx_classifier, onnx_content
@@ -244,8 +267,9 @@ ADAPTERS = {
 
 
 def adapter_of(model: object) -> Adapter | None:
-    """Return what `ADAPTERS` has for the model's class or one it derives from."""
+    """Return the adapter for the model's class, or for one of its base classes."""
     for kind in type(model).__mro__:
-        if (name := f"{kind.__module__}.{kind.__qualname__}") in ADAPTERS:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if name in ADAPTERS:
             return ADAPTERS[name]
     return None

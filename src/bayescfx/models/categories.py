@@ -1,41 +1,74 @@
-"""What a fitted model tells of the columns it takes: categories, their levels, their orders."""
+"""What a fitted model stores about its columns: categories, their levels, their orders."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.checks import is_several
-from bayescfx.models.input_columns import Category, Cut, same_name
+from bayescfx.models.input_columns import Category, TruncatedLevel, plain_name
+
+
+class ColumnKnowledge(NamedTuple):
+    """What a model stores about its columns."""
+
+    categorical: tuple[str, ...]  # columns it takes as categories, whatever their dtype
+    levels: dict[str, tuple[Any, ...]]  # levels it was trained on, by column
+    orders: dict[str, tuple[Any, ...]]  # levels in an order that the user gave, by column
+
+
+def column_knowledge(model: Any) -> ColumnKnowledge:
+    """Return what a model and its encoders store about columns."""
+    categorical = _categorical_columns(model)
+    levels: dict[str, tuple[Any, ...]] = {}
+    orders: dict[str, tuple[Any, ...]] = {}
+    for encoder, names in _encoders(model):
+        encoded = _encoder_levels(encoder, names)
+        levels |= encoded
+        if type(encoder).__name__ != "OrdinalEncoder":
+            categorical += names
+        elif not isinstance(encoder.categories, str):  # not "auto": an order of the user's
+            orders |= encoded
+    for category in categories_of(model):
+        categorical.append(category.name)
+        if category.levels:
+            levels[category.name] = category.levels
+    return ColumnKnowledge(tuple(dict.fromkeys(categorical)), levels, orders)
+
+
+def _encoder_levels(encoder: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the levels of an encoder by column, without missing ones."""
+    levels = {}
+    for name, known in zip(names, encoder.categories_, strict=False):
+        values = np.asarray(known, dtype=object).tolist()
+        levels[name] = tuple(value for value in values if pd.notna(value))
+    return levels
 
 
 def categories_of(model: Any) -> tuple[Category, ...]:
-    """Return the columns that a model must get as pandas' categories: it was trained on such."""
-    inner = [category for part in _inner(model) for category in categories_of(part)]
+    """Return the columns that a model needs as pandas' categories, as in training."""
+    inner = [category for part in _inner_models(model) for category in categories_of(part)]
     if inner:
         return tuple(dict.fromkeys(inner))
     if hasattr(model, "steps"):
-        return tuple(_passed(model.steps))
+        return tuple(_pipeline_categories(model.steps))
     library, booster = _booster(model)
     if library == "xgboost":
         return tuple(_xgboost_categories(booster))
-    if library != "lightgbm":
-        return ()
-    named, levels = lightgbm_categorical(booster), booster.pandas_categorical or []
-    # Where there are more or fewer, some are whole numbers of its own or in an order.
-    fits = len(named) == len(levels)
-    return tuple(map(Category, named, map(tuple, levels))) if fits else ()
+    if library == "lightgbm":
+        return _lightgbm_categories(booster)
+    return ()
 
 
-def _inner(model: Any) -> list[Any]:
-    """Return the models that one asks with the rows it gets: of searches, calibrations, votes."""
+def _inner_models(model: Any) -> list[Any]:
+    """Return the models inside a search, a calibration or a vote, which get the same rows."""
     names = ("best_estimator_", "regressor_", "estimator_")
     found = [getattr(model, name, None) for name in names]
     found += [part.estimator for part in getattr(model, "calibrated_classifiers_", ())]
@@ -44,144 +77,162 @@ def _inner(model: Any) -> list[Any]:
 
 
 def _booster(model: Any) -> tuple[str, Any]:
-    """Return the library of a booster, or of an estimator that has one, and the booster."""
+    """Return the library and the booster of a model; ``("", None)`` if it has none."""
     for kind in type(model).__mro__:
         library = kind.__module__.partition(".")[0]
-        if library in ("lightgbm", "xgboost"):
-            with contextlib.suppress(ValueError, AttributeError):  # it is not fitted
-                if kind.__name__ == "Booster":
-                    return library, model
-                return library, model.booster_ if library == "lightgbm" else model.get_booster()
+        if library not in ("lightgbm", "xgboost"):
+            continue
+        with contextlib.suppress(ValueError, AttributeError):  # not fitted
+            if kind.__name__ == "Booster":
+                return library, model
+            return library, model.booster_ if library == "lightgbm" else model.get_booster()
     return "", None
 
 
-def _passed(steps: list[tuple[str, Any]]) -> Iterator[Category]:
-    """Yield the categories of a pipeline's last step that get there as they are in the table."""
+# ── pipelines ──
+
+
+def _pipeline_categories(steps: list[tuple[str, Any]]) -> Iterator[Category]:
+    """Yield the categories of a pipeline's last step that earlier steps pass on unchanged."""
     *before, (_, last) = steps
     for category in categories_of(last):
         name: str | None = category.name
         for _, step in reversed(before):
-            name = None if name is None else _came_from(step, name)
+            name = None if name is None else _source_column(step, name)
         if name is not None:
             yield Category(name, category.levels, category.dtype)
 
 
-def _came_from(step: Any, name: str) -> str | None:
-    """Return which column a step passes on under this name as it is, if there is one."""
-    if step is None or _passes(step):
+def _source_column(step: Any, name: str) -> str | None:
+    """Return the column that a step passes on unchanged under this name, if there is one."""
+    if step is None or _is_identity(step):
         return name
-    for label, part, chosen in getattr(step, "transformers_", ()):
+    for label, part, selection in getattr(step, "transformers_", ()):
+        if not _is_identity(part):
+            continue
         prefix = f"{label}__" if step.verbose_feature_names_out else ""
-        for column in _named(chosen, step.feature_names_in_) if _passes(part) else ():
-            if same_name(prefix + column) == same_name(name):  # which LightGBM has rewritten
+        for column in _selected_names(selection, step.feature_names_in_):
+            if plain_name(prefix + column) == plain_name(name):  # LightGBM rewrites names
                 return column
     return None
 
 
-def _passes(step: Any) -> bool:
-    """Return whether a step of a pipeline leaves what it gets as it is."""
+def _is_identity(step: Any) -> bool:
+    """Return whether a step of a pipeline returns what it gets."""
     return isinstance(step, str) or (hasattr(step, "func") and step.func is None)
 
 
-def _xgboost_categories(booster: Any) -> Iterator[Category]:
-    """Yield what an XGBoost model was told is categorical; from 3.1 on it keeps the levels."""
-    names, kinds = (getattr(booster, f"feature_{what}", None) for what in ("names", "types"))
-    found: dict[str, Any] = {}
-    with contextlib.suppress(AttributeError, ImportError):  # an older version, or no pyarrow
-        found = dict(booster.get_categories(export_to_arrow=True).to_arrow())
-    for name, kind in zip(names or (), kinds or (), strict=False):
-        if kind == "c" and found.get(name) is None:
-            yield Category(name)
-        elif kind == "c":
-            levels, text = _xgboost_levels(found[name]), str(found[name].type) == "string"
-            yield Category(name, levels, "str" if text else str(found[name].type))
+def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, list[str]]]:
+    """Yield the level encoders inside a model, each with the names of its columns."""
+    steps = [step for _, step in getattr(model, "steps", ())]
+    for step in [*steps, *_inner_models(model), getattr(model, "_preprocessor", None)]:
+        if step is not None:
+            yield from _encoders(step, columns)
+    names = getattr(model, "feature_names_in_", columns)
+    if names is None:
+        return
+    for _, step, selection in getattr(model, "transformers_", ()):
+        yield from _encoders(step, _selected_names(selection, names))
+    if hasattr(model, "categories_"):
+        yield model, [str(name) for name in names]
 
 
-def _xgboost_levels(kept: Any) -> tuple[Any, ...] | None:
-    """Return the levels that XGBoost keeps of a category, as an Arrow array; None if it can't be.
-
-    Up to 3.2 it counts letters and cuts bytes: where some take several, the last letters are lost.
-    """
-    if str(kept.type) != "string":
-        return tuple(kept.to_pylist())
-    _, starts, letters = kept.buffers()
-    cuts = np.frombuffer(starts, dtype=np.int32)[: len(kept) + 1].tolist()
-    content = letters.to_pybytes()[: cuts[-1]]
-    if content.isascii() or _counts_bytes():
-        return tuple(kept.to_pylist())
-    levels, rest = list[str](), content
-    for start, end in pairwise(cuts):
-        level = rest.decode(errors="ignore")[: end - start]
-        whole = len(level) == end - start
-        levels.append(level if whole else Cut(rest, end - start))
-        rest = rest[len(level.encode()) :] if whole else b""
-    return tuple(levels) if len(set(levels)) == len(levels) else None
+def _selected_names(selection: Any, names: Any) -> list[str]:
+    """Return the selected columns among names; `selection` is by name, position or mask."""
+    by_name = isinstance(selection, str)
+    if not by_name and is_several(selection) and len(selection):
+        by_name = isinstance(selection[0], str)
+    selected = selection if by_name else np.asarray(names, dtype=object)[selection]
+    return [str(name) for name in np.atleast_1d(selected)]
 
 
-def _counts_bytes() -> bool:
-    """Return whether this XGBoost keeps letters beyond ASCII as they are."""
-    xgboost = importlib.import_module("xgboost")
-    table = pd.DataFrame({"a": pd.Categorical(["é"])})
-    kept = xgboost.DMatrix(table, enable_categorical=True).get_categories(export_to_arrow=True)
-    return bool(kept.to_arrow()[0][1].buffers()[2].size > 1)
-
-
-def lightgbm_categorical(booster: Any) -> list[str]:
-    """Return the columns that a LightGBM model was trained on as categories."""
-    text = booster.model_to_string(num_iteration=1)
-    places = re.search(r"^\[categorical_feature: ([\d,]+)\]", text, re.MULTILINE)
-    names = booster.feature_name()
-    return [names[int(place)] for place in places[1].split(",")] if places else []
-
-
-def told(model: Any) -> dict[str, Any]:
-    """Return what a model knows of columns: levels, orders, and which are categories."""
-    named, levels, orders = _own(model), dict[str, tuple[Any, ...]](), dict[str, tuple[Any, ...]]()
-    for encoder, names in _encoders(model):
-        found = [np.asarray(known, dtype=object).tolist() for known in encoder.categories_]
-        here = {
-            name: tuple(v for v in known if pd.notna(v))
-            for name, known in zip(names, found, strict=False)
-        }
-        levels |= here
-        if type(encoder).__name__ != "OrdinalEncoder":
-            named += names
-        elif not isinstance(encoder.categories, str):  # the user's own order
-            orders |= here
-    for category in categories_of(model):
-        named.append(category.name)
-        levels |= {category.name: category.levels} if category.levels else {}
-    return {"levels": levels, "orders": orders, "categorical": tuple(dict.fromkeys(named))}
-
-
-def _own(model: Any) -> list[str]:
+def _categorical_columns(model: Any) -> list[str]:
     """Return the columns that a model itself takes as categories, whatever their dtype."""
     library, booster = _booster(model)
     if library == "lightgbm":
         return lightgbm_categorical(booster)
     if hasattr(model, "get_cat_feature_indices"):  # CatBoost
         return [model.feature_names_[place] for place in model.get_cat_feature_indices()]
-    marked, names = getattr(model, "is_categorical_", None), getattr(model, "feature_names_in_", ())
-    if marked is not None and len(names):  # scikit-learn's boosted trees
-        return _named(marked, names)
-    return [name for part in _inner(model) for name in _own(part)]
+    mask = getattr(model, "is_categorical_", None)  # scikit-learn's boosted trees
+    names = getattr(model, "feature_names_in_", ())
+    if mask is not None and len(names):
+        return _selected_names(mask, names)
+    return [name for part in _inner_models(model) for name in _categorical_columns(part)]
 
 
-def _encoders(model: Any, columns: Any = None) -> Iterator[tuple[Any, list[str]]]:
-    """Yield the encoders of levels inside a model, each with the names of its columns."""
-    steps = [step for _, step in getattr(model, "steps", ())]
-    for step in [*steps, *_inner(model), getattr(model, "_preprocessor", None)]:
-        yield from () if step is None else _encoders(step, columns)
-    names = getattr(model, "feature_names_in_", columns)
-    for _, step, chosen in getattr(model, "transformers_", ()) if names is not None else ():
-        yield from _encoders(step, _named(chosen, names))
-    if names is not None and hasattr(model, "categories_"):
-        yield model, [str(name) for name in names]
+# ── LightGBM ──
 
 
-def _named(chosen: Any, names: Any) -> list[str]:
-    """Return the columns that are chosen among names: by name, position or mask."""
-    one = isinstance(chosen, str)
-    text = one or (len(chosen) and isinstance(chosen[0], str)) if is_several(chosen) else one
-    own = chosen if text else np.asarray(names, dtype=object)[chosen]
-    return [str(name) for name in np.atleast_1d(own)]
+def lightgbm_categorical(booster: Any) -> list[str]:
+    """Return the columns that a LightGBM model was trained on as categories."""
+    text = booster.model_to_string(num_iteration=1)
+    places = re.search(r"^\[categorical_feature: ([\d,]+)\]", text, re.MULTILINE)
+    if places is None:
+        return []
+    names = booster.feature_name()
+    return [names[int(place)] for place in places[1].split(",")]
+
+
+def _lightgbm_categories(booster: Any) -> tuple[Category, ...]:
+    """Return the categories of a LightGBM model; none if its levels can't be assigned."""
+    names = lightgbm_categorical(booster)
+    levels = booster.pandas_categorical or []
+    if len(names) != len(levels):  # some were whole numbers, or ordered
+        return ()
+    return tuple(Category(name, tuple(known)) for name, known in zip(names, levels, strict=True))
+
+
+# ── XGBoost ──
+
+
+def _xgboost_categories(booster: Any) -> Iterator[Category]:
+    """Yield the categories of an XGBoost model; version 3.1 and newer store the levels."""
+    names = getattr(booster, "feature_names", None) or ()
+    kinds = getattr(booster, "feature_types", None) or ()
+    arrays: dict[str, Any] = {}
+    with contextlib.suppress(AttributeError, ImportError):  # an older version, or no pyarrow
+        arrays = dict(booster.get_categories(export_to_arrow=True).to_arrow())
+    for name, kind in zip(names, kinds, strict=False):
+        if kind != "c":
+            continue
+        array = arrays.get(name)
+        if array is None:
+            yield Category(name)
+        else:
+            dtype = "str" if str(array.type) == "string" else str(array.type)
+            yield Category(name, _xgboost_levels(array), dtype)
+
+
+def _xgboost_levels(array: Any) -> tuple[Any, ...] | None:
+    """Return the levels in an Arrow array of XGBoost; None if they can't be told apart.
+
+    Up to version 3.2, XGBoost counts letters but cuts bytes: where letters take several bytes, the
+    last letters are lost.
+    """
+    if str(array.type) != "string":
+        return tuple(array.to_pylist())
+    _, offsets, letters = array.buffers()
+    cuts = np.frombuffer(offsets, dtype=np.int32)[: len(array) + 1].tolist()
+    content = letters.to_pybytes()[: cuts[-1]]
+    if content.isascii() or _counts_bytes():
+        return tuple(array.to_pylist())
+    levels: list[str] = []
+    rest = content
+    for start, end in pairwise(cuts):
+        length = end - start
+        level = rest.decode(errors="ignore")[:length]
+        if len(level) == length:
+            levels.append(level)
+            rest = rest[len(level.encode()) :]
+        else:
+            levels.append(TruncatedLevel(rest, length))
+            rest = b""
+    return tuple(levels) if len(set(levels)) == len(levels) else None
+
+
+def _counts_bytes() -> bool:
+    """Return whether the installed XGBoost stores letters beyond ASCII completely."""
+    xgboost = importlib.import_module("xgboost")
+    table = pd.DataFrame({"a": pd.Categorical(["é"])})
+    stored = xgboost.DMatrix(table, enable_categorical=True).get_categories(export_to_arrow=True)
+    return bool(stored.to_arrow()[0][1].buffers()[2].size > 1)

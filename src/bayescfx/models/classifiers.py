@@ -17,12 +17,14 @@ from bayescfx.models.categories import categories_of
 from bayescfx.models.input_columns import Category, as_fitted
 from bayescfx.models.model import Model, answered, as_model, kind_of, known_as
 
+_LISTED_CLASSES = 20  # in an error message
+
 
 def probability(clf: object, label: object = None) -> Model:
     """Return a classifier's probability of one label as a model.
 
-    The outputs are probabilities, and so are targets on them; a surrogate works on log-odds, where
-    a logistic model is a plane.
+    The outputs are probabilities, and so are targets; the surrogate works on log-odds, where a
+    logistic model is a plane.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def probability(clf: object, label: object = None) -> Model:
     Raises
     ------
     ModelError
-        If `label` is not a class of `clf`, or `clf` gives no probabilities.
+        If `label` is not a class of `clf`, or `clf` has no probabilities.
 
     Examples
     --------
@@ -46,29 +48,34 @@ def probability(clf: object, label: object = None) -> Model:
     name, local = known_as(clf)
     clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
-        if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
-            raise ModelError(
-                f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
-                "classifier without probabilities pass clf.decision_function as the model, and "
-                "e.g. at_least(0)."
-            )
-        advice = "Let the callable return the probability of that label."
-        check(label is None, "label", "None for a callable", label, ModelError, advice)
-        return Model(as_model(clf).predict, link="logit")
+        return _callable_probability(clf, label)
     classes = _classes(clf)
-    column = _column(classes, label)
-    predict = partial(_ask_column, clf, categories_of(clf), column, len(classes))
+    column = _class_column(classes, label)
+    predict = partial(_predict_column, clf, categories_of(clf), column, len(classes))
     return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
 
 
+def _callable_probability(clf: object, label: object) -> Model:
+    """Return a callable that returns probabilities as a model."""
+    if inspect.isclass(clf) or not callable(clf) or hasattr(clf, "predict"):
+        raise ModelError(
+            f"`clf` must have `predict_proba` or be a callable; got {kind_of(clf)}. For a "
+            "classifier without probabilities pass clf.decision_function as the model, and "
+            "e.g. at_least(0)."
+        )
+    advice = "Let the callable return the probability of that label."
+    check(label is None, "label", "None for a callable", label, ModelError, advice)
+    return Model(as_model(clf).predict, link="logit")
+
+
 def as_classifier(model: object) -> object:
-    """Return the model as a classifier with ``predict_proba`` where it is known to be one."""
+    """Return the model with ``predict_proba`` if its library is known and it is a classifier."""
     adapter = adapter_of(model)
-    seen = None if adapter is None else adapter.classifier(model)
-    return model if seen is None else seen
+    classifier = None if adapter is None else adapter.classifier(model)
+    return model if classifier is None else classifier
 
 
-def _ask_column(
+def _predict_column(
     clf: Any, categories: tuple[Category, ...], column: int, n_classes: int, rows: Any
 ) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""
@@ -82,7 +89,7 @@ def _ask_column(
 
 
 def _classes(clf: object) -> list[object]:
-    """Return the classes as plain values."""
+    """Return the classes as Python values."""
     classes = getattr(clf, "classes_", None)
     if classes is None:
         raise ModelError(
@@ -95,17 +102,27 @@ def _classes(clf: object) -> list[object]:
             "`clf` must predict one label; its `classes_` are those of several. Pass a callable, "
             "e.g. lambda X: clf.predict_proba(X)[0][:, 1]."
         )
-    return [as_python(c) for c in table]
+    return [as_python(value) for value in table]
 
 
-def _column(classes: list[object], label: object) -> int:
-    """Return which column of ``predict_proba`` belongs to `label`."""
+def _class_column(classes: list[object], label: object) -> int:
+    """Return the column of ``predict_proba`` that belongs to `label`."""
     if label is None and len(classes) == 2:
         return 1
-    for column, known in enumerate(classes):
-        if is_hashable(label) and label is not pd.NA and known == as_python(label):
-            return column
-    listed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
-    binary = ", which only a binary classifier allows."
-    more = binary if label is None else f".{suggest(label, classes)}"
-    raise ModelError(f"`label` must be one of {listed}; got {shown(label)}{more}")
+    if is_hashable(label) and label is not pd.NA:
+        value = as_python(label)
+        for column, known in enumerate(classes):
+            if known == value:
+                return column
+    raise _unknown_label(classes, label)
+
+
+def _unknown_label(classes: list[object], label: object) -> ModelError:
+    """Return the error for a label that is no class."""
+    listed = ", ".join(map(repr, classes[:_LISTED_CLASSES]))
+    if len(classes) > _LISTED_CLASSES:
+        listed += ", …"
+    hint = f".{suggest(label, classes)}"
+    if label is None:
+        hint = ", which only a binary classifier allows."
+    return ModelError(f"`label` must be one of {listed}; got {shown(label)}{hint}")

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -18,35 +18,41 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescfx.checks import check, check_whole, is_a, is_number
-from bayescfx.deadline import in_time, waiting
+from bayescfx.deadline import Deadline, in_time, waiting
 from bayescfx.errors import ModelError, OutOfTime, one_line, optional
 from bayescfx.models.protocols import Mlflow, OpenInference
 
+_BUSY = (408, 425, 429, 502, 503, 504)  # status codes of a server that may answer later
+_MOST_BYTES = 64_000_000  # of an answer
+_LONGEST_PAUSE = 8.0  # seconds between attempts, by our own choice
+_LONGEST_RETRY_AFTER = 60.0  # seconds between attempts, by the server's choice
+_SHORT_TEXT = 300  # letters of a server's text in a message
+
 
 class EndpointError(ModelError):
-    """A model behind HTTP does not answer, or not as agreed."""
+    """A model behind HTTP does not answer, or answers outside its protocol."""
 
 
-class _Late(EndpointError, OutOfTime):
-    """There was no answer before the time of the search was over."""
+class _LateError(EndpointError, OutOfTime):
+    """The model did not answer before the deadline of the search."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a server, and how often to ask again.
+    """Time-outs and retries for a model behind HTTP.
 
     The `timeout` of `explain` ends all waiting, too.
 
     Parameters
     ----------
     timeout : float, default 30
-        Seconds to wait for one answer, the whole of it. It may have 64 MB.
+        Seconds to wait for one complete answer, of at most 64 MB.
     retries : int, default 4
-        How often to ask again if the server is busy (408, 425, 429, 502, 503, 504) or does not
+        Number of further attempts if the server is busy (408, 425, 429, 502, 503, 504) or does not
         answer.
     pause : float, default 0.25
-        Seconds before the second attempt; doubled each time, 8 at most. A server that says with
-        ``Retry-After`` when to come back is believed, up to a minute.
+        Seconds before the second attempt; doubled each time, 8 at most. A ``Retry-After`` of the
+        server counts, up to a minute.
     """
 
     timeout: float = 30.0
@@ -60,12 +66,38 @@ class Patience:
         check(is_number(self.pause, 0), "pause", "seconds >= 0", self.pause)
 
 
+class Reply(NamedTuple):
+    """The result of one attempt: an answer of the server, or the fault that prevented it."""
+
+    code: int = 0
+    content: bytes = b""
+    retry_after: float = 0.0  # seconds
+    fault: str = ""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another attempt may succeed."""
+        return bool(self.fault) or self.code in _BUSY
+
+    @property
+    def reason(self) -> str:
+        """Why there is no answer."""
+        return self.fault or f"it is busy ({self.code})"
+
+    def decoded(self) -> Any:
+        """Return the content as JSON, or as text."""
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError):
+            return self.content.decode(errors="replace")
+
+
 @dataclass(eq=False)
 class Endpoint:
     """A model behind HTTP as a function of rows.
 
-    It sends rows in batches, waits and asks again when the server is busy or out of reach for a
-    moment, and says what is wrong when the answer is not one number per row.
+    Sends rows in batches, retries when the server is busy or cannot be reached, and raises an
+    `EndpointError` if the answer is not one number per row.
 
     Parameters
     ----------
@@ -73,12 +105,12 @@ class Endpoint:
         ``http://host:5000/invocations`` for MLflow (the path may be left out), or
         ``http://host:8080/v2/models/NAME`` for the Open Inference Protocol.
     output : str, optional
-        Which output to take, if the model has several: ``"NAME"``, or ``"NAME:COLUMN"`` for a
+        The output to take, if the model has several: ``"NAME"``, or ``"NAME:COLUMN"`` for a
         column of it, such as the probability of one class.
     batch : int, default 1000
-        The most rows sent at once.
+        The largest number of rows per request.
     headers : dict, optional
-        Sent with each request, such as ``{"Authorization": "Bearer …"}``.
+        Headers of each request, such as ``{"Authorization": "Bearer …"}``.
     patience : Patience, optional
         Time-outs and retries.
     sleep : callable, optional
@@ -101,38 +133,39 @@ class Endpoint:
     _client: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            parts = urlsplit(self.url if is_a(self.url, str) else "")
-            good = parts.scheme in ("http", "https") and bool(parts.netloc)
-        except ValueError:
-            good = False
-        check(good, "url", "like http://host:port/invocations", self.url)
+        check(_is_url(self.url), "url", "like http://host:port/invocations", self.url)
         check(isinstance(self.output, str | None), "output", "the name of an output", self.output)
         check_whole("batch", self.batch, 1)
-        good = is_a(self.headers, Mapping) and all(
-            is_a(text, str) and text.isascii() for pair in self.headers.items() for text in pair
-        )
-        check(good, "headers", "a dict of ASCII texts", self.headers)
+        check(_are_headers(self.headers), "headers", "a dict of ASCII texts", self.headers)
         check(isinstance(self.patience, Patience), "patience", "a Patience", self.patience)
         self._connect()
-        speaks = OpenInference if "/v2/models/" in parts.path else Mlflow
-        self.protocol = speaks(self.url, self.output)
+        is_open_inference = "/v2/models/" in urlsplit(self.url).path
+        protocol = OpenInference if is_open_inference else Mlflow
+        self.protocol = protocol(self.url, self.output)
 
     def __call__(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
-        """Return one number per row, shape (n,), or an `EndpointError`."""
-        protocol = self._introduced()
-        parts = [rows[i : i + self.batch] for i in range(0, len(rows), self.batch)]
-        return np.concatenate([self._ask(protocol, part) for part in parts])
+        """Return one number per row, shape ``(n,)``, or raise an `EndpointError`."""
+        protocol = self._described_protocol()
+        batches = [rows[i : i + self.batch] for i in range(0, len(rows), self.batch)]
+        return np.concatenate([self._score(protocol, batch) for batch in batches])
 
     def columns(self) -> tuple[str, ...] | None:
-        """Return the columns that the model takes, if the server tells."""
-        inputs = self._introduced().inputs
-        return tuple(str(told["name"]) for told in inputs) if len(inputs) > 1 else None
+        """Return the columns that the model takes, if the server describes them."""
+        inputs = self._described_protocol().inputs
+        if len(inputs) <= 1:
+            return None
+        return tuple(str(tensor["name"]) for tensor in inputs)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # in another process it has its own connection
-        headers = dict(self.headers)
-        given = (self.url, self.output, self.batch, headers, self.patience, self.sleep)
-        return type(self), given
+    def __reduce__(self) -> tuple[Any, ...]:  # another process opens its own connection
+        arguments = (
+            self.url,
+            self.output,
+            self.batch,
+            dict(self.headers),
+            self.patience,
+            self.sleep,
+        )
+        return type(self), arguments
 
     def close(self) -> None:
         """Close the connection."""
@@ -143,28 +176,26 @@ class Endpoint:
         self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
         weakref.finalize(self, self._client.close)
 
-    def _introduced(self) -> Mlflow | OpenInference:
-        """Return the protocol after what the server says about the model, asked once."""
+    def _described_protocol(self) -> Mlflow | OpenInference:
+        """Return the protocol with the server's description of the inputs, requested once."""
         protocol = self.protocol
-        if protocol.about is not None:
-            code, content = self._send("GET", protocol.about, None)
-            told = content.get("inputs") if code == 200 and isinstance(content, dict) else None
-            if isinstance(told, list) and all(
-                isinstance(one, dict) and {"name", "datatype"} <= one.keys() for one in told
-            ):
-                protocol.inputs = told
-            protocol.about = None
+        if protocol.description_url is not None:
+            code, content = self._send("GET", protocol.description_url, None)
+            inputs: Any = None
+            if code == 200 and isinstance(content, dict):
+                inputs = content.get("inputs")
+            if _describes_inputs(inputs):
+                protocol.inputs = inputs
+            protocol.description_url = None
         return protocol
 
-    def _ask(self, protocol: Mlflow | OpenInference, rows: Any) -> NDArray[np.float64]:
+    def _score(self, protocol: Mlflow | OpenInference, rows: Any) -> NDArray[np.float64]:
+        """Return the outputs of one batch."""
         code, content = self._send("POST", protocol.url, protocol.request(rows))
         if code != 200:
             what = "refused the rows" if code < 500 else "failed"
-            advice = "Send the columns that it takes" if code < 500 else "Look at the server's log"
-            if code < 400 or code in (401, 403, 404, 405, 407):
-                advice = "Correct the address or the headers"
             raise EndpointError(
-                f"the model at {protocol.url} {what} ({code}): {_short(content)}. {advice}."
+                f"the model at {protocol.url} {what} ({code}): {_short(content)}. {_advice(code)}."
             )
         try:
             return protocol.outputs(content, len(rows))
@@ -177,92 +208,130 @@ class Endpoint:
             ) from error
 
     def _send(self, verb: str, url: str, body: Any) -> tuple[int, Any]:
-        """Return status and content, JSON or text; ask again while the server is busy or away."""
-        import httpx  # which is there, since the client is
-
-        until = waiting.get()
+        """Return status and content, JSON or text; retry while the server is busy or away."""
+        deadline = waiting.get()
         for attempt in itertools.count(1):
-            code, content, wished, fault = 0, b"", 0.0, ""
-            seconds = min(self.patience.timeout, until.left)
-            try:
-                code, content, wished = self._read(verb, url, body, seconds)
-            except (httpx.TimeoutException, TimeoutError):
-                fault = f"no answer within {seconds:.3g} s"
-            except (httpx.RequestError, RuntimeError) as error:  # another thread closed the client
-                fault = str(error) or type(error).__name__
-            except UnicodeError as error:
-                raise EndpointError(
-                    f"the model at {url} must get text that UTF-8 can hold; got {error}. Correct "
-                    "the rows."
-                ) from error
-            busy = fault or code in (408, 425, 429, 502, 503, 504)
-            if busy and until.passed:
-                raise _Late(
-                    f"the model at {url} does not answer in time: {fault or f'it is busy ({code})'}"
+            reply = self._attempt(verb, url, body, deadline)
+            if reply.is_busy and deadline.passed:
+                raise _LateError(
+                    f"the model at {url} does not answer in time: {reply.reason}"
                     f", {attempt} attempts. Start the server, or pass a longer `timeout`."
                 )
-            if not busy or attempt > self.patience.retries:
+            if not reply.is_busy or attempt > self.patience.retries:
                 break
-            pause = min(8.0, self.patience.pause * 2.0 ** (attempt - 1))
-            self.sleep(min(max(pause, wished), 60.0, until.left))
-        if fault:
+            pause = min(_LONGEST_PAUSE, self.patience.pause * 2.0 ** (attempt - 1))
+            pause = min(max(pause, reply.retry_after), _LONGEST_RETRY_AFTER)
+            self.sleep(min(pause, deadline.left))
+        if reply.fault:
             raise EndpointError(
-                f"the model at {url} does not answer: {fault} ({attempt} attempts). Start the "
-                "server, or correct the address."
+                f"the model at {url} does not answer: {reply.fault} ({attempt} attempts). Start "
+                "the server, or correct the address."
             )
+        return reply.code, reply.decoded()
+
+    def _attempt(self, verb: str, url: str, body: Any, deadline: Deadline) -> Reply:
+        """Return the reply to one request, or the fault that prevented it."""
+        import httpx  # installed, since the client exists
+
+        seconds = min(self.patience.timeout, deadline.left)
         try:
-            return code, json.loads(content)
-        except (ValueError, RecursionError):
-            return code, content.decode(errors="replace")
+            return self._read(verb, url, body, seconds)
+        except (httpx.TimeoutException, TimeoutError):
+            return Reply(fault=f"no answer within {seconds:.3g} s")
+        except (httpx.RequestError, RuntimeError) as error:  # another thread closed the client
+            return Reply(fault=str(error) or type(error).__name__)
+        except UnicodeError as error:
+            raise EndpointError(
+                f"the model at {url} must get text that UTF-8 can hold; got {error}. Correct "
+                "the rows."
+            ) from error
 
-    def _read(self, verb: str, url: str, body: Any, seconds: float) -> tuple[int, bytes, float]:
-        """Return status and content of one answer, all of it in time, and when to come back.
+    def _read(self, verb: str, url: str, body: Any, seconds: float) -> Reply:
+        """Return one complete answer, or raise a `TimeoutError`.
 
-        In a thread: whoever waits for single bytes does not know how long the whole takes.
+        A time-out of the client limits the wait for each part of an answer, not for the whole, so
+        the answer is read in a thread that has so many seconds.
         """
         client = self._client
 
-        def read() -> tuple[int, bytes, float]:
+        def read() -> Reply:
             with client.stream(verb, url, json=body) as answer:
                 content = bytearray()
                 for part in answer.iter_bytes():
                     content += part
-                    if len(content) > 64_000_000:
+                    if len(content) > _MOST_BYTES:
                         raise EndpointError(
                             f"the model at {url} must answer with at most 64 MB; got more. "
                             "Send fewer rows at once with `batch`, or correct the address.",
                             parameter="batch",
                         )
-                return answer.status_code, bytes(content), _wished(answer.headers)
+                return Reply(answer.status_code, bytes(content), _retry_after(answer.headers))
 
         try:
             return in_time(read, seconds)
         except TimeoutError:
-            client.close()  # which ends the reader, too
+            client.close()  # which ends the thread, too
             self._connect()
             raise
 
 
-def _wished(headers: Mapping[str, str]) -> float:
-    """Return in how many seconds a server wants to be asked again; a date is by its own clock.
+def _is_url(url: Any) -> bool:
+    try:
+        parts = urlsplit(url if is_a(url, str) else "")
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _are_headers(headers: Any) -> bool:
+    if not is_a(headers, Mapping):
+        return False
+    texts = [text for pair in headers.items() for text in pair]
+    return all(is_a(text, str) and text.isascii() for text in texts)
+
+
+def _describes_inputs(inputs: Any) -> bool:
+    """Return whether a server's description names the inputs and their types."""
+    if not isinstance(inputs, list):
+        return False
+    return all(isinstance(one, dict) and {"name", "datatype"} <= one.keys() for one in inputs)
+
+
+def _advice(code: int) -> str:
+    """Return what to do about a status code."""
+    if code < 400 or code in (401, 403, 404, 405, 407):
+        return "Correct the address or the headers"
+    return "Send the columns that it takes" if code < 500 else "Look at the server's log"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds of a ``Retry-After`` header; a date counts by the server's clock.
 
     >>> day = "Wed, 21 Oct 2015"
-    >>> _wished({"Retry-After": f"{day} 07:28:09 GMT", "Date": f"{day} 07:28:00 GMT"})
+    >>> _retry_after({"Retry-After": f"{day} 07:28:09 GMT", "Date": f"{day} 07:28:00 GMT"})
     9.0
     """
-    wish = headers.get("Retry-After", "")
-    if wish.isdecimal():
-        return float(wish)
+    value = headers.get("Retry-After", "")
+    if value.isdecimal():
+        return float(value)
     try:
-        then, now = (parsedate_to_datetime(text) for text in (wish, headers.get("Date", "")))
+        then = parsedate_to_datetime(value)
+        now = parsedate_to_datetime(headers.get("Date", ""))
         return (then - now).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return 0.0
 
 
 def _short(content: Any) -> str:
-    """Return what a server says in one line: both ends, since the reason may come last."""
-    said = content if isinstance(content, dict) else {}
-    told = [said[k] for k in ("message", "error", "detail") if isinstance(said.get(k), str)]
-    line = one_line(str(told[0] if told else content)).rstrip(".")
-    return line if len(line) <= 300 else f"{line[:150]} … {line[-150:]}"
+    """Return a server's text on one line: both ends, since the reason may come last."""
+    text = content
+    if isinstance(content, dict):
+        for key in ("message", "error", "detail"):
+            if isinstance(content.get(key), str):
+                text = content[key]
+                break
+    line = one_line(str(text)).rstrip(".")
+    if len(line) <= _SHORT_TEXT:
+        return line
+    half = _SHORT_TEXT // 2
+    return f"{line[:half]} … {line[-half:]}"

@@ -1,4 +1,4 @@
-"""Columns as other libraries want them: text as categories, rows as one matrix, plain names."""
+"""Columns in the form a model was trained on: categories, one matrix, or named columns."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from numpy.typing import NDArray
 from bayescfx.data.tables import as_pandas
 from bayescfx.errors import ModelError
 
+_LISTED_LEVELS = 10  # in an error message
+
 
 def is_text(column: Any) -> bool:
-    """Tell whether a column, or its dtype, is of text or other objects that no number stands for.
+    """Return whether a column, or its dtype, holds text or other objects that are no numbers.
 
-    Categories of text count as text by the column, not by their dtype.
+    For categories of text, pass the column: its dtype does not count as text.
     """
     return bool(pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column))
 
 
-class Cut(str):
-    """A level of which only the first bytes are known, and how many letters it has."""
+class TruncatedLevel(str):
+    """A level of which only the first bytes and the number of letters are known."""
 
     start: bytes
 
-    def __new__(cls, start: bytes, length: int) -> Cut:
-        """Return what has these bytes and this length; the rest is made up."""
+    def __new__(cls, start: bytes, length: int) -> TruncatedLevel:
+        """Return a placeholder with these bytes and this length; the rest is filled up."""
         text = ""
+        # The last letter may be cut between its bytes: complete it with any that decode.
         for end in (b"\x80" * 3, b"\xbf" * 3, b"\x80" * 2, b"\xbf" * 2, b"\x80", b""):
-            with contextlib.suppress(UnicodeDecodeError):  # of a letter that is cut
+            with contextlib.suppress(UnicodeDecodeError):
                 text = (start + end).decode()
         new = super().__new__(cls, text.ljust(length, "\ufffd"))
         new.start = start
@@ -42,21 +45,24 @@ class Cut(str):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self.start, len(self)
 
-    def fits(self, text: str) -> bool:
-        """Return whether it may be this text."""
+    def may_be(self, text: str) -> bool:
+        """Return whether this text has the same first bytes and length."""
         return len(text) == len(self) and text.encode().startswith(self.start)
 
 
-def knows(levels: Iterable[Any], text: str) -> bool:
-    """Return whether a text is one of some levels, or may be one that is cut."""
-    return text in set(levels) or any(v.fits(text) for v in levels if isinstance(v, Cut))
+def has_level(levels: Iterable[Any], text: str) -> bool:
+    """Return whether a text is one of the levels, or may be one that is truncated."""
+    if text in set(levels):
+        return True
+    return any(level.may_be(text) for level in levels if isinstance(level, TruncatedLevel))
 
 
 @dataclass(frozen=True)
 class Category:
     """A column that a model was trained on as pandas' categories.
 
-    `levels` is None where the model does not tell; `dtype` is theirs where it takes no others.
+    `levels` is None if the model does not store them. `dtype` is the dtype of the levels if the
+    model accepts no other levels; else it is empty.
     """
 
     name: str
@@ -64,136 +70,191 @@ class Category:
     dtype: str = ""
 
     def cast(self, cells: pd.Series[Any]) -> pd.Series[Any]:
-        """Return a column with these categories; others that it may have are kept if they may."""
-        held = isinstance(cells.dtype, pd.CategoricalDtype)
-        some = cells.dropna().astype(object)
-        text = len(some) > 0 and isinstance(some.iloc[0], str)
-        if self.levels is None and text and not held:
-            raise ModelError(
-                f"the model must tell the levels of {self.name!r} to get text for it; it does not. "
-                "Save it again with XGBoost 3.1 or newer and levels of plain letters, or make the "
-                "space from its categories."
-            )
-        if self.levels is None or (held and not self.dtype):
+        """Return a column with these categories; raise a ModelError for unknown levels."""
+        is_categorical = isinstance(cells.dtype, pd.CategoricalDtype)
+        present = cells.dropna().astype(object)
+        if self.levels is None:
+            self._check_codes_known(present, is_categorical)
             return cells
-        if len(some) and text != isinstance(self.levels[0], str):
+        if is_categorical and not self.dtype:
+            return cells
+        self._check_level_type(self.levels, present)
+        codes = self._codes(self.levels, cells)
+        if self.dtype:
+            self._check_levels_known(self.levels, cells[(codes == -1) & cells.notna().to_numpy()])
+        index = pd.Index(list(self.levels), dtype=self.dtype or None)
+        return pd.Series(pd.Categorical.from_codes(codes, index), index=cells.index)
+
+    def _check_codes_known(self, present: pd.Series[Any], is_categorical: bool) -> None:
+        """Raise if a model without levels gets text, which then has no codes."""
+        if _is_text_like(present) and not is_categorical:
             raise ModelError(
-                f"the model must get levels such as {self.levels[0]!r} in column {self.name!r}; "
-                f"got {some.iloc[0]!r}. Convert the column."
+                f"the model must store the levels of {self.name!r} to take text for it; it does "
+                "not. Save it again with XGBoost 3.1 or newer and levels of plain letters, or make "
+                "the space from its categories."
             )
-        codes = self._codes(cells)
-        unknown = cells[(codes == -1) & cells.notna().to_numpy()]
-        if self.dtype and len(unknown):
-            listed = ", ".join(repr(v) for v in self.levels[:10] if not isinstance(v, Cut))
+
+    def _check_level_type(self, levels: tuple[Any, ...], present: pd.Series[Any]) -> None:
+        """Raise if the model has text as levels and gets numbers, or the reverse."""
+        if len(present) and _is_text_like(present) != isinstance(levels[0], str):
+            raise ModelError(
+                f"the model must get levels such as {levels[0]!r} in column {self.name!r}; "
+                f"got {present.iloc[0]!r}. Convert the column."
+            )
+
+    def _check_levels_known(self, levels: tuple[Any, ...], unknown: pd.Series[Any]) -> None:
+        if len(unknown):
+            first = levels[:_LISTED_LEVELS]
+            listed = ", ".join(repr(v) for v in first if not isinstance(v, TruncatedLevel))
             raise ModelError(
                 f"the model was not trained on {unknown.iloc[0]!r} in column {self.name!r}. "
                 f"Levels: {listed}."
             )
-        levels = pd.Index(list(self.levels), dtype=self.dtype or None)
-        return pd.Series(pd.Categorical.from_codes(codes, levels), index=cells.index)
 
-    def _codes(self, cells: pd.Series[Any]) -> NDArray[np.intp]:
-        """Return the place of each cell among the levels; -1 for one that is not there."""
-        known = pd.Index(list(self.levels or ()), dtype=object)
-        given = pd.Index(cells.to_numpy(dtype=object), dtype=object)
-        codes: NDArray[np.intp] = known.get_indexer(given)
-        cut = [(k, level) for k, level in enumerate(self.levels or ()) if isinstance(level, Cut)]
-        for i in np.flatnonzero((codes == -1) & cells.notna().to_numpy()) if cut else ():
-            fitting = [k for k, level in cut if level.fits(str(cells.iloc[i]))]
-            codes[i] = fitting[0] if len(fitting) == 1 else -1
+    def _codes(self, levels: tuple[Any, ...], cells: pd.Series[Any]) -> NDArray[np.intp]:
+        """Return the position of each cell among the levels; -1 for an unknown one."""
+        index = pd.Index(list(levels), dtype=object)
+        codes: NDArray[np.intp] = index.get_indexer(
+            pd.Index(cells.to_numpy(dtype=object), dtype=object)
+        )
+        truncated = [(k, v) for k, v in enumerate(levels) if isinstance(v, TruncatedLevel)]
+        if truncated:
+            for i in np.flatnonzero((codes == -1) & cells.notna().to_numpy()):
+                possible = [k for k, level in truncated if level.may_be(str(cells.iloc[i]))]
+                if len(possible) == 1:
+                    codes[i] = possible[0]
         return codes
 
 
+def _is_text_like(present: pd.Series[Any]) -> bool:
+    """Return whether the first of the cells that are present is text."""
+    return len(present) > 0 and isinstance(present.iloc[0], str)
+
+
 def for_trees(rows: Any, categories: Sequence[Category], *, texts: bool = False) -> Any:
-    """Return rows with a model's categories, and without objects, which trees don't take.
+    """Return rows with a model's categories and without objects, which tree libraries refuse.
 
     Booleans beside missing cells become numbers; with `texts`, text becomes categories.
     """
-    rows, new = with_categories(rows, categories), dict[Any, Any]()
-    for name, dtype in rows.dtypes.items() if isinstance(rows, pd.DataFrame) else ():
+    rows = with_categories(rows, categories)
+    if not isinstance(rows, pd.DataFrame):
+        return rows
+    dtypes: dict[Any, Any] = {}
+    for name, dtype in rows.dtypes.items():
         if is_text(dtype):
-            some = rows[name].dropna()
-            text = any(isinstance(cell, str) for cell in some) or (texts and not len(some))
-            new |= {name: "category" if text else np.float64} if texts or not text else {}
-    return rows.astype(new) if new else rows
+            dtypes |= _tree_dtype(rows[name], texts)
+    return rows.astype(dtypes) if dtypes else rows
+
+
+def _tree_dtype(cells: pd.Series[Any], texts: bool) -> dict[Any, Any]:
+    """Return the dtype that a column of objects gets, by its name; empty if it stays."""
+    present = cells.dropna()
+    has_text = any(isinstance(cell, str) for cell in present)
+    if texts and (has_text or not len(present)):
+        return {cells.name: "category"}
+    return {} if has_text else {cells.name: np.float64}
 
 
 def with_categories(rows: Any, categories: Sequence[Category]) -> Any:
-    """Return rows with the categories of a model, which calls columns in its own way."""
+    """Return rows with the categories of a model, whose column names may be spelled otherwise."""
     if not isinstance(rows, pd.DataFrame) or not categories:
         return rows
-    found, rows = matched([c.name for c in categories], rows.columns), rows.copy(deep=False)
-    for category, name in zip(categories, found, strict=True):
-        if name is not None:
-            rows[name] = category.cast(rows[name])
+    columns = match_columns([category.name for category in categories], rows.columns)
+    rows = rows.copy(deep=False)
+    for category, column in zip(categories, columns, strict=True):
+        if column is not None:
+            rows[column] = category.cast(rows[column])
     return rows
 
 
 def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) -> Any:
-    """Return rows as an estimator was fitted: with its column names or without; it would warn."""
+    """Return rows as an estimator was fitted: with its column names, categories, or as an array.
+
+    scikit-learn warns about rows with names if it was fitted without, and the reverse.
+    """
     names = list(getattr(estimator, "feature_names_in_", ()))
-    homes = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
-    library = next((home for home in homes if home in ("lightgbm", "xgboost")), homes[0])
-    if not names or library != "sklearn" or categories:  # others know pandas' categories best
+    library = _library(estimator)
+    if library != "sklearn" or not names or categories:  # categories need pandas
         rows = as_pandas(rows)
     if isinstance(rows, np.ndarray):
-        made_up = all(re.fullmatch(r"Column_\d+", str(name)) for name in names)  # by LightGBM
-        if len(names) != rows.shape[1] or made_up:
+        if len(names) != rows.shape[1] or _are_made_up(names):
             return rows
         rows = pd.DataFrame(rows, columns=names).infer_objects()
-    bare = not names and library == "sklearn"
-    if bare and all(pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes):
+    if library == "lightgbm":
+        return for_trees(rows, categories, texts=not categories)
+    if library == "xgboost":
+        return for_trees(rows, categories)
+    if library == "sklearn" and not names and _all_numeric(rows):
         return numeric_matrix(rows, "the model")
-    if library not in ("lightgbm", "xgboost"):
-        return with_categories(rows, categories)
-    return for_trees(rows, categories, texts=library == "lightgbm" and not categories)
+    return with_categories(rows, categories)
 
 
-def same_name(name: object) -> str:
-    """Return a name as libraries write it that allow only letters, digits and ``_``."""
+def _library(estimator: Any) -> str:
+    """Return the package of a model's class; a tree library if it derives from one of its."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    for package in packages:
+        if package in ("lightgbm", "xgboost"):
+            return package
+    return packages[0]
+
+
+def _are_made_up(names: Sequence[Any]) -> bool:
+    """Return whether all names are those that LightGBM gives to the columns of an array."""
+    return all(re.fullmatch(r"Column_\d+", str(name)) for name in names)
+
+
+def _all_numeric(rows: pd.DataFrame) -> bool:
+    return all(pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes)
+
+
+def plain_name(name: object) -> str:
+    """Return a name with ``_`` for all but letters and digits, as LightGBM rewrites it."""
     return re.sub(r"\W", "_", str(name))
 
 
-def matched(names: Iterable[str], columns: Iterable[Any]) -> list[Any]:
-    """Return which column each name means: the one called so, or alone written so; None if none."""
-    exact = {str(column): column for column in columns}
+def match_columns(names: Iterable[str], columns: Iterable[Any]) -> list[Any]:
+    """Return the column for each name: the same, or the only one with the same plain name.
+
+    None stands for a name without a column.
+    """
+    by_name = {str(column): column for column in columns}
     found = []
     for name in names:
-        alike = [c for c in exact.values() if same_name(c) == same_name(name)]
-        if len(alike) > 1 and name not in exact:
+        alike = [c for c in by_name.values() if plain_name(c) == plain_name(name)]
+        if len(alike) > 1 and name not in by_name:
             raise ModelError(
                 f"the model's input {name!r} must be one column; got "
                 f"{' and '.join(map(repr, alike))}, which read alike. Rename one of them."
             )
-        found.append(exact.get(name, alike[0] if alike else None))
+        found.append(by_name.get(name, alike[0] if alike else None))
     return found
 
 
-def named_columns(rows: Any, names: Sequence[str], who: str) -> list[pd.Series[Any]]:
-    """Return the columns that a model's inputs are called like; a ModelError names missing ones."""
+def named_columns(rows: Any, names: Sequence[str], model: str) -> list[pd.Series[Any]]:
+    """Return the columns of a model's inputs; `model` names it if one is missing."""
     if not isinstance(rows, pd.DataFrame):
         raise ModelError(
-            f"{who} must get a table with the columns {', '.join(names)}; got an array. Make the "
+            f"{model} must get a table with the columns {', '.join(names)}; got an array. Make the "
             "space from a DataFrame."
         )
-    found = matched(names, rows.columns)
-    missing = [name for name, column in zip(names, found, strict=True) if column is None]
+    columns = match_columns(names, rows.columns)
+    missing = [name for name, column in zip(names, columns, strict=True) if column is None]
     if missing:
         raise ModelError(
-            f"{who} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
+            f"{model} must get the columns {', '.join(names)}; missing: {', '.join(missing)}. Name "
             "the columns of the data like the model's inputs."
         )
-    return [rows[column] for column in found]
+    return [rows[column] for column in columns]
 
 
-def numeric_matrix(rows: Any, who: str) -> NDArray[np.float64]:
-    """Return rows as one matrix of numbers; raise a ModelError that names a column with others."""
+def numeric_matrix(rows: Any, model: str) -> NDArray[np.float64]:
+    """Return rows as one matrix of numbers; raise a ModelError that names any other column."""
     if not isinstance(rows, pd.DataFrame):
         return np.array(rows, dtype=np.float64)
     for name, dtype in rows.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
             raise ModelError(
-                f"{who} must get numbers; got column {name!r} of dtype {dtype}. Pass a "
+                f"{model} must get numbers; got column {name!r} of dtype {dtype}. Pass a "
                 "function that encodes it and calls the model."
             )
     return rows.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)

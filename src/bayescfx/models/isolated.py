@@ -1,7 +1,7 @@
-"""A model in a process of its own, where it may hang or crash without harm.
+"""A model in its own process, where it may hang or crash without harm.
 
-The process is a plain child that runs :func:`work` and talks over its standard streams, pickle by
-pickle: it does not import the user's script again, as those of `multiprocessing` do.
+The process is a plain child that runs :func:`serve` and exchanges pickles over its standard
+streams. Unlike a process of `multiprocessing`, it does not import the user's script again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from bayescfx.deadline import in_time, waiting
 from bayescfx.errors import ModelError, OutOfTime, one_line
 from bayescfx.models.model import Model, answered, as_model
 
+_LONGEST_START = 60.0  # seconds to start the process, at least
+_GRACE = 5.0  # seconds after the time-out before the process ends itself
 
-class _Late(ModelError, OutOfTime):
-    """There was no answer before the time of the search was over."""
+
+class _LateError(ModelError, OutOfTime):
+    """The model did not answer before the deadline of the search."""
 
 
 class Isolated(Model):
-    """A model in a process of its own; made by :func:`isolated`."""
+    """A model in its own process; made by :func:`isolated`."""
 
     __slots__ = ()
 
@@ -56,26 +59,26 @@ class Isolated(Model):
 def isolated(
     model: object, timeout: float | None = 60.0, memory: int | str | None = None
 ) -> Isolated:
-    """Return a model that runs in a process of its own.
+    """Return a model that runs in its own process.
 
     A call that takes too long, or a process that dies (killed, out of memory, a crash in compiled
-    code), is a `ModelError`, so that ``on_fault="skip"`` passes over such rows. The next call
-    starts a new process. What the model raises or warns of arrives as if it ran here; what it
-    prints goes to the standard error stream.
+    code), raises a `ModelError`, so that ``on_fault="skip"`` skips such rows. The next call starts
+    a new process. Errors and warnings of the model arrive as if it ran here; its prints go to the
+    standard error stream.
 
-    The model travels by pickle: by cloudpickle if that or joblib is installed, which takes along
-    functions of notebooks and scripts. The process ends with this one, with ``close()``, at the end
-    of a ``with`` block, and when nobody holds the model any more.
+    The model is pickled, with cloudpickle if that or joblib is installed, which includes functions
+    of notebooks and scripts. The process ends with this one, with ``close()``, at the end of a
+    ``with`` block, and when the model is garbage-collected.
 
     Parameters
     ----------
     model : object
-        Whatever `explain` takes.
+        Any model that `explain` takes.
     timeout : float, optional
-        Seconds that a call may take. Starting the process has a minute at least. ``None`` means no
-        limit. The `timeout` of `explain` ends all waiting, too.
+        Seconds that a call may take; the start of the process may take a minute. ``None`` means
+        no limit. The `timeout` of `explain` ends all waiting, too.
     memory : int or str, optional
-        The most memory the process may reserve, in bytes or as ``"2GB"``; libraries reserve more
+        The memory that the process may reserve, in bytes or as ``"2GB"``; libraries reserve more
         than they use. On Unix only.
 
     Raises
@@ -94,23 +97,23 @@ def isolated(
     check(good, "timeout", "None or seconds > 0", timeout)
     inner = as_model(model)
     try:
-        sent = _pickler()(inner.predict)
-    except Exception as error:  # each class has its own
+        pickled = _pickler()(inner.predict)
+    except Exception as error:  # classes raise many types here
         raise ModelError(
-            f"`model` must be picklable to run in a process of its own; got {type(error).__name__}:"
-            f" {error}. Install cloudpickle for functions, or pass a function that loads what can't"
-            " be sent."
+            f"`model` must be picklable to run in its own process; got {type(error).__name__}: "
+            f"{error}. Install cloudpickle for functions, or pass a function that loads what can't "
+            "be sent."
         ) from error
-    worker = Worker(sent, timeout, _bytes(memory))
+    worker = Worker(pickled, timeout, _bytes(memory))
     return Isolated(worker, inner.link, inner.name, inner.local, inner.names, inner.origin)
 
 
 def _pickler() -> Callable[[object], bytes]:
-    """Return the pickler that is there: cloudpickle takes along what is defined in ``__main__``."""
+    """Return cloudpickle's `dumps` if installed: it includes what is defined in ``__main__``."""
     for name in ("cloudpickle", "joblib.externals.cloudpickle"):
         with contextlib.suppress(ImportError):
-            found: Callable[[object], bytes] = importlib.import_module(name).dumps
-            return found
+            dumps: Callable[[object], bytes] = importlib.import_module(name).dumps
+            return dumps
     return pickle.dumps
 
 
@@ -122,36 +125,41 @@ def _bytes(memory: Any) -> int | None:
     """
     if memory is None:
         return None
-    told = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])B\s*", str(memory), re.IGNORECASE)
-    size = float(told[1]) * 1e3 ** (1 + "KMGT".index(told[2].upper())) if told else memory
+    size = memory
+    text = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])B\s*", str(memory), re.IGNORECASE)
+    if text is not None:
+        size = float(text[1]) * 1e3 ** (1 + "KMGT".index(text[2].upper()))
     good = is_number(size, 1, 2**62) and hasattr(os, "fork")
     check(good, "memory", "None, bytes or e.g. '2GB', on Unix", memory)
     return int(size)
 
 
 class Worker:
-    """The process, started when it is first asked, and anew after each that ended."""
+    """The process of a model: started by the first call, and again after it has ended."""
 
     def __init__(self, model: bytes, timeout: float | None, memory: int | None) -> None:
-        self.model, self.timeout, self.memory = model, timeout, memory
-        self._lock, self._owner = threading.Lock(), 0
+        self.model = model
+        self.timeout = timeout
+        self.memory = memory
+        self._lock = threading.Lock()
+        self._owner = 0  # the process that started it
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
-        self._told: dict[Any, Any] = {}  # warnings, of which each is shown once by default
+        self._warned: dict[Any, Any] = {}  # registry of warnings that were shown
 
-    def __reduce__(self) -> tuple[Any, ...]:  # elsewhere it has another process
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy starts its own process
         return Worker, (self.model, self.timeout, self.memory)
 
     def __call__(self, rows: Rows) -> object:
-        """Return what the model says to rows."""
+        """Return the model's output for rows; its errors and warnings are raised here."""
         with self._lock:  # threads take turns
             if self._process is None or self._owner != os.getpid():
                 self._start()
-            answer = self._ask(pickle.dumps(rows), self.timeout)
-        for text, kind, file, line in answer["warnings"]:
-            warnings.warn_explicit(text, kind, file, line, registry=self._told)
+            answer = self._request(pickle.dumps(rows), self.timeout)
+        for text, category, file, line in answer["warnings"]:
+            warnings.warn_explicit(text, category, file, line, registry=self._warned)
         if "error" in answer:
-            raise _told(answer)
+            raise _error_of(answer)
         return answer["outputs"]
 
     def close(self) -> None:
@@ -160,42 +168,46 @@ class Worker:
             self._stop()
 
     def _start(self) -> None:
-        # It finds modules where this process does.
-        code = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import work; work()"
-        self._process = process = subprocess.Popen(
+        # The process finds modules where this one does.
+        code = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import serve; serve()"
+        process = subprocess.Popen(
             [sys.executable, "-c", code, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for this process
         )
+        self._process = process
         self._owner = os.getpid()
         self._end = weakref.finalize(self, _kill, process, self._owner)
-        most = None if self.timeout is None else max(60.0, self.timeout)
-        answer = self._ask((self.timeout, self.memory, self.model), most)
+        seconds = None if self.timeout is None else max(_LONGEST_START, self.timeout)
+        answer = self._request((self.timeout, self.memory, self.model), seconds)
         if "error" in answer:
             self._stop()
             raise ModelError(
-                "`model` must be loadable in a process of its own; got "
-                f"{one_line(answer['told'])}. Define it in a module, or install cloudpickle."
-            ) from _told(answer)
+                "`model` must be loadable in its own process; got "
+                f"{one_line(answer['text'])}. Define it in a module, or install cloudpickle."
+            ) from _error_of(answer)
 
-    def _ask(self, message: object, most: float | None) -> dict[str, Any]:
-        """Send a message and return the answer, in time: `most` seconds, and while a search has."""
-        process, until = self._process, waiting.get()
-        seconds = min(math.inf if most is None else most, until.left)
+    def _request(self, message: object, timeout: float | None) -> dict[str, Any]:
+        """Send a message and return the answer, within `timeout` and the deadline of a search."""
+        process = self._process
         assert process is not None
+        deadline = waiting.get()
+        seconds = min(math.inf if timeout is None else timeout, deadline.left)
         try:
             answer: dict[str, Any] = in_time(partial(_exchange, process, message), seconds)
             return answer
-        except BaseException as error:
+        except TimeoutError:
             self._stop()
-            if not isinstance(error, OSError | EOFError | pickle.UnpicklingError):
-                raise  # Ctrl-C, say: its answer would come too late
-            how, kind = _cause(process), ModelError
-            if isinstance(error, TimeoutError):
-                how = f"gave no answer within {round(seconds, 2):g} s"
-                kind = _Late if until.passed else ModelError
-            raise kind(f"`model` {how}, in a process of its own.") from None
+            kind = _LateError if deadline.passed else ModelError
+            cause = f"gave no answer within {round(seconds, 2):g} s"
+            raise kind(f"`model` {cause}, in its own process.") from None
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self._stop()
+            raise ModelError(f"`model` {_exit_cause(process)}, in its own process.") from None
+        except BaseException:  # such as Ctrl-C: the answer would arrive at the next call
+            self._stop()
+            raise
 
     def _stop(self) -> None:
         self._end()
@@ -209,17 +221,17 @@ def _exchange(process: Any, message: object) -> Any:
 
 
 def _kill(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a process and what it has started; not from a copy of the process that made it."""
+    """End a process and its children, unless this is a fork of the process that started it."""
     if owner != os.getpid():
         return
-    with contextlib.suppress(OSError), process:  # which closes its streams, and waits
+    with contextlib.suppress(OSError), process:  # closes the streams, and waits
         if process.returncode is None and hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()  # unless it has ended: its number may be another's by now
+        else:  # it has ended; another process may have its number by now
+            process.kill()
 
 
-def _cause(process: subprocess.Popen[bytes]) -> str:
+def _exit_cause(process: subprocess.Popen[bytes]) -> str:
     """Return how a process has ended."""
     code = process.returncode
     if code >= 0:
@@ -228,88 +240,102 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    hint = " (out of memory?)" if name == "SIGKILL" else ""
+    return f"was ended by {name}{hint}"
 
 
-def _told(answer: dict[str, Any]) -> Exception:
-    """Return what a model has raised, with where."""
-    told = ModelError(f"`model` raised {one_line(answer['told'])}.")
-    error: Exception = told if answer["error"] is None else pickle.loads(answer["error"])
-    error.add_note(f"in a process of its own:\n{answer['where']}")
+def _error_of(answer: dict[str, Any]) -> Exception:
+    """Return the error that the model raised, with its traceback as a note."""
+    if answer["error"] is None:
+        error: Exception = ModelError(f"`model` raised {one_line(answer['text'])}.")
+    else:
+        error = pickle.loads(answer["error"])
+    error.add_note(f"in its own process:\n{answer['traceback']}")
     return error
 
 
 # ── in the process ──
 
 
-def work() -> None:
-    """Load a model, then answer until nobody asks any more."""
-    # What the model prints must not get between the answers.
-    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+def serve() -> None:
+    """Load a model, then answer requests until the parent process closes the stream."""
+    # Prints of the model must not get between the answers, so the streams are replaced.
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    if hasattr(os, "register_at_fork"):  # who outlives this process must not keep its pipe open
+    if hasattr(os, "register_at_fork"):  # a child that outlives this process must not hold the pipe
         os.register_at_fork(after_in_child=sink.close)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(source, inbox), daemon=True).start()
     timeout, memory, model = inbox.get()
     if memory is not None:
-        resource = importlib.import_module("resource")  # of Unix
+        resource = importlib.import_module("resource")  # Unix only
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    predict, answer = _answer(pickle.loads, model)
+    predict, answer = _run(pickle.loads, model)
     while True:
         pickle.dump(answer, sink)
         sink.flush()
         message = inbox.get()
-        if timeout is not None:  # whoever asked is gone, if this is not ended by then
-            faulthandler.dump_traceback_later(timeout + 5, exit=True)
-        outputs, answer = _answer(lambda sent: _ask(predict, pickle.loads(sent)), message)
+        if timeout is not None:  # the parent ends this process earlier, if it still exists
+            faulthandler.dump_traceback_later(timeout + _GRACE, exit=True)
+        outputs, answer = _run(lambda pickled: _predict(predict, pickle.loads(pickled)), message)
         answer["outputs"] = outputs
         faulthandler.cancel_dump_traceback_later()
 
 
 def _listen(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
-    """Take messages, also while the model works; end with who sends them."""
+    """Receive messages, also while the model runs; end this process with its parent."""
     with contextlib.suppress(Exception):
         while True:
             inbox.put(pickle.load(source))
     if hasattr(os, "killpg"):
-        os.killpg(0, signal.SIGKILL)  # and what the model has started
+        os.killpg(0, signal.SIGKILL)  # and the children of the model
     os._exit(0)
 
 
-def _ask(predict: Callable[[Rows], object], rows: Rows) -> object:
-    found = answered(predict(rows), rows)
-    pickle.dumps(found)  # or that is the error
-    return found
+def _predict(predict: Callable[[Rows], object], rows: Rows) -> object:
+    outputs = answered(predict(rows), rows)
+    pickle.dumps(outputs)  # raises here if they can't be sent
+    return outputs
 
 
-def _answer(function: Callable[[Any], Any], message: Any) -> tuple[Any, dict[str, Any]]:
-    """Return what a function makes of a message, and what there is to tell of it."""
-    found, told = None, dict[str, Any]()
+def _run(function: Callable[[Any], Any], message: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a function's result, and its error and warnings in a form that can be sent."""
+    result = None
+    answer: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # who asked decides which are shown
+        warnings.simplefilter("always")  # the parent process decides which are shown
         try:
-            found = function(message)
+            result = function(message)
         except BaseException as error:
-            told = {"told": f"{type(error).__name__}: {error}", "error": None}
-            where = error.__traceback__
-            while where is not None and where.tb_frame.f_code.co_filename == __file__:
-                where = where.tb_next  # the model's own lines
-            told["where"] = "".join(traceback.format_exception(type(error), error, where))
-            with contextlib.suppress(Exception):  # one that can't be made again from its text
-                if isinstance(error, Exception):
-                    sent = pickle.dumps(error)
-                    pickle.loads(sent)
-                    told["error"] = sent
-    told["warnings"] = [_plain(warned) for warned in caught]
-    return found, told
+            answer = _describe_error(error)
+    answer["warnings"] = [_describe_warning(warning) for warning in caught]
+    return result, answer
 
 
-def _plain(warned: warnings.WarningMessage) -> tuple[str, type[Warning], str, int]:
-    category = warned.category
+def _describe_error(error: BaseException) -> dict[str, Any]:
+    """Return text, pickle and traceback of an error; no pickle if it can't be unpickled."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+        frame = frame.tb_next  # to the model's own lines
+    pickled = None
+    with contextlib.suppress(Exception):
+        if isinstance(error, Exception):
+            content = pickle.dumps(error)
+            pickle.loads(content)
+            pickled = content
+    return {
+        "text": f"{type(error).__name__}: {error}",
+        "error": pickled,
+        "traceback": "".join(traceback.format_exception(type(error), error, frame)),
+    }
+
+
+def _describe_warning(warning: warnings.WarningMessage) -> tuple[str, type[Warning], str, int]:
+    category = warning.category
     try:
         pickle.dumps(category)
-    except Exception:  # a class that nobody else can find
+    except Exception:  # a class that other processes can't import
         category = UserWarning
-    return str(warned.message), category, warned.filename, warned.lineno
+    return str(warning.message), category, warning.filename, warning.lineno

@@ -1,4 +1,4 @@
-"""A loaded model: which columns it takes, and what of it is explained."""
+"""A loaded model: the columns it takes, and the function that is explained."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,22 +14,24 @@ import pandas as pd
 from bayescfx.checks import check, is_a
 from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import Predict
-from bayescfx.models.categories import told
+from bayescfx.models.categories import column_knowledge
 from bayescfx.models.classifiers import as_classifier, probability
-from bayescfx.models.input_columns import matched
+from bayescfx.models.input_columns import match_columns
 from bayescfx.models.model import as_model
+
+_LISTED_COLUMNS = 12  # in an error message
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What a file may do when it is loaded.
+    """Which files may be loaded.
 
     Parameters
     ----------
     pickle : bool, default False
-        Whether ``.joblib`` and ``.pkl`` files, which can run any code, are loaded.
+        Whether to load ``.joblib`` and ``.pkl`` files, which can run any code.
     types : tuple of str
-        Full names of classes that a ``.skops`` file may hold beside those known as harmless.
+        Full names of classes that a ``.skops`` file may contain beside those known as harmless.
     """
 
     pickle: bool = False
@@ -41,9 +43,17 @@ class Trust:
         check(good, "types", "a tuple of names", self.types)
 
 
+class ConstantColumn(NamedTuple):
+    """A column that a model takes and that has the same cell in every row."""
+
+    columns: list[str]  # all columns of the model, in its order
+    name: str
+    cell: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A model and what it tells about the rows it takes.
+    """A model and what it stores about the rows it takes.
 
     Parameters
     ----------
@@ -52,7 +62,7 @@ class Loaded:
     columns : tuple of str, optional
         The columns it takes, in order.
     width : int, optional
-        How many columns it takes.
+        The number of columns it takes.
     categorical : tuple of str
         Columns it takes as categories, whatever their dtype.
     array : bool
@@ -60,13 +70,13 @@ class Loaded:
     labels : tuple
         The classes of a classifier; empty for a regression.
     orders : dict of str to tuple
-        Levels in the order that the model was told, by column.
+        Levels in the order that the user gave the model, by column.
     levels : dict of str to tuple
         Levels that its encoders were trained on, by column.
     output : int, optional
-        Which of several outputs is meant.
-    always : tuple of (columns, name, cell), optional
-        A column that it takes beside others and gets with the same cell in every row.
+        The output to explain, if it has several.
+    always : ConstantColumn, optional
+        A column that it gets with the same cell in every row.
     """
 
     model: object
@@ -78,31 +88,29 @@ class Loaded:
     orders: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     output: int | None = None
-    always: tuple[list[str], str, Any] | None = None
+    always: ConstantColumn | None = None
 
     @classmethod
     def of(cls, model: Any, more: Mapping[str, Any] | None = None) -> Loaded:
-        """Return a model with what its attributes tell, and what is known besides."""
-        columns, width = _names(model), getattr(model, "n_features_in_", None)
-        for ask in ("num_feature", "num_features"):  # of boosters
-            if width is None and callable(getattr(model, ask, None)):
-                width = int(getattr(model, ask)())
+        """Return a model with what its attributes store; `more` are further fields."""
+        columns = _column_names(model)
+        width = _width(model)
         labels = getattr(as_classifier(model), "classes_", ())
         if np.ndim(labels) != 1:
             raise ModelError(
                 "the model must predict one label; it predicts several. Pass "
                 "package.module:function."
             )
-        booster = type(model).__name__ in ("Booster", "CatBoost")
-        known = {
+        is_booster = type(model).__name__ in ("Booster", "CatBoost")
+        fields = {
             "columns": columns,
             "width": width,
-            "array": columns is None and width is not None and not booster,
+            "array": columns is None and width is not None and not is_booster,
             "labels": tuple(np.asarray(labels, dtype=object).tolist()),
-            **told(model),
+            **column_knowledge(model)._asdict(),
             **(more or {}),
         }
-        return cls(model, **known)
+        return cls(model, **fields)
 
     def select(self, columns: Sequence[Any]) -> list[Any]:
         """Return the columns of a table that the model takes, in its order, or a `ModelError`.
@@ -111,118 +119,164 @@ class Loaded:
         ['bmi', 'age']
         """
         if self.columns is None:
-            if self.width is not None and self.width != len(columns):
-                raise ModelError(
-                    f"the data must have the {self.width} columns that the model takes; got "
-                    f"{len(columns)}: {', '.join(str(c) for c in columns[:12])}.",
-                    parameter="columns",
-                    advice="Leave out those it was not trained on." * (len(columns) > self.width),
-                )
+            self._check_width(columns)
             return list(columns)
-        found = matched(self.columns, columns)
+        found = match_columns(self.columns, columns)
         missing = [name for name, c in zip(self.columns, found, strict=True) if c is None]
         if missing:
+            listed = ", ".join(map(repr, missing[:_LISTED_COLUMNS]))
             raise ModelError(
-                "the data must have every column that the model takes; missing: "
-                f"{', '.join(map(repr, missing[:12]))}.{suggest(missing[0], columns)} Rename or "
-                "add the column."
+                f"the data must have every column that the model takes; missing: {listed}."
+                f"{suggest(missing[0], columns)} Rename or add the column."
             )
         return found
 
-    def calling(self, columns: Sequence[Any]) -> Loaded:
-        """Return the model with what it knows of columns by their names in a table."""
-        known = [*self.categorical, *self.levels, *self.orders]
-        found = dict(zip(known, matched(known, columns), strict=True))
-        named = {name: str(column) for name, column in found.items() if column is not None}
+    def _check_width(self, columns: Sequence[Any]) -> None:
+        """Raise unless a table has as many columns as the model takes."""
+        if self.width is None or self.width == len(columns):
+            return
+        listed = ", ".join(str(column) for column in columns[:_LISTED_COLUMNS])
+        has_more = len(columns) > self.width
+        raise ModelError(
+            f"the data must have the {self.width} columns that the model takes; got "
+            f"{len(columns)}: {listed}.",
+            parameter="columns",
+            advice="Leave out those it was not trained on." if has_more else "",
+        )
+
+    def renamed(self, columns: Sequence[Any]) -> Loaded:
+        """Return the model with its column knowledge under the names of a table's columns."""
+        stored = [*self.categorical, *self.levels, *self.orders]
+        found = zip(stored, match_columns(stored, columns), strict=True)
+        names = {name: str(column) for name, column in found if column is not None}
         return replace(
             self,
-            categorical=tuple(named.get(name, name) for name in self.categorical),
-            levels={named.get(name, name): levels for name, levels in self.levels.items()},
-            orders={named.get(name, name): levels for name, levels in self.orders.items()},
+            categorical=tuple(names.get(name, name) for name in self.categorical),
+            levels={names.get(name, name): levels for name, levels in self.levels.items()},
+            orders={names.get(name, name): levels for name, levels in self.orders.items()},
         )
 
     def without(self, name: str, cell: Any) -> Loaded:
-        """Return the model without a column that it takes: it gets the same cell in every row."""
+        """Return the model without one of its columns, which gets the same cell in every row."""
         columns = list(self.columns or ())
         kept = tuple(column for column in columns if column != name)
-        return replace(self, columns=kept, always=(columns, name, cell))
+        return replace(self, columns=kept, always=ConstantColumn(columns, name, cell))
 
     def scoring(self, label: str | None = None) -> object:
-        """Return what to explain: the model, or a classifier's probability of one label.
+        """Return the model to explain: itself, or a classifier's probability of one label.
 
-        `label` is the text of one of `labels`; of more than two, it must be given.
+        Parameters
+        ----------
+        label : str, optional
+            The text of one of `labels`; required if there are more than two.
         """
-        by_text = {str(known): known for known in self.labels}
-        if not by_text and label is not None:
+        score = self.model
+        if self.labels:
+            score = self._class_score(label)
+        elif label is not None:
             raise ModelError(
                 f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
                 "out."
             )
-        if len(by_text) > 2 if label is None else label not in by_text:
-            raise ModelError(
-                f"the label must be one of {', '.join(by_text)}; got "
-                + ("none." if label is None else f"{label!r}.{suggest(label, by_text)}"),
-                parameter="label",
-                advice="Name one with `label`." if label is None else "Correct `label`.",
-            )
-        score, model = self.model, as_classifier(self.model)
-        if by_text:
-            chosen = self.labels[-1] if label is None else by_text[label]
-            sure = hasattr(model, "predict_proba")
-            score = probability(self.model, chosen) if sure else partial(_decision, model, chosen)
-        if self.output is not None and by_text:
-            told = "`output` must not be given for a classifier. Use `label`."
-            raise ModelError(told, parameter="output")
         if not self.array and self.output is None and self.always is None:
             return score
-        asked = as_model(score)
-        predict = partial(_without_names, asked.predict) if self.array else asked.predict
+        wrapped = as_model(score)
+        predict = wrapped.predict
+        if self.array:
+            predict = partial(_predict_array, predict)
         if self.always is not None:
-            predict = partial(_with_column, predict, *self.always)
+            predict = partial(_predict_with_column, predict, *self.always)
         if self.output is not None:
-            predict = partial(_one_output, predict, self.output)
-        return replace(asked, predict=predict)
+            predict = partial(_predict_one_output, predict, self.output)
+        return replace(wrapped, predict=predict)
+
+    def _class_score(self, label: str | None) -> object:
+        """Return a classifier's probability of a label, or its decision value."""
+        by_text = {str(known): known for known in self.labels}
+        self._check_label(label, by_text)
+        if self.output is not None:
+            raise ModelError(
+                "`output` must not be given for a classifier. Use `label`.", parameter="output"
+            )
+        chosen = self.labels[-1] if label is None else by_text[label]
+        classifier = as_classifier(self.model)
+        if hasattr(classifier, "predict_proba"):
+            return probability(self.model, chosen)
+        return partial(_decision_value, classifier, chosen)
+
+    def _check_label(self, label: str | None, by_text: Mapping[str, Any]) -> None:
+        """Raise if the label is unknown, or missing for more than two classes."""
+        listed = ", ".join(by_text)
+        if label is None and len(by_text) > 2:
+            raise ModelError(
+                f"the label must be one of {listed}; got none.",
+                parameter="label",
+                advice="Name one with `label`.",
+            )
+        if label is not None and label not in by_text:
+            raise ModelError(
+                f"the label must be one of {listed}; got {label!r}.{suggest(label, by_text)}",
+                parameter="label",
+                advice="Correct `label`.",
+            )
 
 
-def _names(model: object) -> tuple[str, ...] | None:
-    """Return the names of the columns a model was trained on, if it knows any."""
+def _column_names(model: object) -> tuple[str, ...] | None:
+    """Return the names of the columns a model was trained on, if it stores any."""
     for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
-        with contextlib.suppress(Exception):  # pipelines raise where they know nothing
+        with contextlib.suppress(Exception):  # pipelines raise if they store none
             found = getattr(model, attribute)
             names = [str(name) for name in (found() if callable(found) else found)]
-            made_up = [[f"{p}{k}" for k in range(len(names))] for p in ("Column_", "f", "x", "")]
-            return None if names in made_up else tuple(names)
+            return None if _are_numbered(names) else tuple(names)
     return None
 
 
-def _without_names(predict: Predict, rows: Any) -> object:
-    """Ask a model that was trained without column names, and warns if it gets them."""
+def _are_numbered(names: list[str]) -> bool:
+    """Return whether names are those that libraries give to the columns of an array."""
+    prefixes = ("Column_", "f", "x", "")
+    return any(names == [f"{prefix}{k}" for k in range(len(names))] for prefix in prefixes)
+
+
+def _width(model: Any) -> int | None:
+    """Return the number of columns that a model takes, if it stores it."""
+    width: int | None = getattr(model, "n_features_in_", None)
+    for method in ("num_feature", "num_features"):  # of boosters
+        if width is None and callable(getattr(model, method, None)):
+            width = int(getattr(model, method)())
+    return width
+
+
+def _predict_array(predict: Predict, rows: Any) -> object:
+    """Call a model that was trained without column names, and warns if it gets them."""
     return predict(rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows)
 
 
-def _with_column(
+def _predict_with_column(
     predict: Predict, columns: list[str], name: str, cell: Any, rows: pd.DataFrame
 ) -> object:
-    """Ask a model that takes one column more, in its order."""
+    """Call a model with a constant column added, in the order of its columns."""
     return predict(rows.assign(**{name: cell})[columns])
 
 
-def _one_output(predict: Predict, k: int, rows: Any) -> object:
-    """Return one of the several outputs of a model, (n,)."""
+def _predict_one_output(predict: Predict, k: int, rows: Any) -> object:
+    """Return one of the several outputs of a model, shape ``(n,)``."""
     raw = np.asarray(predict(rows))
-    many = raw.shape[1] if raw.ndim == 2 else 1
-    if many == 1:
-        told = f"the model has one output; got `output` {k}. Leave it out."
-        raise ModelError(told, parameter="output")
-    if k >= many:
-        told = f"`output` must be one of 0 to {many - 1}; got {k}."
-        raise ModelError(told, parameter="output")
+    n_outputs = raw.shape[1] if raw.ndim == 2 else 1
+    if n_outputs == 1:
+        raise ModelError(
+            f"the model has one output; got `output` {k}. Leave it out.", parameter="output"
+        )
+    if k >= n_outputs:
+        raise ModelError(
+            f"`output` must be one of 0 to {n_outputs - 1}; got {k}.", parameter="output"
+        )
     return raw[:, k]
 
 
-def _decision(model: Any, label: object, rows: Any) -> object:
-    """Return the decision value for one label, (n,), of a classifier without probabilities."""
-    values, place = np.asarray(model.decision_function(rows)), list(model.classes_).index(label)
+def _decision_value(model: Any, label: object, rows: Any) -> object:
+    """Return the decision value for one label, ``(n,)``, of a classifier without probabilities."""
+    values = np.asarray(model.decision_function(rows))
+    column = list(model.classes_).index(label)
     if values.ndim == 1:
-        return values if place == 1 else -values
-    return values[:, place]
+        return values if column == 1 else -values
+    return values[:, column]

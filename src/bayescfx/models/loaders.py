@@ -1,6 +1,6 @@
-"""Models from files, from ``package.module:function`` and from web addresses.
+"""Load models from files, from ``package.module:function`` and from web addresses.
 
-Nothing big is imported before a model is loaded: the help of the command line shows `LOADERS`.
+Large modules are imported inside functions: the help of the command line only needs `LOADERS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 from bayescfx.errors import BayesCFXError, ModelError, optional, suggest
 
-TYPE_CHECKING = False  # `typing` takes its time
+TYPE_CHECKING = False  # importing `typing` is slow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from bayescfx.models.endpoint import Patience
     from bayescfx.models.loaded import Loaded, Trust
 
-    Found = tuple[object, dict[str, Any]]  # a model, and what its file tells about it
+    Content = tuple[object, dict[str, Any]]  # a model, and fields of `Loaded` from its file
 
 
-REGISTERED = ("mlflow:", "models:/", "runs:/")  # how addresses of MLflow begin
+REGISTERED = ("mlflow:", "models:/", "runs:/")  # prefixes of addresses of MLflow
+_WEB = ("http://", "https://")
 
 
 class LoadError(ModelError):
@@ -34,7 +35,7 @@ class LoadError(ModelError):
 
 
 class UntrustedError(LoadError):
-    """A file holds types that are not known as harmless: `types`, by their full names."""
+    """A file contains types that are not known as harmless: `types`, by their full names."""
 
     types: tuple[str, ...] = ()
 
@@ -57,12 +58,12 @@ def load_model(
         ``.cbm`` (CatBoost), ``.skops``, ``.joblib`` or ``.pkl``; ``http://…``; ``models:/name/1``,
         ``runs:/id/model`` or ``mlflow:folder`` (MLflow); or ``package.module:function``.
     trust : Trust, optional
-        What files may do when they are loaded; nothing that runs code, by default.
+        Which files may be loaded; by default none that can run code.
     output : str, optional
-        Which output to take, if there are several: its name in an ONNX model or at an endpoint,
-        else its position, ``"0"`` for the first.
+        The output to take, if there are several: its name in an ONNX model or at an endpoint, else
+        its position, ``"0"`` for the first.
     headers, patience, batch : optional
-        Of an :class:`Endpoint`.
+        Settings of an :class:`Endpoint`.
 
     Raises
     ------
@@ -74,101 +75,157 @@ def load_model(
     >>> load_model("math:hypot").model(3, 4)
     5.0
     """
-    from pathlib import Path
-
     from bayescfx.checks import check, is_a
     from bayescfx.models.endpoint import Endpoint, Patience
-    from bayescfx.models.loaded import Loaded, Trust
+    from bayescfx.models.loaded import Loaded
 
     good = is_a(source, str) and "\x00" not in source
     check(good, "source", "a path, an address or a name", source, LoadError)
     check(is_a(output, str, type(None)), "output", "a name or a position", output, LoadError)
-    if source.startswith(("http://", "https://")):
+    if source.startswith(_WEB):
         headers = {} if headers is None else headers
         patience = Patience() if patience is None else patience
-        asked = Endpoint(source, output, batch, headers, patience)
-        return Loaded(asked, asked.columns())
-    path, trust = Path(source), Trust() if trust is None else trust
-    ending, there = path.suffix.lower(), os.path.isfile(path)
-    registered, code = source.startswith(REGISTERED), is_code(source)
-    if not registered and not code and (ending not in LOADERS or not there):
-        what = f"the model file {source!r} is of no known kind"
-        raise LoadError(
-            f"{what if there else f'there is no model file {source!r}'}. Give a file that ends in "
-            f"{', '.join(LOADERS)}, an address http://…, models:/… of MLflow, or "
-            "package.module:function."
-        )
-    place = {"output": int(output)} if output is not None and output.isdecimal() else {}
-    if output is not None and not place and ending != ".onnx":
-        told = f"`output` must be a position, 0 for the first; got {output!r}."
-        raise LoadError(told, parameter="output")
-    if code:
-        return Loaded.of(import_name(source), place)
-    if registered:
-        model, known = _mlflow(source, trust)
-        return Loaded.of(model, known | place)
-    kind, load = LOADERS[ending]
+        endpoint = Endpoint(source, output, batch, headers, patience)
+        return Loaded(endpoint, endpoint.columns())
+    return _load_local(source, trust, output)
+
+
+def _load_local(source: str, trust: Trust | None, output: str | None) -> Loaded:
+    """Return a model from MLflow, a module or a file."""
+    from bayescfx.models.loaded import Loaded, Trust
+
+    trust = Trust() if trust is None else trust
+    is_named = source.startswith(REGISTERED) or is_code(source)
+    if not is_named:
+        _check_file(source)
+    position = _position(source, output)
+    if is_code(source):
+        return Loaded.of(import_name(source), position)
+    if source.startswith(REGISTERED):
+        model, fields = _mlflow(source, trust)
+        return Loaded.of(model, fields | position)
+    return _load_file(source, trust, None if position else output, position)
+
+
+def _position(source: str, output: str | None) -> dict[str, Any]:
+    """Return the field of an output that is given by its position; only ONNX has names."""
+    if output is None:
+        return {}
+    if output.isdecimal():
+        return {"output": int(output)}
+    if _ending(source) == ".onnx":
+        return {}
+    raise LoadError(
+        f"`output` must be a position, 0 for the first; got {output!r}.", parameter="output"
+    )
+
+
+def _check_file(source: str) -> None:
+    """Raise unless there is a file with a known ending."""
+    exists = os.path.isfile(source)
+    if exists and _ending(source) in LOADERS:
+        return
+    problem = f"there is no model file {source!r}"
+    if exists:
+        problem = f"the model file {source!r} is of no known kind"
+    raise LoadError(
+        f"{problem}. Give a file that ends in "
+        f"{', '.join(LOADERS)}, an address http://…, models:/… of MLflow, or "
+        "package.module:function."
+    )
+
+
+def _load_file(source: str, trust: Trust, output: str | None, position: dict[str, Any]) -> Loaded:
+    """Return a model from a file; `output` is a name, `position` the field of a position."""
+    from pathlib import Path
+
+    from bayescfx.models.loaded import Loaded
+
+    kind, load = LOADERS[_ending(source)]
     try:
-        model, known = load(path, trust, None if place else output)
-        return Loaded.of(model, known | place)
+        model, fields = load(Path(source), trust, output)
+        return Loaded.of(model, fields | position)
     except BayesCFXError:
         raise
-    except Exception as error:  # each library has errors of its own, without a common base
+    except Exception as error:  # libraries raise many types without a common base
         raise LoadError(
             f"the model file {source!r} can't be read as {kind}: {_first_line(error)} Save it "
             "again, or check that it is the right file."
         ) from error
 
 
-def _onnx(path: Path, _: Trust, output: str | None) -> Found:
-    from bayescfx.models.adapters import Onnx, onnx_by_column, onnx_classifier, onnx_session
+def _ending(source: str) -> str:
+    return os.path.splitext(source)[1].lower()
+
+
+def _onnx(path: Path, _: Trust, output: str | None) -> Content:
+    """Return an ONNX model, as a classifier if it is one and no output is named."""
+    from bayescfx.models.adapters import Onnx, onnx_classifier, onnx_session
 
     threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
     session = onnx_session(str(path), ["CPUExecutionProvider"], threads)
-    known = [o.name for o in session.get_outputs()]
-    if output is not None and output not in known:
+    names = [each.name for each in session.get_outputs()]
+    if output is not None and output not in names:
         raise LoadError(
-            f"the output must be one of {', '.join(known)}; got {output!r}.{suggest(output, known)}"
+            f"the output must be one of {', '.join(names)}; got {output!r}.{suggest(output, names)}"
         )
-    classifier = output is None and onnx_classifier(session) is not None
-    model = session if classifier else Onnx(session, output)
+    is_classifier = output is None and onnx_classifier(session) is not None
+    model = session if is_classifier else Onnx(session, output)
+    return model, _onnx_fields(session)
+
+
+def _onnx_fields(session: Any) -> dict[str, Any]:
+    """Return the columns of an ONNX model, or their number, if it stores them."""
+    from bayescfx.models.adapters import onnx_by_column
+
     inputs = session.get_inputs()
     if onnx_by_column(session):
-        return model, {"columns": tuple(i.name for i in inputs), "width": len(inputs)}
-    width = inputs[0].shape[1] if len(inputs[0].shape) == 2 else None
-    return model, {"width": width} if isinstance(width, int) and width > 0 else {}
+        return {"columns": tuple(each.name for each in inputs), "width": len(inputs)}
+    shape = inputs[0].shape
+    if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 0:
+        return {"width": shape[1]}
+    return {}
 
 
-def _lightgbm(path: Path, _: Trust, __: str | None) -> Found:
+def _lightgbm(path: Path, _: Trust, __: str | None) -> Content:
+    """Return a LightGBM model of a text file."""
     lightgbm = optional("lightgbm", "LightGBM's .txt files need")
     _check_lightgbm(path.read_bytes())
     return lightgbm.Booster(model_file=str(path)), {}
 
 
 def _check_lightgbm(content: bytes) -> None:
-    """Raise unless the file is whole: LightGBM ends the process at a file that is cut off."""
+    """Raise unless the file is complete: LightGBM ends the process at a truncated file."""
+    sizes = _tree_sizes(content)
+    rest = content
+    if sizes:
+        rest = content[content.find(b"Tree=0") + sum(sizes) :]
+    ends_after_trees = not sizes or rest.startswith(b"end of trees")
+    if not ends_after_trees or b"\nend of parameters" not in rest:
+        raise ValueError("it is truncated or was changed.")
+
+
+def _tree_sizes(content: bytes) -> list[int]:
+    """Return the lengths of the trees of a LightGBM file, from its head."""
     head = content[: content.find(b"\n\n")]
-    lines = dict(line.partition(b"=")[::2] for line in head.splitlines())
-    if not content.startswith(b"tree") or b"tree_sizes" not in lines:
+    fields = dict(line.partition(b"=")[::2] for line in head.splitlines())
+    if not content.startswith(b"tree") or b"tree_sizes" not in fields:
         raise ValueError("it does not start as such a file does.")
-    sizes = [int(size) for size in lines[b"tree_sizes"].split()]
-    end = content.find(b"Tree=0") + sum(sizes)
-    rest = content[end:] if sizes else content
-    whole = b"\nend of parameters" in rest and (not sizes or rest.startswith(b"end of trees"))
-    if not whole:
-        raise ValueError("it is cut off or was changed.")
+    return [int(size) for size in fields[b"tree_sizes"].split()]
 
 
-def _xgboost(path: Path, _: Trust, __: str | None) -> Found:
+def _xgboost(path: Path, _: Trust, __: str | None) -> Content:
+    """Return an XGBoost model of a JSON or UBJSON file."""
     xgboost = optional("xgboost", "XGBoost's .json and .ubj files need")
-    if not path.read_bytes().rstrip().endswith(b"}"):  # XGBoost may read on behind the end
-        raise ValueError("it is cut off or was changed.")
+    if not path.read_bytes().rstrip().endswith(b"}"):  # XGBoost may read beyond the end
+        raise ValueError("it is truncated or was changed.")
     booster = xgboost.Booster(model_file=str(path))
-    best = booster.attr("best_iteration")  # of early stopping: its own estimators use no tree after
+    best = booster.attr("best_iteration")  # of early stopping: later trees are not used
     return booster if best is None else booster[: int(best) + 1], {}
 
 
-def _catboost(path: Path, _: Trust, __: str | None) -> Found:
+def _catboost(path: Path, _: Trust, __: str | None) -> Content:
+    """Return a CatBoost model, with its classes if it is a classifier."""
     catboost = optional("catboost", ".cbm files need")
     model = catboost.CatBoost().load_model(str(path))
     if len(model.classes_):
@@ -176,54 +233,58 @@ def _catboost(path: Path, _: Trust, __: str | None) -> Found:
     return model, {}
 
 
-def _skops(path: Path, trust: Trust, _: str | None) -> Found:
+def _skops(path: Path, trust: Trust, _: str | None) -> Content:
+    """Return a model of a skops file that contains only trusted types."""
     io = optional("skops.io", ".skops files need")
     unknown = tuple(io.get_untrusted_types(file=path))
     refused = [name for name in unknown if name not in trust.types]
     if refused:
         error = UntrustedError(
-            f"the model file {str(path)!r} holds types that are not known as harmless: "
+            f"the model file {str(path)!r} contains types that are not known as harmless: "
             f"{', '.join(refused)}.",
             parameter="types",
-            advice=f"If you trust who made it, pass trust=Trust(types={unknown}).",
+            advice=f"If you trust its author, pass trust=Trust(types={unknown}).",
         )
         error.types = unknown
         raise error
     return io.load(path, trusted=list(unknown)), {}
 
 
-def _pickle(path: Path, trust: Trust, _: str | None) -> Found:
-    told = f"the model file {str(path)!r} is a pickle, which can run any code when it is loaded."
-    _check_trusted(trust, told, "; better save it as .skops or .onnx")
+def _pickle(path: Path, trust: Trust, _: str | None) -> Content:
+    """Return a model of a pickle, if pickles are trusted."""
+    risk = f"the model file {str(path)!r} is a pickle, which can run any code when it is loaded."
+    _check_trusted(trust, risk, "; better save it as .skops or .onnx")
     joblib = optional("joblib", f"{path.suffix} files need")
     with _on_path():
         return joblib.load(path), {}
 
 
-def _check_trusted(trust: Trust, told: str, better: str = "") -> None:
+def _check_trusted(trust: Trust, risk: str, alternative: str = "") -> None:
+    """Raise unless code of a pickle may run; the message states the risk."""
     if not trust.pickle:
-        advice = f"If you trust who made it, pass trust=Trust(pickle=True){better}."
-        raise LoadError(told, parameter="pickle", advice=advice)
+        advice = f"If you trust its author, pass trust=Trust(pickle=True){alternative}."
+        raise LoadError(risk, parameter="pickle", advice=advice)
 
 
-def _mlflow(source: str, trust: Trust) -> Found:
-    """Return the model itself where its library is known, else what MLflow makes of it."""
+def _mlflow(source: str, trust: Trust) -> Content:
+    """Return the model of its own library if that is known, else MLflow's wrapper."""
     _check_trusted(trust, f"the model {source!r} is loaded by MLflow, which can run any code.")
     pyfunc = optional("mlflow.pyfunc", "models of MLflow need", "mlflow")
     try:
         model = pyfunc.load_model(source.removeprefix("mlflow:"))
-    except Exception as error:  # each store and library has errors of its own
+    except Exception as error:  # stores and libraries raise many types
         raise LoadError(f"MLflow can't load the model {source!r}: {_first_line(error)}") from error
     library = model.metadata.flavors["python_function"].get("loader_module")
     if library in ("mlflow.sklearn", "mlflow.lightgbm", "mlflow.xgboost", "mlflow.catboost"):
         return model.get_raw_model(), {}
     schema = model.metadata.get_input_schema()
-    named = schema is not None and schema.has_input_names()
-    return model, {"columns": tuple(schema.input_names())} if named else {}
+    if schema is None or not schema.has_input_names():
+        return model, {}
+    return model, {"columns": tuple(schema.input_names())}
 
 
-#: By how a file's name ends: what it is called in messages, and how it is loaded.
-LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
+#: By the ending of a file: its name in messages, and the function that loads it.
+LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Content]]] = {
     ".onnx": ("an ONNX model", _onnx),
     ".txt": ("a LightGBM model", _lightgbm),
     ".json": ("an XGBoost model", _xgboost),
@@ -236,48 +297,50 @@ LOADERS: dict[str, tuple[str, Callable[[Path, Trust, str | None], Found]]] = {
 
 
 def is_code(source: str) -> bool:
-    """Return whether a model is named as ``package.module:function``."""
-    if ":" not in source or source.startswith(("http://", "https://", *REGISTERED)):
+    """Return whether a source is of the form ``package.module:function``."""
+    if ":" not in source or source.startswith((*_WEB, *REGISTERED)):
         return False
-    return os.path.splitext(source)[1].lower() not in LOADERS and not os.path.exists(source)
+    return _ending(source) not in LOADERS and not os.path.exists(source)
 
 
 def import_name(source: str) -> object:
-    """Return what ``package.module:name`` stands for, with the current folder on the path."""
+    """Return the object ``package.module:name``, with the current folder on the path."""
     module, _, name = source.partition(":")
     try:
         with _on_path():
             found = importlib.import_module(module)
-    except Exception as error:  # whatever the module does when it is imported
-        told = str(error) if isinstance(error, ImportError) else f"{type(error).__name__} {error}"
+    except Exception as error:  # a module may raise anything
+        cause = str(error) if isinstance(error, ImportError) else f"{type(error).__name__} {error}"
         raise LoadError(
-            f"{source!r} can't be imported: {told}. Run from the folder that holds the "
+            f"{source!r} can't be imported: {cause}. Run from the folder that contains the "
             "module, or install it."
         ) from error
     try:
         return operator.attrgetter(name)(found)
     except AttributeError as error:
-        known = [n for n in dir(error.obj) if not n.startswith("_")]
-        told = f"the module {module!r} has no {error.name!r}.{suggest(error.name, known)}"
-        raise LoadError(told) from error
+        names = [n for n in dir(error.obj) if not n.startswith("_")]
+        raise LoadError(
+            f"the module {module!r} has no {error.name!r}.{suggest(error.name, names)}"
+        ) from error
 
 
 @contextlib.contextmanager
 def _on_path() -> Iterator[None]:
-    """Let modules of the current folder be imported, as ``python`` does."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
+    """Put the current folder on the import path, as ``python`` does."""
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.path.remove(here)
+        sys.path.remove(folder)
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, without log prefixes of the libraries."""
     if isinstance(error, UnicodeDecodeError):  # in the library's own message, as XGBoost's
         return "it is damaged or of another kind."
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # XGBoost puts time and place in its source before the reason, ONNX Runtime its codes.
+    # XGBoost puts the time and a line of its source before the reason, ONNX Runtime its codes.
     noise = r"^\[[\d:]+\] \S+: |^\[ONNXRuntimeError\] : \d+ : \w+ : "
     text = re.sub(noise, "", lines[0] if lines else type(error).__name__)
     return text if text.endswith(".") else f"{text}."

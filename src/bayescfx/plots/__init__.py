@@ -1,9 +1,9 @@
 """Pictures and reports of answers; needs matplotlib: ``pip install 'bayescfx[plots]'``.
 
-Each picture of an `answer` is drawn into the axes `ax`, by default of a new figure, and returns its
-axes; `which` says which of the counterfactuals, by default the best. The numbers behind it are in
-`bayescfx.plots.info`. What the surrogate says (effects, response curves, maps) is learnt anew from
-the answer's evaluations; the model is never called.
+Each function draws a picture of an `answer` into the axes `ax`, by default of a new figure, and
+returns the axes; `which` is the position of the counterfactual, by default the best. The numbers of
+the pictures come from `bayescfx.plots.info`. Effects, response curves and maps use a surrogate that
+is fitted to the answer's evaluations; the model is never called.
 
 >>> from bayescfx import plots
 >>> plots.save(plots.change_chart(answer), "changes.png")  # doctest: +SKIP
@@ -38,20 +38,20 @@ __all__ = [
 
 
 def change_chart(answer: Explanation, ax: Axes | None = None, *, which: int = 0) -> Axes:
-    """Draw what changes: before and after per feature, each on its own scale.
+    """Draw the changes: before and after for each feature, on its own scale.
 
-    The most effective change comes first. An effect is what a change contributes to the
-    prediction: its Shapley value, an average over the orders in which the changes can be made,
-    with the surrogate in place of the model where the model was not asked. Effects sum up to the
-    whole change. Thick lines are what was allowed, thin ones the feature's range.
+    The most effective change comes first. The effect of a change is its contribution to the
+    prediction: its Shapley value, an average over the orders in which the changes can be made. The
+    surrogate replaces the model for rows that were not scored. Effects sum up to the whole change.
+    Thick lines are the allowed values, thin lines the feature's range.
     """
     return drawn(change_info(View.of(answer), which), ax)
 
 
 def alternatives(answer: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw all counterfactuals of an answer as lines across the scales of what they change.
+    """Draw all counterfactuals of an answer as lines across the scales of the changed features.
 
-    A parallel plot: a scale per feature, the most effective first, and the prediction last, with
+    A parallel plot: one scale per feature, the most effective first, and the prediction last, with
     the target marked. The dashed line is the query.
     """
     return drawn(alternatives_info(View.of(answer)), ax)
@@ -63,7 +63,7 @@ def convergence(answer: Explanation, ax: Axes | None = None) -> Axes:
 
 
 def potential(answer: Explanation, ax: Axes | None = None) -> Axes:
-    """Draw what each output is worth, with query, answers and the outputs seen."""
+    """Draw the potential of each output, with query, answers and the outputs seen."""
     return drawn(outcomes.potential_info(answer), ax)
 
 
@@ -72,8 +72,8 @@ def response(
 ) -> Axes:
     """Draw the surrogate's response to one feature, around the query and around the answer.
 
-    Bands are two deviations of the surrogate on either side, widened where it was too sure of
-    rows that it had not seen. Dots are rows that the model scored.
+    Bands are two standard deviations of the surrogate on either side, widened if cross-validation
+    shows it to be overconfident. Dots are rows that the model scored.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def surface(
 ) -> Axes:
     """Draw the surrogate over two features through the answer, and the acquisition.
 
-    Solid lines enclose what would be accepted, dashed ones where a search would look next: where
-    the target may be met nearer to the query or, before it is met, where EI-CFX is high. White
-    dots are rows that the model scored, whatever their other features.
+    Green lines enclose the accepted outputs, purple ones the best places to continue the search:
+    where a lower cost is likely or, before the target is reached, where EI-CFX is high. White dots
+    are rows that the model scored, whatever their other features.
 
     Parameters
     ----------
@@ -105,26 +105,27 @@ def surface(
 
 
 def movements(answers: Sequence[Explanation], ax: Axes | None = None) -> Axes:
-    """Draw which features move, how often and how far, over the best answers to many questions."""
+    """Draw how often and how far each feature moves in the best answers to many queries."""
     return drawn(movement_info(answers), ax)
 
 
 def save(picture: Axes | Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> None:
-    """Write a picture to a file; the ending says how (``.png``, ``.svg``, ``.pdf``).
+    """Write a picture to a file in the format of its ending (``.png``, ``.svg``, ``.pdf``).
 
     The same picture gives the same bytes: no date is written.
 
     Parameters
     ----------
     picture : Axes or Figure
-        What one of the functions here returned.
+        The result of one of the functions here.
     path : str or path
         Where to write it.
     dpi : int, default 200
         Dots per inch of a ``.png``.
     """
-    # A part of a figure names the whole; every figure names itself.
+    # Axes may be in a subfigure: its `figure` is the whole figure.
     figure: Any = picture if hasattr(picture, "savefig") else picture.figure.figure
     ending = os.path.splitext(os.fspath(path))[1].lower()
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
-    write(figure, path, dpi=dpi, metadata=undated)
+    date_keys = {".svg": "Date", ".pdf": "CreationDate"}
+    metadata = {date_keys[ending]: None} if ending in date_keys else {}
+    write(figure, path, dpi=dpi, metadata=metadata)

@@ -1,4 +1,4 @@
-"""How every picture looks: colours that colour-blind readers can tell apart, small type, axes."""
+"""The look of all pictures: colours that colour-blind readers can tell apart, small type, axes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ else:  # matplotlib is loaded when a picture is drawn
 COLUMN = 3.3  # inches: one column of a paper
 
 # The palette of Okabe and Ito.
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-INK, GREY, DOT, PALE, PAPER = "#222222", "#6E6E6E", "#B4BAC0", "#DADDE0", "#FFFFFF"
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+# Shades of grey.
+INK = "#222222"
+GREY = "#6E6E6E"
+DOT = "#B4BAC0"
+PALE = "#DADDE0"
+PAPER = "#FFFFFF"
 TARGET = "#BFE5D6"  # the green, light enough to read on
 
 QUERY: dict[str, Any] = {"marker": "o", "ms": 6, "color": PAPER, "mec": INK, "mew": 1.3, "ls": ""}
@@ -38,46 +46,50 @@ _RC: dict[str, Any] = {
     "axes.linewidth": 0.7,
     "legend.handlelength": 1.4,
     "lines.linewidth": 1.4,
-    "text.parse_math": False,  # names and levels are the user's, a "$" in them is no formula
+    "text.parse_math": False,  # a "$" in a name of the user is no formula
     "svg.fonttype": "path",
     "svg.hashsalt": "bayescfx",
 }
 
 
 def matplotlib(name: str = "matplotlib") -> Any:
-    """Return matplotlib or one of its modules, or say how to install it."""
+    """Return matplotlib or one of its modules, or raise an error that says how to install it."""
     return optional(name, "pictures need", "plots")
 
 
 def styled() -> Any:
-    """Return a context that draws in the library's style, and leaves the user's own untouched."""
+    """Return a context that draws in the library's style; the user's own style is unchanged."""
     return matplotlib().rc_context(_RC)
 
 
 def write(figure: Figure, target: Any, **options: Any) -> None:
-    """Write a figure in the library's style; letters that the font lacks become boxes."""
+    """Write a figure in the library's style; letters missing from the font become boxes."""
     with styled(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(target, **options)
 
 
 def clip(text: str, most: int) -> str:
-    """Return a text of at most `most` letters: of a longer one the beginning and the end."""
+    """Return a text of at most `most` letters; a longer one loses its middle."""
     if len(text) <= most:
         return text
-    return f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+    start = text[: most // 2]
+    end = text[len(text) - (most - 1) // 2 :]
+    return f"{start}…{end}"
 
 
 def broken(text: str, width: int) -> list[str]:
-    """Return a name in lines of at most so many letters, broken at blanks and underscores."""
+    """Return a text in lines of at most `width` letters, broken at blanks and underscores."""
     return [line.replace("_ ", "_") for line in wrap(text.replace("_", "_ "), width)] or [""]
 
 
 def fitted(text: str, width: int, lines: int) -> list[str]:
-    """Return a name in at most so many lines of so many letters; of a longer one both ends."""
-    room, found = width * lines, broken(text, width)
+    """Return a text in at most `lines` lines of `width` letters; a longer one is clipped."""
+    room = width * lines
+    found = broken(text, width)
     while len(found) > lines:
-        room, found = room - 1, broken(clip(text, room), width)
+        found = broken(clip(text, room), width)
+        room -= 1
     return found
 
 
@@ -88,20 +100,25 @@ def band(accepted: Intervals, ax: Axes, *, vertical: bool) -> None:
     for k, (first, last) in enumerate(accepted):
         if max(first, low) <= min(last, high):
             label = "target" if k == 0 else None
-            ends = max(first, low), min(last, high)
-            span(*ends, color=TARGET, linewidth=0.8, zorder=0, label=label)
+            look: dict[str, Any] = {"color": TARGET, "linewidth": 0.8, "zorder": 0}
+            span(max(first, low), min(last, high), label=label, **look)
     (ax.set_xlim if vertical else ax.set_ylim)(low, high)
 
 
 def name_axis(scale: Scale, name: str, ax: Axes, *, x: bool) -> None:
-    """Label a feature's axis in the user's own terms."""
-    (ax.set_xlabel if x else ax.set_ylabel)(clip(name, 40))
+    """Label a feature's axis with its name, and with its levels or dates."""
+    set_label = ax.set_xlabel if x else ax.set_ylabel
+    set_label(clip(name, 40))
     if scale.feature.numeric:
         return
     places, texts = zip(*scale.ticks(3), strict=True)
     labels = [clip(text, 14) for text in texts]
-    crowded: dict[str, Any] = {"rotation": 30, "ha": "right"} if sum(map(len, labels)) > 34 else {}
-    ax.set_xticks(places, labels, **crowded) if x else ax.set_yticks(places, labels)
+    if not x:
+        ax.set_yticks(places, labels)
+    elif sum(len(label) for label in labels) <= 34:
+        ax.set_xticks(places, labels)
+    else:  # too long to stand side by side
+        ax.set_xticks(places, labels, rotation=30, ha="right")
 
 
 def legend(ax: Axes) -> None:

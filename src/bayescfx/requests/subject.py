@@ -18,7 +18,7 @@ import bayescfx as cfx
 from bayescfx.data import Feature, infer
 from bayescfx.data.values import as_number
 from bayescfx.errors import SettingsError, suggest
-from bayescfx.models.input_columns import knows
+from bayescfx.models.input_columns import has_level
 from bayescfx.models.loaded import Loaded
 from bayescfx.models.model import Model, as_model
 from bayescfx.requests.console import Console
@@ -95,7 +95,7 @@ def read_subject(settings: Settings, console: Console) -> Subject:
         levels={name: frozenset(levels) for name, levels in loaded.levels.items()},
     )
     data = _read_data(settings, table_format)
-    loaded = loaded.calling(list(data.columns))
+    loaded = loaded.renamed(list(data.columns))
     listed = {*settings.features, *loaded.categorical, *loaded.levels}
     check_numbers(data, listed, settings.data)
     data = _with_fractions(data, settings.features)
@@ -188,7 +188,7 @@ def _warn_of_unknown_marks(
     """Warn if a column has a text that looks like a missing cell and is no level of the model."""
     texts = cells.dropna().drop_duplicates()
     for text in texts[mean_missing(texts)]:
-        if not knows(levels, text):
+        if not has_level(levels, text):
             console.warning(
                 f"column {name!r} has {text!r}, which the model was not trained on. If it means "
                 f"missing, pass --na {text!r}."

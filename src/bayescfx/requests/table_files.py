@@ -16,7 +16,7 @@ from pandas.api.types import is_string_dtype
 
 from bayescfx.data.datetimes import times_of
 from bayescfx.errors import MissingExtraError, SettingsError, suggest
-from bayescfx.models.input_columns import knows, same_name
+from bayescfx.models.input_columns import has_level, plain_name
 from bayescfx.requests.csv_format import csv_arguments
 
 #: Texts that are often written for a missing cell.
@@ -61,14 +61,14 @@ class TableFormat:
 
     def known_levels(self, column: str) -> frozenset[Any]:
         """Return the levels of a column that the model knows, perhaps by a simpler name."""
-        return self.levels.get(column) or self.levels.get(same_name(column), frozenset())
+        return self.levels.get(column) or self.levels.get(plain_name(column), frozenset())
 
     def missing_texts(self, column: str) -> list[str]:
         """Return the texts that mean a missing cell in a column; identifiers are never missing."""
         if column == self.id:
             return []
         levels = self.known_levels(column)
-        return [text for text in ("", *self.na) if not knows(levels, text)]
+        return [text for text in ("", *self.na) if not has_level(levels, text)]
 
     def is_text(self, column: str) -> bool:
         """Return whether the cells of a column are text even where all of them are digits."""
