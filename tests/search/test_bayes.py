@@ -346,7 +346,7 @@ def test_hyperparameters_are_learnt_less_often_as_rows_accumulate() -> None:
     second = fit_surrogate(SurrogateSettings(), region, X[:45], y[:45], first, NEVER)
     third = fit_surrogate(SurrogateSettings(), region, X[:55], y[:55], second, NEVER)
     assert (first.n_rows, second.n_rows, third.n_rows) == (40, 40, 55)
-    assert second.process.hyperparameters == first.process.hyperparameters
+    assert second.posterior.prior.h == first.posterior.prior.h
     mean, _ = second.predict(X[:45])
     assert mean == pytest.approx(y[:45], abs=0.1)
 

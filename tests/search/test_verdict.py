@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ from bayescfx.search.verdict import (
 from bayescfx.space.repair import project
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
-from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
+from bayescfx.surrogate.fit import SurrogateSettings, fit_surrogate
+from bayescfx.surrogate.posterior import Units, condition
 from tests.oracles.spaces import random_case
 from tests.search.questions import MIDDLE, UNIT, asked, believed, plane
 
@@ -161,10 +163,9 @@ def test_deviations_are_widened_where_the_surrogate_was_too_sure() -> None:
     assert overconfidence(surrogate) < 1.2
     # the same hyperparameters, which suit a plane, for outputs that jump
     jumps = np.sign(rng.normal(size=len(smooth.X)))
-    process = surrogate.process.condition(
-        surrogate.coordinates(smooth.X), jumps, surrogate.process.hyperparameters
-    )
-    assert overconfidence(Surrogate(surrogate.coordinates, process, len(jumps))) > 2.0
+    Z = surrogate.coordinates(smooth.X)
+    posterior = condition(surrogate.posterior.prior, Units(0.0, 1.0), Z, jumps)
+    assert overconfidence(replace(surrogate, posterior=posterior)) > 2.0
 
 
 # ── watching a search ──

@@ -348,7 +348,7 @@ class _Accuracy:
         is_tested = len(self._errors) >= TUNING.min_predictions
         if not is_tested or max(self._errors) >= TUNING.max_error:
             return False
-        if surrogate.process.hyperparameters.steps >= TUNING.max_steps:
+        if surrogate.posterior.prior.h.steps >= TUNING.max_steps:
             return False
         return not self._has_ties()
 

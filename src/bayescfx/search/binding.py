@@ -124,7 +124,7 @@ def _least_miss(
     if not len(order):
         return np.inf
     Z = surrogate.coordinates(np.vstack([X[order] for X in points]))
-    paths = surrogate.process.sample(Z, TUNING.n_samples, rng)
+    paths = surrogate.posterior.sample(Z, TUNING.n_samples, rng)
     paths = paths.reshape(TUNING.n_samples, len(points), -1)
     outside = paths[:, 1] - paths[:, 0]
     inside = steps.times[order] * (paths[:, 3] - paths[:, 2])

@@ -99,7 +99,7 @@ class PotentialImprovement:
         Z = self.surrogate.coordinates(X)
         open_rows = np.flatnonzero(~self._barred(X, Z))
         if len(open_rows):
-            mean, std = self.surrogate.process.predict(Z[open_rows])
+            mean, std = self.surrogate.posterior.predict(Z[open_rows])
             value[open_rows] = self._log_ei(X[open_rows]).value_and_gradient(mean, std).value
         return value
 
@@ -253,7 +253,7 @@ class CostImprovement:
         nearer, Z, worth, _ = self._worth(X)
         value = np.full(len(X), -np.inf)
         if len(nearer):
-            mean, std = self.surrogate.process.predict(Z)
+            mean, std = self.surrogate.posterior.predict(Z)
             inside = log_probability_in(mean, self.widening * std, self.acceptance)
             value[nearer] = worth + inside.value
         return value

@@ -195,7 +195,7 @@ def informed_surrogate(question: Question, rng: np.random.Generator) -> Surrogat
     surrogate = surrogate_for(question, everywhere=True)
     Z = surrogate.coordinates(question.X)
     outputs = question.to_surrogate(question.y)
-    is_new = not_among(Z, surrogate.process.rows)
+    is_new = not_among(Z, surrogate.posterior.X)
     for _ in range(TUNING.n_corrections):
         if not is_new.any():
             break
@@ -206,8 +206,8 @@ def informed_surrogate(question: Question, rng: np.random.Generator) -> Surrogat
         away = surrogate.coordinates.distances(surrogate.coordinates(hopes), Z[others])
         nearest = np.argsort(away, axis=1, kind="stable")[:, : TUNING.n_nearest]
         added = np.unique(others[nearest])
-        process = surrogate.process.with_points(Z[added], outputs[added])
-        surrogate = replace(surrogate, process=process)
+        posterior = surrogate.posterior.with_points(Z[added], outputs[added])
+        surrogate = replace(surrogate, posterior=posterior)
         is_new[added] = False
     return surrogate
 
@@ -238,8 +238,8 @@ def probability_reachable(
     if not len(X):
         return 0.0
     Z = surrogate.coordinates(X)
-    mean, _ = surrogate.process.predict(Z)
-    spread = surrogate.process.sample(Z, TUNING.n_samples, rng) - mean
+    mean, _ = surrogate.posterior.predict(Z)
+    spread = surrogate.posterior.sample(Z, TUNING.n_samples, rng) - mean
     paths = mean + widening(surrogate) * spread
     least = max(TUNING.min_probability, 1.0 / (len(question.y) + 2))
     return max(least, _share_of_hits(paths, question))
@@ -325,18 +325,18 @@ def probe_rows(
     pool = np.vstack([hopeful, data])
     is_data = np.arange(len(pool)) >= len(hopeful)
     coordinates = surrogate.coordinates
-    process = surrogate.process
+    posterior = surrogate.posterior
     Z = coordinates(pool)
     away = coordinates.distances(Z, coordinates(question.X)).min(axis=1)
     chosen: list[int] = []
     while len(chosen) < n and (away > 0.0).any():
-        mean, std = process.predict(Z)
+        mean, std = posterior.predict(Z)
         worth = side * mean + TUNING.optimism * std
         if len(chosen) % 2:
             worth = np.where(is_data, away, 0.0)
         best = int(np.argmax(np.where(away > 0.0, worth, -np.inf)))
         chosen.append(best)
-        process = process.with_points(Z[[best]], mean[[best]])
+        posterior = posterior.with_points(Z[[best]], mean[[best]])
         away = np.minimum(away, coordinates.distances(Z, Z[[best]])[:, 0])
         away[best] = 0.0
     return np.asarray(pool[chosen])
@@ -369,7 +369,7 @@ def widening(surrogate: Surrogate) -> float:
 
 def overconfidence(surrogate: Surrogate) -> float:
     """Return the factor, at least 1, by which the surrogate's deviations are too small."""
-    residual, std = surrogate.process.leave_one_out()
+    residual, std = surrogate.posterior.leave_one_out()
     error = np.minimum(np.abs(residual / std), TUNING.max_error)
     return max(1.0, float(np.sqrt(np.mean(error**2))))
 
@@ -478,7 +478,7 @@ class Watch:
             return False
         if self._shortfalls[-1] >= TUNING.hopeless:
             return True
-        residual = surrogate.process.leave_one_out()[0]
+        residual = surrogate.posterior.leave_one_out()[0]
         surprise = max(float((side * residual).max()) for side in sides or [1])
         if self._standing is not Outlook.DOUBTFUL or surprise > miss:
             return False

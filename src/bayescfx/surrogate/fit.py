@@ -9,6 +9,7 @@ from bayescfx.checks import check_whole
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.space.region import Region
 from bayescfx.surrogate.coordinates import Coordinates
+from bayescfx.surrogate.posterior import Posterior
 from bayescfx.surrogate.process import GaussianProcess
 
 
@@ -62,12 +63,13 @@ class Surrogate:
     """A fitted surrogate of f over codes."""
 
     coordinates: Coordinates  # map from codes to the inputs of the process
-    process: GaussianProcess  # conditioned on the evaluations
+    posterior: Posterior  # conditioned on the evaluations
+    kernel: str  # the name of its kernel
     n_rows: int  # the number of rows from which its hyperparameters were learned
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and deviation ``(n,)`` at codes ``(n, d)``."""
-        return self.process.predict(self.coordinates(X))
+        return self.posterior.predict(self.coordinates(X))
 
     def predict_gradient(
         self, X: Array, Z: Array | None = None
@@ -77,7 +79,7 @@ class Surrogate:
         `Z` are the coordinates of the codes, if they have been computed already.
         """
         Z = self.coordinates(X) if Z is None else Z
-        mean, std, d_mean, d_std = self.process.predict_gradient(Z)
+        mean, std, d_mean, d_std = self.posterior.predict_gradient(Z)
         mean_x, std_x = self.coordinates.pull_back(X, d_mean, d_std)
         return mean, std, mean_x, std_x
 
@@ -95,23 +97,26 @@ def fit_surrogate(
     The surrogate `before` is a warm start. Its coordinates are kept while they suit the rows, its
     hyperparameters while the rows have hardly grown.
     """
-    coordinates = _coordinates(region, X, before)
+    is_suitable = before is not None and before.coordinates.suit(X)
+    coordinates = before.coordinates if before and is_suitable else Coordinates(region, X)
     Z = coordinates(X)
     process = _process(settings, coordinates, len(X))
-    if before is None or not _is_alike(before, coordinates, process):
-        return Surrogate(coordinates, process.fit(Z, y, None, deadline), len(X))
-    start = before.process.hyperparameters
+    if before is None or not _is_like(before, coordinates, process):
+        process.fit(Z, y, None, deadline)
+        return Surrogate(coordinates, process.posterior, process.kernel, len(X))
+    start = before.posterior.prior.h
     is_large = len(X) > TUNING.max_rows_fitted_each_time
     if is_large and len(X) < TUNING.growth_between_fits * before.n_rows:
-        return Surrogate(coordinates, process.condition(Z, y, start), before.n_rows)
-    return Surrogate(coordinates, process.fit(Z, y, start, deadline), len(X))
+        process.condition(Z, y, start)
+        return Surrogate(coordinates, process.posterior, process.kernel, before.n_rows)
+    process.fit(Z, y, start, deadline)
+    return Surrogate(coordinates, process.posterior, process.kernel, len(X))
 
 
-def _coordinates(region: Region, X: Array, before: Surrogate | None) -> Coordinates:
-    """Return the earlier coordinates if they suit codes ``(n, d)``, else new ones."""
-    if before is not None and before.coordinates.suit(X):
-        return before.coordinates
-    return Coordinates(region, X)
+def _is_like(before: Surrogate, coordinates: Coordinates, process: GaussianProcess) -> bool:
+    """Return whether the hyperparameters of an earlier surrogate suit a new process."""
+    has_same_width = before.coordinates.width == coordinates.width
+    return has_same_width and before.kernel == process.kernel
 
 
 def _process(settings: SurrogateSettings, coordinates: Coordinates, n: int) -> GaussianProcess:
@@ -125,9 +130,3 @@ def _process(settings: SurrogateSettings, coordinates: Coordinates, n: int) -> G
         categorical=coordinates.categorical_columns,
         alike=TUNING.lengthscale_deviation if kernel == "tabular" else None,
     )
-
-
-def _is_alike(before: Surrogate, coordinates: Coordinates, process: GaussianProcess) -> bool:
-    """Return whether the hyperparameters of an earlier surrogate fit a new process."""
-    same_width = before.coordinates.width == coordinates.width
-    return same_width and before.process.kernel == process.kernel

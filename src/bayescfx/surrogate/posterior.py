@@ -1,6 +1,7 @@
-"""A Gaussian process conditioned on data, in standardised outputs.
+"""A Gaussian process conditioned on data.
 
-With K = s k + noise·I = L Lᵀ, α = K⁻¹ z, covariances c(x) = s k(x, X) and v(x) = L⁻¹ c(x):
+Outputs are standardised, y = offset + scale · z. With K = s k + noise·I = L Lᵀ, α = K⁻¹ z,
+covariances c(x) = s k(x, X) and v(x) = L⁻¹ c(x):
 
     mean(x) = c(x)ᵀ α             ∂ mean/∂x_j = Σ_i α_i ∂c_i/∂x_j
     var(x)  = s - |v(x)|²         ∂ var/∂x_j  = -2 Σ_i (K⁻¹ c(x))_i ∂c_i/∂x_j
@@ -12,16 +13,19 @@ the tabular kernel add -s r exp(-t_i) sign(x_j - X_ij)/(l_j √d).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from bayescfx.arrays import Array
+from bayescfx.arrays import Array, Indices
 from bayescfx.errors import SurrogateWarning, warn
 from bayescfx.surrogate.evidence import LOG_2PI, Hyperparameters
-from bayescfx.surrogate.kernels import Columns, Kernel
+from bayescfx.surrogate.kernels import Kernel
+
+BLOCK = 64  # rows per pass of a gradient: they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,14 +37,14 @@ class Units:
 
 
 def standardised(y: Array, *, centred: bool) -> tuple[Array, Units]:
-    """Return outputs `y` with variance 1, about their average or zero, and their units."""
+    """Return outputs `y` ``(n,)`` with variance 1, about their average or zero, and their units."""
     largest = float(np.max(np.abs(y)))
     if largest == 0.0:
         return y, Units(0.0, 1.0)
     u = y / largest  # squares of 1e200 must not overflow, nor those of 1e-200 vanish
     centre = float(u.mean()) if centred else 0.0
     spread = float(np.sqrt(np.mean((u - centre) ** 2)))
-    # Constant outputs say nothing about their scale; their own size is the only guess.
+    # Constant outputs have no scale; their own size is the only guess.
     if spread < 1e-14:
         spread = 1.0
     units = Units(centre * largest, spread * largest)
@@ -48,9 +52,10 @@ def standardised(y: Array, *, centred: bool) -> tuple[Array, Units]:
 
 
 def cholesky(K: Array) -> tuple[Array, float]:
-    """Return the lower factor of K plus the least jitter that makes it definite, and that."""
+    """Return the lower factor of K plus the least jitter that makes it definite, and the jitter."""
     L, info = scipy.linalg.lapack.dpotrf(K, lower=1, clean=1)
-    jitter, largest = 0.0, float(K.diagonal().max())
+    jitter = 0.0
+    largest = float(K.diagonal().max())
     while info:
         jitter = 10.0 * jitter if jitter else 1e-12 * largest
         L, info = scipy.linalg.lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
@@ -64,9 +69,9 @@ def cholesky(K: Array) -> tuple[Array, float]:
 
 
 class Covariances(NamedTuple):
-    """What rows have in common with known ones."""
+    """Covariances between m rows and n others."""
 
-    c: Array  # covariances (m, n)
+    c: Array  # (m, n)
     slope: Array  # k' of the smooth part, as a correlation (m, n)
     jumps: Array | None  # covariances of the part with steps (m, n), if there is one
 
@@ -77,27 +82,47 @@ class Prior:
 
     h: Hyperparameters
     kernel: Kernel  # correlation and slope as functions of the squared distance
-    columns: Columns  # how rows differ
+    numeric: Indices | slice  # columns that are compared as numbers
+    unordered: Sequence[int]  # columns that are compared for equality
+
+    @classmethod
+    def of(cls, h: Hyperparameters, kernel: Kernel, categorical: Sequence[int]) -> Prior:
+        """Return the prior, given the columns that are compared for equality."""
+        if not categorical:
+            return cls(h, kernel, slice(None), ())
+        columns = np.arange(len(h.lengthscales))
+        return cls(h, kernel, np.setdiff1d(columns, categorical), categorical)
 
     def covariances(self, A: Array, B: Array) -> Covariances:
-        """Return what rows (m, d) and (n, d), over the lengthscales, have in common, no noise."""
-        h, columns, jumps = self.h, self.columns, None
-        c, slope = self.kernel(columns.apart(A, B, h.lengthscales, "sqeuclidean"))
+        """Return covariances of rows (m, d) and (n, d), over the lengthscales, without noise."""
+        h = self.h
+        at = self.numeric
+        s: Array = scipy.spatial.distance.cdist(A[:, at], B[:, at], "sqeuclidean")
+        for j in self.unordered:
+            s += (A[:, j, None] != B[:, j]) / h.lengthscales[j] ** 2
+        c, slope = self.kernel(s)
         c *= h.output_scale * (1.0 - h.steps)
-        if h.steps:
-            t = columns.apart(A, B, h.lengthscales, "cityblock")
-            t *= -1.0 / math.sqrt(A.shape[1])
-            jumps = np.exp(t, out=t)
-            jumps *= h.output_scale * h.steps
-            c += jumps
+        if not h.steps:
+            return Covariances(c, slope, None)
+        t: Array = scipy.spatial.distance.cdist(A[:, at], B[:, at], "cityblock")
+        for j in self.unordered:
+            t += (A[:, j, None] != B[:, j]) / h.lengthscales[j]
+        t *= -1.0 / math.sqrt(A.shape[1])
+        jumps = np.exp(t, out=t)
+        jumps *= h.output_scale * h.steps
+        c += jumps
         return Covariances(c, slope, jumps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """What is known after conditioning; made by :func:`condition`."""
+    """The process conditioned on data; made by :func:`condition`.
+
+    Its methods take rows near the unit cube, and return values in the units of y.
+    """
 
     prior: Prior
+    units: Units
     X: Array  # rows (n, d)
     A: Array  # the same over the lengthscales
     z: Array  # standardised outputs (n,)
@@ -107,88 +132,126 @@ class Posterior:
     jitter: float  # added to the noise so that K has a factor
 
     @property
-    def h(self) -> Hyperparameters:
-        """The hyperparameters."""
-        return self.prior.h
-
-    @property
     def log_evidence(self) -> float:
-        """Log marginal likelihood of the standardised outputs."""
+        """Log marginal likelihood of the outputs, as densities in the units of y."""
+        n = len(self.z)
         value = -0.5 * float(self.z @ self.alpha) - float(np.log(self.L.diagonal()).sum())
-        return value - 0.5 * len(self.z) * LOG_2PI
+        return value - 0.5 * n * LOG_2PI - n * float(np.log(self.units.scale))
 
     def _variance(self, V: Array) -> Array:
-        s = self.h.output_scale
+        """Return the standardised variance ``(m,)`` for v(x) in the rows of `V` ``(m, n)``."""
+        s = self.prior.h.output_scale
         # at least what cancellation leaves of a variance of zero
         return np.asarray(np.maximum(s - np.einsum("ij,ij->i", V, V), 1e-14 * s))
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return mean and variance at each row, without noise."""
-        c = self.prior.covariances(X / self.h.lengthscales, self.A).c
-        return c @ self.alpha, self._variance(c @ self.L_inverse.T)
+    def predict(self, X: Array, *, noise: bool = False) -> tuple[Array, Array]:
+        """Return mean and deviation ``(m,)`` at rows ``(m, d)``, with or without noise."""
+        h = self.prior.h
+        c = self.prior.covariances(X / h.lengthscales, self.A).c
+        mean = c @ self.alpha
+        variance = self._variance(c @ self.L_inverse.T)
+        if noise:
+            variance += h.noise
+        units = self.units
+        return units.offset + units.scale * mean, units.scale * np.sqrt(variance)
 
-    def predict_gradient(self, X: Array) -> tuple[Array, Array, Array, Array]:
-        """Return mean and variance (m,), and their gradients (m, d), without noise."""
-        h, A, at = self.h, X / self.h.lengthscales, self.prior.columns.numeric
+    def predict_gradient(
+        self, X: Array, *, noise: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return mean and deviation ``(m,)``, and their gradients ``(m, d)``."""
+        h = self.prior.h
+        units = self.units
+        at = self.prior.numeric
+        A = X / h.lengthscales
         c, slope, jumps = self.prior.covariances(A, self.A)
         V = c @ self.L_inverse.T
         pull = np.empty((2, *c.shape))  # of the known rows on the mean, and on the variance
-        pull[0], pull[1] = self.alpha, V @ self.L_inverse
+        pull[0] = self.alpha
+        pull[1] = V @ self.L_inverse
         slopes = np.zeros((2, *X.shape))
         # counted from one of the rows, so that less cancels
-        near, known = A[:, at] - self.A[0, at], self.A[:, at] - self.A[0, at]
+        near = A[:, at] - self.A[0, at]
+        known = self.A[:, at] - self.A[0, at]
         slope *= 2.0 * h.output_scale * (1.0 - h.steps)
         weights = slope * pull
         slopes[:, :, at] = weights.sum(axis=2)[:, :, None] * near - weights @ known
         if jumps is not None:
             jumps /= math.sqrt(X.shape[1])
             pull *= jumps
-            for k in range(0, len(X), 64):  # rows that stay in the cache
-                side, some = np.sign(self.A[:, at] - A[k : k + 64, None, at]), slice(k, k + 64)
+            for k in range(0, len(X), BLOCK):
+                some = slice(k, k + BLOCK)
+                side = np.sign(self.A[:, at] - A[some, None, at])
                 slopes[:, some, at] += np.einsum("gmn,mnj->gmj", pull[:, some], side)
         slopes /= h.lengthscales
         slopes[1] *= -2.0
-        return c @ self.alpha, self._variance(V), slopes[0], slopes[1]
+        variance = self._variance(V)
+        if noise:
+            variance += h.noise
+        std = np.sqrt(variance)
+        d_mean, d_variance = slopes
+        d_mean *= units.scale
+        d_variance *= (0.5 * units.scale / std)[:, None]  # now the gradient of the deviation
+        mean = units.offset + units.scale * (c @ self.alpha)
+        return mean, units.scale * std, d_mean, d_variance
 
-    def joint(self, X: Array) -> tuple[Array, Array]:
-        """Return the joint mean (m,) and covariance (m, m) of the rows, without noise."""
-        A = X / self.h.lengthscales
+    def sample(self, X: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return `n` joint samples ``(n, m)`` at rows ``(m, d)`` without noise."""
+        A = X / self.prior.h.lengthscales
         c = self.prior.covariances(A, self.A).c
         V = c @ self.L_inverse.T
-        return c @ self.alpha, self.prior.covariances(A, A).c - V @ V.T
+        mean = c @ self.alpha
+        covariance = self.prior.covariances(A, A).c - V @ V.T
+        # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        standard: Array = mean + rng.standard_normal((n, len(mean))) @ root.T
+        return self.units.offset + self.units.scale * standard
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Return residuals α_i / K⁻¹_ii and variances 1 / K⁻¹_ii, noise included."""
+        """Return residuals α_i / K⁻¹_ii and deviations 1 / √K⁻¹_ii ``(n,)``, noise included."""
         precision = np.einsum("ij,ij->j", self.L_inverse, self.L_inverse)
-        return self.alpha / precision, 1.0 / precision
+        scale = self.units.scale
+        return scale * (self.alpha / precision), scale * np.sqrt(1.0 / precision)
+
+    def with_points(self, X: Array, y: Array) -> Posterior:
+        """Return the process conditioned on more rows ``(m, d)`` and outputs ``(m,)``.
+
+        Hyperparameters and units stay. The Cholesky factor grows at a cost of n² per row.
+        """
+        h = self.prior.h
+        n = len(self.X)
+        new = X / h.lengthscales
+        rows = np.concatenate([self.X, X])
+        z = np.concatenate([self.z, (y - self.units.offset) / self.units.scale])
+        c = self.prior.covariances(new, self.A).c
+        corner = self.prior.covariances(new, new).c
+        corner.flat[:: len(X) + 1] = h.output_scale + h.noise + self.jitter
+        # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
+        B = c @ self.L_inverse.T
+        C, info = scipy.linalg.lapack.dpotrf(corner - B @ B.T, lower=1, clean=1)
+        if info:
+            return condition(self.prior, self.units, rows, z)
+        C_inverse, _ = scipy.linalg.lapack.dtrtri(C, lower=1)
+        L = np.zeros((len(rows), len(rows)), order="F")
+        L[:n, :n] = self.L
+        L[n:, :n] = B
+        L[n:, n:] = C
+        L_inverse = np.zeros((len(rows), len(rows)), order="F")
+        L_inverse[:n, :n] = self.L_inverse
+        L_inverse[n:, n:] = C_inverse
+        L_inverse[n:, :n] = -C_inverse @ (B @ self.L_inverse)
+        alpha = L_inverse.T @ (L_inverse @ z)
+        A = np.concatenate([self.A, new])
+        return Posterior(self.prior, self.units, rows, A, z, L, L_inverse, alpha, self.jitter)
 
 
-def condition(prior: Prior, X: Array, z: Array) -> Posterior:
-    """Return the process conditioned on standardised outputs `z` at rows `X`."""
-    h, A = prior.h, X / prior.h.lengthscales
+def condition(prior: Prior, units: Units, X: Array, z: Array) -> Posterior:
+    """Return the process conditioned on standardised outputs `z` ``(n,)`` at rows ``(n, d)``."""
+    h = prior.h
+    A = X / h.lengthscales
     K = prior.covariances(A, A).c
     K.flat[:: len(K) + 1] = h.output_scale + h.noise
     L, jitter = cholesky(K)
     L_inverse, _ = scipy.linalg.lapack.dtrtri(L, lower=1)
     alpha, _ = scipy.linalg.lapack.dpotrs(L, z, lower=1)
-    return Posterior(prior, X, A, z, L, L_inverse, alpha, jitter)
-
-
-def extend(p: Posterior, X: Array, z: Array) -> Posterior:
-    """Return the process conditioned on more points, growing the factor at a cost of n² each."""
-    h, n, rows = p.h, len(p.X), np.concatenate([p.X, X])
-    new, outputs = X / h.lengthscales, np.concatenate([p.z, z])
-    c, corner = (p.prior.covariances(new, A).c for A in (p.A, new))
-    corner.flat[:: len(X) + 1] = h.output_scale + h.noise + p.jitter
-    # Block factor: [[L, 0], [B, C]] with B = c L⁻ᵀ and C Cᵀ = corner - B Bᵀ.
-    B = c @ p.L_inverse.T
-    C, info = scipy.linalg.lapack.dpotrf(corner - B @ B.T, lower=1, clean=1)
-    if info:
-        return condition(p.prior, rows, outputs)
-    C_inverse, _ = scipy.linalg.lapack.dtrtri(C, lower=1)
-    L, L_inverse = np.zeros((2, len(rows), len(rows)), order="F")
-    L[:n, :n], L[n:, :n], L[n:, n:] = p.L, B, C
-    L_inverse[:n, :n], L_inverse[n:, n:] = p.L_inverse, C_inverse
-    L_inverse[n:, :n] = -C_inverse @ (B @ p.L_inverse)
-    alpha, A = L_inverse.T @ (L_inverse @ outputs), np.concatenate([p.A, new])
-    return Posterior(p.prior, rows, A, outputs, L, L_inverse, alpha, p.jitter)
+    return Posterior(prior, units, X, A, z, L, L_inverse, alpha, jitter)

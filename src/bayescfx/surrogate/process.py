@@ -1,4 +1,4 @@
-"""The surrogate: an exact Gaussian process; checks what it is given, answers in units of y."""
+"""The public Gaussian process: checks its arguments, learns, and predicts in the units of y."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ from bayescfx.checks import (
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.surrogate.evidence import Hyperparameters, LogPosterior, Priors, most_plausible
-from bayescfx.surrogate.kernels import KERNELS, Columns
-from bayescfx.surrogate.posterior import Posterior, Prior, Units, condition, extend, standardised
+from bayescfx.surrogate.kernels import KERNELS
+from bayescfx.surrogate.posterior import Posterior, Prior, condition, standardised
 
 MeanName: TypeAlias = Literal["standard", "zero"]
-FIT_ROWS = 500  # hyperparameters of larger data are learned on this many rows: cost grows as n³
+#: Hyperparameters of larger data are learned on this number of rows: the cost grows as n³
+#: (`python -m benchmarks surrogate`, 2026-11-15).
+FIT_ROWS = 500
+#: And on fewer if the squared differences, n² d / 2 numbers, would exceed this number (160 MB).
+MAX_DIFFERENCES = 2e7
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -71,7 +75,7 @@ class GaussianProcess:
     output_scale: float | None = None
     dimensions: int | None = None
     alike: float | None = None
-    _fitted: tuple[Posterior, Units] | None = field(default=None, init=False)
+    _posterior: Posterior | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         kernel: object = self.kernel
@@ -79,15 +83,14 @@ class GaussianProcess:
         if not isinstance(kernel, str) or kernel not in KERNELS:
             must = f"`kernel` must be one of {', '.join(map(repr, KERNELS))}; got {shown(kernel)}."
             raise SettingsError(must + suggest(kernel, KERNELS), parameter="kernel")
-        good = isinstance(mean, str) and mean in ("standard", "zero")
-        check(good, "mean", "'standard' or 'zero'", mean)
-        good = self.noise is None or is_number(self.noise, 0)
-        check(good, "noise", "None or a number >= 0", self.noise)
-        for name, given in (("output_scale", self.output_scale), ("alike", self.alike)):
-            good = given is None or (is_number(given) and given > 0)
-            check(good, name, "None or a number > 0", given)
-        good = self.dimensions is None or is_number(self.dimensions, 1)
-        check(good, "dimensions", "None or at least 1", self.dimensions)
+        is_mean = isinstance(mean, str) and mean in ("standard", "zero")
+        check(is_mean, "mean", "'standard' or 'zero'", mean)
+        is_noise = self.noise is None or is_number(self.noise, 0)
+        check(is_noise, "noise", "None or a number >= 0", self.noise)
+        _check_positive_or_none("output_scale", self.output_scale)
+        _check_positive_or_none("alike", self.alike)
+        is_dimension = self.dimensions is None or is_number(self.dimensions, 1)
+        check(is_dimension, "dimensions", "None or at least 1", self.dimensions)
         if type(self.categorical) is not tuple:
             columns = self.categorical
             check(is_several(columns), "categorical", "numbers of columns", columns)
@@ -96,7 +99,7 @@ class GaussianProcess:
             check_whole("categorical", column, 0)
 
     def __repr__(self) -> str:
-        state = "not fitted" if self._fitted is None else f"{len(self._fitted[0].X)} rows"
+        state = "not fitted" if self._posterior is None else f"{len(self._posterior.X)} rows"
         return f"<GaussianProcess {self.kernel!r}, mean {self.mean!r}: {state}>"
 
     def fit(
@@ -131,37 +134,34 @@ class GaussianProcess:
         rows, outputs = self._data(X, y)
         _check_columns(hyperparameters, rows.shape[1])
         z, units = standardised(outputs, centred=self.mean == "standard")
-        columns = Columns.of(rows.shape[1], self.categorical)
-        prior = Prior(hyperparameters, KERNELS[self.kernel], columns)
-        self._fitted = condition(prior, rows, z), units
+        prior = Prior.of(hyperparameters, KERNELS[self.kernel], self.categorical)
+        self._posterior = condition(prior, units, rows, z)
         return self
 
     def with_points(self, X: ArrayLike, y: ArrayLike) -> GaussianProcess:
-        """Return a new process that also knows rows ``(m, d)`` and outputs ``(m,)``.
+        """Return a new process that is also conditioned on rows ``(m, d)`` and outputs ``(m,)``.
 
-        Hyperparameters, offset and scale stay, so nothing moves but what the points say. The
-        Cholesky factor grows by the new rows, at a cost of n² per point.
+        Hyperparameters, offset and scale stay. The Cholesky factor grows by the new rows, at a cost
+        of n² per point.
         """
-        posterior, units = self._known()
-        rows, outputs = self._data(X, y, columns=posterior.X.shape[1])
+        rows, outputs = self._data(X, y, columns=self.posterior.X.shape[1])
         twin = copy(self)
-        z = (outputs - units.offset) / units.scale
-        twin._fitted = extend(posterior, rows, z), units
+        twin._posterior = self.posterior.with_points(rows, outputs)
         return twin
 
     def log_posterior(self, X: ArrayLike, y: ArrayLike, deadline: Deadline = NEVER) -> LogPosterior:
-        """Return what :meth:`fit` maximises: a function of log hyperparameters, with gradient.
+        """Return the objective of :meth:`fit`: a function of log hyperparameters, with gradient.
 
         Of many rows, a fixed choice of some hundreds is used.
         """
         rows, outputs = self._data(X, y)
         z, _ = standardised(outputs, centred=self.mean == "standard")
-        # and on fewer if n² d/2 numbers would exceed 160 MB
-        limit = min(FIT_ROWS, int((2.0 * 2e7 / max(rows.shape[1], 1)) ** 0.5))
+        limit = min(FIT_ROWS, int((2.0 * MAX_DIFFERENCES / max(rows.shape[1], 1)) ** 0.5))
         if len(rows) > limit:
             # A fixed choice: the same data give the same fit.
             chosen = np.random.default_rng(0).permutation(len(rows))[:limit]
-            rows, z = rows[chosen], z[chosen]
+            rows = rows[chosen]
+            z = z[chosen]
         varied = int(np.any(rows[0] != rows, axis=0).sum())
         return LogPosterior(
             rows,
@@ -176,20 +176,26 @@ class GaussianProcess:
         )
 
     @property
+    def posterior(self) -> Posterior:
+        """The process conditioned on the data; its methods do not check their arguments."""
+        if self._posterior is None:
+            raise SettingsError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
+        return self._posterior
+
+    @property
     def rows(self) -> Array:
-        """The rows ``(n, d)`` it knows."""
-        return self._known()[0].X
+        """The rows ``(n, d)`` it is conditioned on."""
+        return self.posterior.X
 
     @property
     def hyperparameters(self) -> Hyperparameters:
         """The hyperparameters in use; pass them to :meth:`fit` as `start`."""
-        return self._known()[0].h
+        return self.posterior.prior.h
 
     @property
     def log_marginal_likelihood(self) -> float:
         """The log evidence of the outputs, as densities in the units of y."""
-        posterior, units = self._known()
-        return posterior.log_evidence - len(posterior.z) * float(np.log(units.scale))
+        return self.posterior.log_evidence
 
     def predict(self, X: ArrayLike, *, noise: bool = False) -> tuple[Array, Array]:
         """Return posterior mean and standard deviation at each row.
@@ -207,16 +213,12 @@ class GaussianProcess:
             In the units of y.
         """
         check(isinstance(noise, bool), "noise", "True or False", noise)
-        posterior, units = self._known()
-        mean, variance = posterior.predict(_rows(X, posterior.X.shape[1]))
-        if noise:
-            variance += posterior.h.noise
-        return units.offset + units.scale * mean, units.scale * np.sqrt(variance)
+        return self.posterior.predict(self._rows(X), noise=noise)
 
     def predict_gradient(
         self, X: ArrayLike, *, noise: bool = False
     ) -> tuple[Array, Array, Array, Array]:
-        """Return what :meth:`predict` does, and gradients with respect to the rows.
+        """Return mean, standard deviation, and their gradients with respect to the rows.
 
         Returns
         -------
@@ -226,44 +228,29 @@ class GaussianProcess:
             Their gradients; 0 in categorical columns.
         """
         check(isinstance(noise, bool), "noise", "True or False", noise)
-        posterior, units = self._known()
-        mean, variance, dmean, dvar = posterior.predict_gradient(_rows(X, posterior.X.shape[1]))
-        if noise:
-            variance += posterior.h.noise
-        std = np.sqrt(variance)
-        dmean *= units.scale
-        dvar *= (0.5 * units.scale / std)[:, None]
-        return units.offset + units.scale * mean, units.scale * std, dmean, dvar
+        return self.posterior.predict_gradient(self._rows(X), noise=noise)
 
     def sample(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Return `n` joint samples ``(n, m)`` at rows ``(m, d)`` without noise."""
         check_whole("n", n, 0)
         check(is_a(rng, np.random.Generator), "rng", "a numpy Generator", rng)
-        posterior, units = self._known()
-        mean, covariance = posterior.joint(_rows(X, posterior.X.shape[1]))
-        # Eigenvalues instead of Cholesky: posterior covariances are singular at known points.
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        standard: Array = mean + rng.standard_normal((n, len(mean))) @ root.T
-        return units.offset + units.scale * standard
+        return self.posterior.sample(self._rows(X), n, rng)
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Return each output minus its prediction from all others, and that prediction's std.
 
         Both are ``(n,)``. Hyperparameters, offset and scale stay; the noise is included.
         """
-        posterior, units = self._known()
-        residual, variance = posterior.leave_one_out()
-        return units.scale * residual, units.scale * np.sqrt(variance)
+        return self.posterior.leave_one_out()
 
-    def _known(self) -> tuple[Posterior, Units]:
-        if self._fitted is None:
-            raise SettingsError("this GaussianProcess must be fitted first. Call `fit(X, y)`.")
-        return self._fitted
+    def _rows(self, X: ArrayLike) -> Array:
+        """Return rows to predict as an array ``(m, d)``."""
+        return _rows(X, self.posterior.X.shape[1])
 
     def _data(self, X: ArrayLike, y: ArrayLike, columns: int | None = None) -> tuple[Array, Array]:
-        """Return rows and outputs as checked arrays of their own."""
-        rows, outputs = _rows(X, columns).copy(), as_numbers("y", y).copy()
+        """Return rows and outputs as checked copies."""
+        rows = _rows(X, columns).copy()
+        outputs = as_numbers("y", y).copy()
         d = rows.shape[1]
         if not len(rows):
             raise SettingsError("`X` must have at least one row; got none.")
@@ -280,6 +267,12 @@ class GaussianProcess:
                 f"`categorical` must hold columns of `X`, 0 to {d - 1}; got {self.categorical}."
             )
         return rows, outputs
+
+
+def _check_positive_or_none(name: str, value: float | None) -> None:
+    """Raise unless a setting is None or a positive number."""
+    is_good = value is None or (is_number(value) and value > 0)
+    check(is_good, name, "None or a number > 0", value)
 
 
 def _check_columns(h: Hyperparameters, columns: int) -> None:
