@@ -1,4 +1,4 @@
-"""What is believed about the model: an exact Gaussian process."""
+"""The surrogate of the model: an exact Gaussian process."""
 
 from bayescfx.surrogate.evidence import Hyperparameters
 from bayescfx.surrogate.process import GaussianProcess

@@ -1,4 +1,4 @@
-"""The surrogate's view of a row: every feature on a scale where one step means about the same.
+"""Coordinates of the surrogate: every feature on a scale where equal steps matter equally.
 
 Models of tabular data change where the data are: trees split between data rows, networks and
 kernels are fitted to them. A feature's coordinate therefore blends its place among the data (its
@@ -14,6 +14,12 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.space.region import Region
 
 CELLS = 1024  # a coordinate is linear within each of this many cells
+#: Quantiles that a feature's ranks are interpolated between; fewer data rows count no ranks.
+#: Set by judgement; benchmark `make quality` (2026-11-18).
+KNOTS = 33
+#: The share of the rank in a coordinate; the rest is the position within the limits
+#: (`python -m benchmarks efficiency --only potential`, 2026-11-15).
+RANK_SHARE = 0.5
 
 
 class Coordinates:
@@ -26,43 +32,48 @@ class Coordinates:
     def __init__(self, region: Region, known: Array) -> None:
         # Only derived cells are missing in some rows: a level of their own, or like the query's.
         self._gaps = np.where(region.categorical, -1.0, np.nan_to_num(region.query))
-        self._patchy = bool(region.derived)
-        seen = self._filled(np.vstack([region.query, known]))
-        lowest, highest = seen.min(axis=0), seen.max(axis=0)
-        moving = lowest < highest  # nan compares as not moving
-        moving[region.free] = True
-        self._fixed: Indices = np.setdiff1d(np.arange(len(moving)), region.free)
-        self._range = lowest[self._fixed], highest[self._fixed]
-        circle, levels = region.cyclic & moving, region.categorical & moving
-        line = np.flatnonzero(moving & ~circle & ~levels)
-        ranged = region.low < region.high
-        low = np.where(ranged, region.low, lowest)[line]
-        high = np.where(ranged, region.high, highest)[line]
+        self._has_gaps = bool(region.derived)
+        rows = self._filled(np.vstack([region.query, known]))
+        lowest = rows.min(axis=0)
+        highest = rows.max(axis=0)
+        varies = lowest < highest  # nan compares as not varying
+        varies[region.free] = True
+        self._fixed: Indices = np.setdiff1d(np.arange(len(varies)), region.free)
+        self._fixed_low = lowest[self._fixed]
+        self._fixed_high = highest[self._fixed]
+        is_cyclic = region.cyclic & varies
+        is_level = region.categorical & varies
+        line = np.flatnonzero(varies & ~is_cyclic & ~is_level)
+        has_range = region.low < region.high
+        low = np.where(has_range, region.low, lowest)[line]
+        high = np.where(has_range, region.high, highest)[line]
         self.linear: Indices = line
-        self.cyclic: Indices = np.flatnonzero(circle)
-        self.categorical: Indices = np.flatnonzero(levels)
+        self.cyclic: Indices = np.flatnonzero(is_cyclic)
+        self.categorical: Indices = np.flatnonzero(is_level)
         self.width = len(line) + 2 * len(self.cyclic) + len(self.categorical)
-        # Which inputs are compared for equality.
+        # Inputs that are compared for equality.
         self.categorical_columns = tuple(range(self.width - len(self.categorical), self.width))
         self._periods = region.period[self.cyclic]
-        self._low, self._rate = low, CELLS / (high - low)  # cells per code unit
+        self._low = low
+        self._rate = CELLS / (high - low)  # cells per code unit
         # The coordinates at equally spaced codes, and how much they rise from cell to cell.
-        self._rows, self._table = np.arange(len(line)), np.empty((len(line), CELLS + 1))
+        self._rows = np.arange(len(line))
+        self._table = np.empty((len(line), CELLS + 1))
         for row, j in enumerate(line.tolist()):
             self._table[row] = _tabulated(region.data[:, j], low[row], high[row])
         self._rises = np.diff(self._table, axis=1)
 
     def suit(self, X: Array) -> bool:
         """Return whether fixed features of codes ``(n, d)`` vary no more than in known rows."""
-        fixed, (low, high) = self._filled(X)[:, self._fixed], self._range
-        return not ((fixed < low) | (fixed > high)).any()
+        fixed = self._filled(X)[:, self._fixed]
+        return not ((fixed < self._fixed_low) | (fixed > self._fixed_high)).any()
 
     def _filled(self, X: Array) -> Array:
-        """Return codes ``(n, d)`` without missing ones where these may come and go."""
-        return np.where(np.isnan(X), self._gaps, X) if self._patchy else X
+        """Return codes ``(n, d)`` with missing ones replaced, where some rows have them."""
+        return np.where(np.isnan(X), self._gaps, X) if self._has_gaps else X
 
     def _cells(self, X: Array) -> tuple[Array, Indices]:
-        """Return where codes stand in the table, in cells, and in which cell."""
+        """Return the positions of codes in the table, in cells, and the cells."""
         place = (X[:, self.linear] - self._low) * self._rate
         return place, np.minimum(np.maximum(place, 0.0), CELLS - 1.0).astype(np.intp)
 
@@ -80,7 +91,8 @@ class Coordinates:
     def distances(self, Z: Array, centres: Array) -> Array:
         """Return Euclidean distances ``(n, c)`` of surrogate inputs; unequal levels count 1."""
         ordered = self.width - len(self.categorical)
-        A, B = Z[:, :ordered], centres[:, :ordered]
+        A = Z[:, :ordered]
+        B = centres[:, :ordered]
         square = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
         for column in self.categorical_columns:
             square += Z[:, column, None] != centres[:, column]
@@ -95,18 +107,20 @@ class Coordinates:
         return out
 
 
-def _tabulated(data: Array, low: float, high: float, knots: int = 33) -> Array:
+def _tabulated(data: Array, low: float, high: float) -> Array:
     """Return half rank, half position of codes spread from `low` to `high`; rank by quantiles."""
     straight = np.linspace(0.0, 1.0, CELLS + 1)
     data = data[(data >= low) & (data <= high)]
-    if len(data) < knots:
+    if len(data) < KNOTS:
         return straight
-    share = np.linspace(0.0, 1.0, knots)
+    share = np.linspace(0.0, 1.0, KNOTS)
     codes = np.quantile(data, share)
-    codes[0], codes[-1] = low, high
-    # A value that many rows share stands at the middle of its ranks.
+    codes[0] = low
+    codes[-1] = high
+    # A value that many rows share has the middle of its ranks.
     codes, first, count = np.unique(codes, return_index=True, return_counts=True)
     rank = share[first] + 0.5 * (count - 1) * share[1]
-    rank[0], rank[-1] = 0.0, 1.0
+    rank[0] = 0.0
+    rank[-1] = 1.0
     ranks = np.interp(np.linspace(low, high, CELLS + 1), codes, rank)
-    return np.asarray(0.5 * ranks + 0.5 * straight)
+    return np.asarray(RANK_SHARE * ranks + (1.0 - RANK_SHARE) * straight)

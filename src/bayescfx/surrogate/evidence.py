@@ -1,4 +1,4 @@
-"""Hyperparameters of the surrogate: how plausible they are, and the most plausible ones.
+"""Hyperparameters of the surrogate: their posterior, and its mode.
 
 The logarithm of the posterior of the hyperparameters is the evidence of the data plus priors:
 
@@ -19,28 +19,60 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from bayescfx.arrays import Array, Indices
+from bayescfx.arrays import Array, Indices, Mask
 from bayescfx.ascent import Box, ascend
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.surrogate.kernels import Kernel
 
-LENGTHSCALES = (0.025, 1e4)  # of the unit cube
-NOISES = (1e-6, 1.0)  # of the variance of the outputs
+LENGTHSCALES = (0.025, 1e4)  # bounds, relative to the unit cube
+NOISES = (1e-6, 1.0)  # bounds, relative to the variance of the outputs
 OUTPUT_SCALES = (1e-2, 1e2)
-ODDS = (1e-8, 1e4)  # of a step against a smooth change
-# Expected gain at which a climb ends: to choose between optima, to follow one, to settle.
-ROUGH, WARM, FINE = 1e-2, 1e-2, 1e-8
+ODDS = (1e-8, 1e4)  # bounds of the odds of a step against a smooth change
 LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class EvidenceTuning:
+    """Tuned numbers of the search for the posterior mode.
+
+    Evidence: `python -m benchmarks surrogate` and `efficiency --only overhead` (2026-11-16): a warm
+    refit of 50 rows takes 2.7 ms, with the log posteriors of restarts reached.
+    """
+
+    #: Expected gain at which a climb ends: to choose between optima, to follow one, to settle.
+    rough: float = 1e-2
+    warm: float = 1e-2
+    fine: float = 1e-8
+    #: Evaluations of a single climb, and of each of several climbs of which the highest goes on.
+    n_calls: int = 60
+    n_calls_each: int = 15
+    #: The range of a climb in logarithms: a tenth is the first step, a half the longest.
+    span: float = 4.0
+    #: Random starts around the mode, and their distance, in logarithms.
+    n_starts: int = 8
+    start_distance: float = 4.0
+    #: With more rows one random start is enough, and climbs are expensive.
+    max_rows_of_starts: int = 100
+    #: Rounds in which one lengthscale at a time is made much shorter or longer, ...
+    n_leaps: int = 5
+    #: ... by this much in logarithms, to so many of the most plausible places, ...
+    leap: float = 2.0
+    n_leap_places: int = 4
+    #: ... while rows times features are not more.
+    max_size_of_leaps: int = 3000
+
+
+TUNING = EvidenceTuning()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hyperparameters:
-    """What the surrogate learns besides the data; all for standardised outputs."""
+    """The hyperparameters of the surrogate, for standardised outputs."""
 
     lengthscales: Array  # one per feature (d,)
     noise: float  # variance of the noise
     output_scale: float = 1.0  # variance of the process
-    steps: float = 0.0  # which share of that variance belongs to steps along the axes
+    steps: float = 0.0  # the share of that variance that belongs to steps along the axes
     curvature: Array | None = None  # where a fit ended: inverse Hessian of the log posterior
 
 
@@ -48,8 +80,8 @@ class Hyperparameters:
 class LogNormal:
     """A log-normal prior, in terms of the logarithm t of the variable."""
 
-    location: float  # mean and standard deviation of the logarithm
-    spread: float
+    location: float  # mean of the logarithm
+    spread: float  # standard deviation of the logarithm
 
     @property
     def log_mode(self) -> float:
@@ -57,7 +89,7 @@ class LogNormal:
         return self.location - self.spread**2
 
     def log_density(self, t: Array) -> tuple[Array, Array]:
-        """Return the log density of exp(t), summed ``(...)``, up to a constant; its slopes."""
+        """Return the summed log density of exp(t) ``(...)``, up to a constant, and its slopes."""
         u = t - self.location
         slope = u * (-1.0 / self.spread**2)
         return (0.5 * slope * u - t).sum(axis=-1), slope - 1.0
@@ -67,18 +99,19 @@ class LogNormal:
 class Alike(LogNormal):
     """A prior of variables whose geometric mean, and deviation from it, are log-normal.
 
-    A few rows can tell how quickly a model varies, and less well along which of many features.
+    A few rows show how quickly a model varies, but hardly along which of many features.
     """
 
     apart: float  # standard deviation of the logarithms about their mean
 
     def log_density(self, t: Array) -> tuple[Array, Array]:
-        """Return the log density ``(...)``, up to a constant; and its slope in each t."""
+        """Return the log density ``(...)``, up to a constant, and its slope by each t."""
         n = t.shape[-1]
         mean = t.sum(axis=-1, keepdims=True) / max(n, 1)
         value, slope = LogNormal.log_density(self, mean)
         apart = (t - mean) * (-1.0 / self.apart**2)
-        return value * (n > 0) + 0.5 * (apart * (t - mean)).sum(axis=-1), apart + slope / max(n, 1)
+        value = value * (n > 0) + 0.5 * (apart * (t - mean)).sum(axis=-1)
+        return value, apart + slope / max(n, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +130,11 @@ class Priors:
     @classmethod
     def for_dimensions(cls, d: int, alike: float | None = None) -> Priors:
         """Return the priors for `d` varied features; `alike`: how much log lengthscales differ."""
-        size = math.sqrt(2.0) + 0.5 * math.log(max(d, 1)), math.sqrt(3.0)
-        return cls(LogNormal(*size) if alike is None else Alike(*size, alike))
+        location = math.sqrt(2.0) + 0.5 * math.log(max(d, 1))
+        spread = math.sqrt(3.0)
+        if alike is None:
+            return cls(LogNormal(location, spread))
+        return cls(Alike(location, spread, alike))
 
 
 class LogPosterior:
@@ -106,7 +142,7 @@ class LogPosterior:
 
     The vector ``theta`` holds the log lengthscales of the features that vary, then the log noise
     and the log output scale, each if it is free, and the log-odds of steps, if there are any.
-    Covariances are kept as pairs i > j, so that distance and gradient are one product each.
+    Covariances are stored as pairs i > j, so that distance and gradient are one product each.
     """
 
     def __init__(
@@ -124,8 +160,13 @@ class LogPosterior:
     ) -> None:
         n, self.features = X.shape
         self.active: Indices = np.flatnonzero(np.any(X[0] != X, axis=0))
-        self.priors, self.noise, self.output_scale = priors, noise, output_scale
-        self.z, self._kernel, self._deadline, self.has_steps = z, kernel, deadline, steps
+        self.priors = priors
+        self.noise = noise
+        self.output_scale = output_scale
+        self.z = z
+        self.has_steps = steps
+        self._kernel = kernel
+        self._deadline = deadline
         self._i, self._j = np.tril_indices(n, -1)
         self._lower = self._j * n + self._i  # place of each pair in a matrix stored by columns
         self._differences = np.empty((len(self.active), len(self._i)))  # squared, by feature
@@ -145,7 +186,8 @@ class LogPosterior:
     def pack(self, h: Hyperparameters) -> Array:
         """Return hyperparameters as a vector theta inside the bounds."""
         tail = [h.noise] * (self.noise is None) + [h.output_scale] * (self.output_scale is None)
-        tail += [h.steps / (1.0 - h.steps) if h.steps < 1.0 else math.inf] * self.has_steps
+        if self.has_steps:
+            tail.append(h.steps / (1.0 - h.steps) if h.steps < 1.0 else math.inf)
         with np.errstate(divide="ignore"):
             theta = np.log(np.concatenate([h.lengthscales[self.active], tail]))
         return np.asarray(np.clip(theta, *self.bounds))
@@ -154,23 +196,28 @@ class LogPosterior:
         """Return a vector theta as hyperparameters; features that do not vary get the mode."""
         lengthscales = np.full(self.features, math.exp(self.priors.lengthscale.log_mode))
         lengthscales[self.active] = np.exp(theta[: len(self.active)])
-        noise, scale, steps = map(float, self._tail(theta))
+        noise, scale, steps = self._tail(theta)
         return Hyperparameters(
-            lengthscales, noise if self.noise is None else self.noise, scale, steps
+            lengthscales,
+            float(noise) if self.noise is None else self.noise,
+            float(scale),
+            float(steps),
         )
 
     def mode(self) -> Hyperparameters:
         """Return the modes of the priors, the first guess without data."""
-        p = self.priors
-        lengthscales = np.full(self.features, math.exp(p.lengthscale.log_mode))
-        noise = math.exp(p.noise.log_mode) if self.noise is None else self.noise
+        priors = self.priors
+        lengthscales = np.full(self.features, math.exp(priors.lengthscale.log_mode))
+        noise = math.exp(priors.noise.log_mode) if self.noise is None else self.noise
         scale = self.output_scale
-        scale = math.exp(p.output_scale.log_mode) if scale is None else scale
+        if scale is None:
+            scale = math.exp(priors.output_scale.log_mode)
         return Hyperparameters(lengthscales, noise, scale, 0.5 if self.has_steps else 0.0)
 
     def _tail(self, theta: Array) -> tuple[Array, Array, Array]:
         """Return noise, output scale and share of steps of vectors ``(..., size of theta)``."""
-        at, fixed = len(self.active), np.ones(theta.shape[:-1])
+        at = len(self.active)
+        fixed = np.ones(theta.shape[:-1])
         noise = np.exp(theta[..., at]) if self.noise is None else self.noise * fixed
         at += self.noise is None
         noise = np.maximum(noise, 1e-8)  # keeps K definite when the noise is fixed at zero
@@ -187,7 +234,9 @@ class LogPosterior:
     def many(self, theta: Array) -> tuple[Array, Array]:
         """Return the log posterior ``(m,)`` of vectors theta ``(m, size)``, and its gradients."""
         self._deadline.check()
-        z, n, k, m = self.z, len(self.z), len(self.active), len(theta)
+        n = len(self.z)
+        k = len(self.active)
+        m = len(theta)
         noise, scale, share = np.stack(self._tail(theta))[:, :, None]
         weights = np.exp(-2.0 * theta[:, :k])
         c, slope = self._kernel(weights @ self._differences)
@@ -201,20 +250,15 @@ class LogPosterior:
         stored[:, self._lower] = scale * c
         stored[:, :: n + 1] = scale + noise
         factors = stored.reshape(m, n, n).transpose(0, 2, 1)
-        value, bad = np.empty(m), np.zeros(m, dtype=bool)
-        for i, K in enumerate(factors):
-            L, bad[i] = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=1, clean=0)
-            if bad[i]:
-                K[:] = np.eye(n)
-            value[i] = -np.log(L.diagonal()).sum() if not bad[i] else -math.inf
-            scipy.linalg.lapack.dtrtri(K, lower=1, overwrite_c=1)
-        v = factors @ z
+        value, is_singular = _invert_factors(factors)
+        v = factors @ self.z
         alpha = (v[:, None] @ factors)[:, 0]
         fit = (v * v).sum(axis=1)
         # ∂ log evidence/∂t = ½ tr((α αᵀ - K⁻¹) ∂K/∂t)
         M = alpha[:, :, None] * alpha[:, None, :] - factors.transpose(0, 2, 1) @ factors
         M = M.reshape(m, n * n)
-        trace, pairs = M[:, :: n + 1].sum(axis=1), M[:, self._lower]
+        trace = M[:, :: n + 1].sum(axis=1)
+        pairs = M[:, self._lower]
         gradient = np.empty_like(theta)
         slope *= pairs
         gradient[:, :k] = slope @ self._differences.T
@@ -229,82 +273,116 @@ class LogPosterior:
         if self.output_scale is None:
             gradient[:, k + (self.noise is None)] = 0.5 * (fit - n - noise[:, 0] * trace)
         value += self._add_priors(theta, gradient) - 0.5 * fit - 0.5 * n * LOG_2PI
-        gradient[bad] = 0.0
+        gradient[is_singular] = 0.0
         return value, gradient
 
     def _add_priors(self, theta: Array, gradient: Array) -> Array:
         """Return the log priors ``(m,)`` at `theta` and add their slopes to `gradient`."""
-        k, p = len(self.active), self.priors
-        total, slope = p.lengthscale.log_density(theta[:, :k])
+        k = len(self.active)
+        priors = self.priors
+        total, slope = priors.lengthscale.log_density(theta[:, :k])
         gradient[:, :k] += slope
         after = k + (self.noise is None)
-        for free, prior, at in (
-            (self.noise is None, p.noise, slice(k, k + 1)),
-            (self.output_scale is None, p.output_scale, slice(after, after + 1)),
+        for is_free, prior, at in (
+            (self.noise is None, priors.noise, slice(k, k + 1)),
+            (self.output_scale is None, priors.output_scale, slice(after, after + 1)),
         ):
-            if free:
+            if is_free:
                 value, slope = prior.log_density(theta[:, at])
                 gradient[:, at] += slope
                 total = total + value
         if self.has_steps:
-            u = theta[:, -1] / p.steps
-            gradient[:, -1] -= 2.0 * u / (p.steps * (1.0 + u * u))
+            u = theta[:, -1] / priors.steps
+            gradient[:, -1] -= 2.0 * u / (priors.steps * (1.0 + u * u))
             total = total - np.log1p(u * u)
         return total
+
+
+def _invert_factors(K: Array) -> tuple[Array, Mask]:
+    """Replace matrices ``(m, n, n)`` by the inverses of their lower Cholesky factors.
+
+    Return minus half their log determinants ``(m,)``, and which of them are singular.
+    """
+    value = np.empty(len(K))
+    is_singular = np.zeros(len(K), dtype=bool)
+    for i, matrix in enumerate(K):
+        L, is_singular[i] = scipy.linalg.lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        if is_singular[i]:
+            matrix[:] = np.eye(len(matrix))
+            value[i] = -math.inf
+        else:
+            value[i] = -np.log(L.diagonal()).sum()
+        scipy.linalg.lapack.dtrtri(matrix, lower=1, overwrite_c=1)
+    return value, is_singular
 
 
 def _leaps(posterior: LogPosterior, theta: Array) -> Array:
     """Return the most plausible places where one lengthscale is much shorter or longer."""
     k = len(posterior.active)
     steps = np.concatenate([np.eye(k, len(theta)), -np.eye(k, len(theta))])
-    places = np.clip(theta + 2.0 * steps, *posterior.bounds)  # in log lengthscale
-    return np.asarray(places[np.argsort(-posterior.many(places)[0], kind="stable")[:4]])
+    places = np.clip(theta + TUNING.leap * steps, *posterior.bounds)
+    order = np.argsort(-posterior.many(places)[0], kind="stable")
+    return np.asarray(places[order[: TUNING.n_leap_places]])
 
 
 def _climb(
     posterior: LogPosterior, starts: Array, tolerance: float, H: Array | None = None
 ) -> tuple[float, Array, Array | None]:
     """Return height, place and inverse Hessian, if known, of the highest end from the `starts`."""
-    calls = 60 if len(starts) == 1 else 15  # of several, the highest climbs on
+    n_calls = TUNING.n_calls if len(starts) == 1 else TUNING.n_calls_each
     low, high = np.repeat(posterior.bounds[:, None], len(starts), axis=1)
     columns = np.tile(np.arange(starts.shape[1]), (len(starts), 1))
-    span = 4.0  # of which a tenth is the first step, and a half the longest
-    lengths, kink = np.full(low.shape, span), np.full(low.shape, np.nan)
+    span = TUNING.span
+    lengths = np.full(low.shape, span)
+    kink = np.full(low.shape, np.nan)
     box = Box(columns, low, high, lengths, kink, np.empty((0, low.shape[1])), np.empty(0))
     H = None if H is None else H[None] / span**2
-    places, heights, H = ascend(posterior.many, starts, box, H, calls, tolerance, np.inf)
+    places, heights, H = ascend(posterior.many, starts, box, H, n_calls, tolerance, np.inf)
     best = int(np.argmax(heights))
-    return float(heights[best]), places[best], H[best] * span**2 if H[best].any() else None
+    curvature = H[best] * span**2 if H[best].any() else None
+    return float(heights[best]), places[best], curvature
 
 
 def most_plausible(posterior: LogPosterior, start: Hyperparameters | None) -> Hyperparameters:
     """Return the hyperparameters at the highest log posterior found."""
-    size = posterior.bounds.shape[1]
-    if size == 0:
+    if posterior.bounds.shape[1] == 0:
         return posterior.mode()
     mode = posterior.pack(posterior.mode())
-    if start is not None:
-        # New data may have made the earlier optimum worse than no knowledge at all.
-        theta, H = posterior.pack(start), start.curvature
-        heights, slopes = posterior.many(np.stack([theta, mode]))
-        if heights[1] > heights[0] or H is None or len(H) != size:
-            theta, H = (theta, mode)[int(heights[1] > heights[0])], None
-        elif slopes[0] @ H @ slopes[0] <= WARM:
-            return start
-        _, theta, H = _climb(posterior, theta[None], WARM, H)
-        return replace(posterior.unpack(theta), curvature=H)
-    # Few rows leave room for several optima; with many the first is enough, and climbs are dear.
-    others = 8 if len(posterior.z) <= 100 else 1
+    if start is None:
+        return _from_scratch(posterior, mode)
+    # New data may have made the earlier optimum worse than the mode of the priors.
+    theta = posterior.pack(start)
+    heights, slopes = posterior.many(np.stack([theta, mode]))
+    H = start.curvature
+    if heights[1] > heights[0]:
+        theta = mode
+        H = None
+    elif H is None or len(H) != len(theta):
+        H = None
+    elif slopes[0] @ H @ slopes[0] <= TUNING.warm:
+        return start
+    _, theta, H = _climb(posterior, theta[None], TUNING.warm, H)
+    return replace(posterior.unpack(theta), curvature=H)
+
+
+def _from_scratch(posterior: LogPosterior, mode: Array) -> Hyperparameters:
+    """Return the hyperparameters at the highest of several optima."""
+    # Few rows leave room for several optima.
+    n_rows = len(posterior.z)
+    n_starts = TUNING.n_starts if n_rows <= TUNING.max_rows_of_starts else 1
     # A fixed seed: the same data give the same fit.
-    steps = np.random.default_rng(0).uniform(-4.0, 4.0, (others, len(mode)))
+    rng = np.random.default_rng(0)
+    steps = rng.uniform(-TUNING.start_distance, TUNING.start_distance, (n_starts, len(mode)))
     around = np.clip(mode + steps, *posterior.bounds)
-    height, theta, H = _climb(posterior, np.concatenate([mode[None], around]), ROUGH)
-    # Optima differ in which features they blame: try one feature at a time.
-    leaps = 5 if 0 < len(posterior.z) * len(posterior.active) <= 3000 else 0
-    for _ in range(leaps):
-        higher, there, curvature = _climb(posterior, _leaps(posterior, theta), ROUGH)
-        if higher <= height + 2.0 * ROUGH:
+    height, theta, H = _climb(posterior, np.concatenate([mode[None], around]), TUNING.rough)
+    # Optima differ in the features to which they attribute the outputs: try one at a time.
+    is_small = 0 < n_rows * len(posterior.active) <= TUNING.max_size_of_leaps
+    for _ in range(TUNING.n_leaps if is_small else 0):
+        higher, there, curvature = _climb(posterior, _leaps(posterior, theta), TUNING.rough)
+        if higher <= height + 2.0 * TUNING.rough:
             break
-        height, theta, H = higher, there, curvature
-    _, theta, H = _climb(posterior, theta[None], FINE, H)
+        height = higher
+        theta = there
+        H = curvature
+    _, theta, H = _climb(posterior, theta[None], TUNING.fine, H)
     return replace(posterior.unpack(theta), curvature=H)
