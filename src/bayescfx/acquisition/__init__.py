@@ -1,4 +1,4 @@
-"""Where to look next: EI-CFX and its logarithm as pure functions of arrays (Section 3)."""
+"""The acquisition: EI-CFX and its logarithm as pure functions of arrays (Section 3)."""
 
 from bayescfx.acquisition.ei import LogEI as LogEI
 from bayescfx.acquisition.ei import ei_cfx as ei_cfx

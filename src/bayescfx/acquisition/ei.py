@@ -1,4 +1,4 @@
-"""Where to look next: expected counterfactual improvement (Section 3, Appendix B).
+"""Expected counterfactual improvement, EI-CFX (Section 3, Appendix B).
 
 Pure functions of arrays. The search maximises the logarithm: the closed form of Proposition 3.1
 loses its digits from about eight deviations on and then is flat zero, exactly in the late phase
@@ -21,6 +21,14 @@ from bayescfx.errors import SettingsError
 from bayescfx.potentials import AEP, SEP, Potential
 from bayescfx.potentials.pieces import pieces_over
 from bayescfx.potentials.wrapped import Sampled
+
+WIDEST = 1e9  # widths; beyond it the closed form is not used
+NARROWEST = 1e-80  # widths; smaller deviations count as zero
+PASS = 5_000  # points per pass: they stay in the cache ...
+PASS_FEW = 10_000  # ... and so do more of them where pieces are few
+FEW_PIECES = 3
+REACH = 40.0  # deviations, beyond which a normal density is 0 in double precision
+MAX_EXCESS = 4.0  # a sampled range is used again while it is at most so many times too long
 
 
 def log_ei_cfx(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> Array:
@@ -122,18 +130,19 @@ def ei_cfx_gradient(
 def _checked(
     mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Return mean, deviation and best potential as arrays of one shape, or explain."""
-    good = is_a(potential, Potential) and not is_a(potential, type)
-    check(good, "potential", "a potential with `value` and `slope`", potential)
-    given = {"mean": mean, "std": std, "best": best}
-    arrays = [as_numbers(name, value) for name, value in given.items()]
-    check(bool((arrays[1] >= 0).all()), "std", "numbers >= 0", std)
+    """Return mean, deviation and best potential as arrays of one shape, or raise."""
+    is_potential = is_a(potential, Potential) and not is_a(potential, type)
+    check(is_potential, "potential", "a potential with `value` and `slope`", potential)
+    means = as_numbers("mean", mean)
+    stds = as_numbers("std", std)
+    bests = as_numbers("best", best)
+    check(bool((stds >= 0).all()), "std", "numbers >= 0", std)
     try:
-        mean, std, best = np.broadcast_arrays(*arrays)
+        means, stds, bests = np.broadcast_arrays(means, stds, bests)
     except ValueError as error:
-        shapes = ", ".join(f"{name} {a.shape}" for name, a in zip(given, arrays, strict=True))
+        shapes = f"mean {means.shape}, std {stds.shape}, best {bests.shape}"
         raise SettingsError(f"`mean`, `std` and `best` must fit together; got {shapes}.") from error
-    return mean, std, best
+    return means, stds, bests
 
 
 def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) -> LogIntegral:
@@ -144,11 +153,13 @@ def _ei(mean: ArrayLike, std: ArrayLike, potential: Potential, best: ArrayLike) 
     out = LogIntegral(value, value * log.d_mean, value * log.d_std)
     if not isinstance(potential, AEP | SEP):
         return out
-    width, s = potential.width, np.clip(std / potential.width, 1e-9, 1e9)
+    width = potential.width
+    s = np.clip(std / width, 1.0 / WIDEST, WIDEST)
     inside = (s == std / width) & (best >= 0.0) & (best < potential.peak)
-    closed, level = np.zeros((3, *mean.shape)), np.clip(best, 0.0, potential.peak)
+    closed = np.zeros((3, *mean.shape))
+    level = np.clip(best, 0.0, potential.peak)
     for sign in potential.signs:
-        m = np.clip(sign * (mean - potential.origin) / width, -1e9, 1e9)
+        m = np.clip(sign * (mean - potential.origin) / width, -WIDEST, WIDEST)
         value, d_mean, d_std, sound = ep_closed_form(m, s, level)
         inside = inside & sound
         closed += value, sign * d_mean / width, d_std / width
@@ -159,24 +170,28 @@ class LogEI:
     """Log EI-CFX prepared for one potential and one threshold, or one per point, for many calls."""
 
     def __init__(self, potential: Potential, best: ArrayLike) -> None:
-        self.potential, self.best = potential, np.asarray(best, dtype=float)
+        self.potential = potential
+        self.best = np.asarray(best, dtype=float)
         self._sampled: Sampled | None = None
         self._shared: Prepared | None = None
 
     def value_and_gradient(self, mean: ArrayLike, std: ArrayLike) -> LogIntegral:
         """Return log EI-CFX and its derivatives by mean and deviation, each of shape (n,)."""
-        mean, std = np.asarray(mean, float), np.asarray(std, float)
+        mean = np.asarray(mean, float)
+        std = np.asarray(std, float)
         if mean.shape != std.shape or self.best.ndim:
             mean, std, _ = np.broadcast_arrays(mean, std, self.best)
-        shape, best = mean.shape, np.broadcast_to(self.best, mean.shape).ravel()
-        mean, std = mean.ravel(), std.ravel()
-        # deviations below so many widths count as zero
+        shape = mean.shape
+        best = np.broadcast_to(self.best, shape).ravel()
+        mean = mean.ravel()
+        std = std.ravel()
         possible = best < getattr(self.potential, "peak", np.inf)
-        live = (std > 1e-80 * getattr(self.potential, "width", 1.0)) & possible
+        live = (std > NARROWEST * getattr(self.potential, "width", 1.0)) & possible
         if live.all():
             return LogIntegral(*self._integrals(mean, std, best).reshape(3, *shape))
         # the limit for a deviation of zero; nothing if no improvement is left
-        gain, out = self.potential.value(mean) - best, np.zeros((3, len(mean)))
+        gain = self.potential.value(mean) - best
+        out = np.zeros((3, len(mean)))
         some = possible & (gain > 0.0)
         out[0] = np.log(gain, out=np.full(gain.shape, -np.inf), where=some)
         out[1, some] = self.potential.slope(mean[some]) / gain[some]
@@ -185,33 +200,37 @@ class LogEI:
 
     def _integrals(self, mean: Array, std: Array, best: Array) -> Array:
         """Return values and derivatives ``(3, n)`` where deviations are positive."""
-        found = np.empty((3, len(mean)))
-        known, size = self._with_knots(mean, std), 5000  # points per pass: it stays in the cache
+        out = np.empty((3, len(mean)))
+        potential = self._with_knots(mean, std)
+        size = PASS
         if self.best.ndim == 0 and len(mean):
-            self._shared = self._shared or prepare(pieces_over(known, best[:1]))
-            g = self._shared.pieces
-            size = 10_000 if len(g.log_top) <= 3 and g.kinks is not None else size
+            self._shared = self._shared or prepare(pieces_over(potential, best[:1]))
+            pieces = self._shared.pieces
+            if len(pieces.log_top) <= FEW_PIECES and pieces.kinks is not None:
+                size = PASS_FEW
         for k in range(0, len(mean), size):
             part = slice(k, k + size)
-            prepared = self._shared or Prepared(pieces_over(known, best[part]))
-            found[:, part] = log_integral(prepared, mean[part], std[part])
+            prepared = self._shared or Prepared(pieces_over(potential, best[part]))
+            out[:, part] = log_integral(prepared, mean[part], std[part])
             least = prepared.pieces.least
             low = k + np.flatnonzero(best[part] < least)
-            if low.size:  # what a threshold leaves below all values counts everywhere
-                value = np.logaddexp(found[0, low], np.log(least - best[low]))
-                found[1:, low] *= np.exp(found[0, low] - value)
-                found[0, low] = value
-        return found
+            if low.size:  # the rest of a threshold below all values counts everywhere
+                value = np.logaddexp(out[0, low], np.log(least - best[low]))
+                out[1:, low] *= np.exp(out[0, low] - value)
+                out[0, low] = value
+        return out
 
     def _with_knots(self, mean: Array, std: Array) -> Potential:
         """Return the potential itself if it knows its pieces, else one sampled around points."""
         if hasattr(self.potential, "knots") or not mean.size:
             return self.potential
-        low, high = float(np.min(mean - 40.0 * std)), float(np.max(mean + 40.0 * std))
-        known = self._sampled  # kept for as long as it covers the points, and not far more
-        if known is None or not (
-            known.low <= low <= high <= known.high and known.high - known.low <= 4.0 * (high - low)
-        ):
-            known = self._sampled = Sampled(self.potential, low, high)
-            self._shared = None
-        return known
+        low = float(np.min(mean - REACH * std))
+        high = float(np.max(mean + REACH * std))
+        sampled = self._sampled
+        if sampled is not None:
+            covers = sampled.low <= low <= high <= sampled.high
+            if covers and sampled.high - sampled.low <= MAX_EXCESS * (high - low):
+                return sampled
+        self._sampled = Sampled(self.potential, low, high)
+        self._shared = None
+        return self._sampled

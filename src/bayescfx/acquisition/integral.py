@@ -27,7 +27,14 @@ from bayescfx.potentials.pieces import LONG, SHORT, GaussLegendre, Nodes, Pieces
 DROP = 43.0  # nats below the largest term where the integrand is cut off
 LONG_HULL = 10.0  # deviations; longer hulls have both flanks of the density inside
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_CHUNK = 1000  # pairs per pass: the nodes stay in the cache
+CHUNK = 1000  # pairs per pass: the nodes stay in the cache
+MAX_SHARED = 1000  # pieces; of more, few would be used whole
+ENDLESS_SPAN = 1e60  # units; longer pieces have no end
+WHOLE = 0.999999  # share of a piece that counts as all of it
+NEGLIGIBLE = 45.0  # nats below the largest term where a pair no longer matters
+DEEPEST = 655.0  # nats below the largest term where numbers still have all their digits
+LOWEST = -1e300  # stands for minus infinity: finite, so that no nan can arise
+FAR = 40.0  # exp(-x**2 / 2) is 0 in double precision from here on
 
 
 class LogIntegral(NamedTuple):
@@ -39,7 +46,7 @@ class LogIntegral(NamedTuple):
 
 
 class Hull(NamedTuple):
-    """Where a density has mass on an interval, in deviations from the mean.
+    """The part of an interval on which a density has mass, in deviations from the mean.
 
     The interval is turned so that its end nearer to the mean is the lower one. Nodes are
     ``near - below + length * u`` for ``u`` in [0, 1], which is ``offset + length * u`` away from
@@ -53,7 +60,9 @@ class Hull(NamedTuple):
 
     def density(self, rule: GaussLegendre, rows: Indices | slice) -> Array:
         """Return the density relative to `near` at the nodes of some hulls, (nodes, r)."""
-        near, below, length = self.near[rows], self.below[rows], self.length[rows]
+        near = self.near[rows]
+        below = self.below[rows]
+        length = self.length[rows]
         parabola = (-0.5 * below * below, (below - near) * length, -0.5 * length * length)
         nodes = rule.parabola @ np.array(parabola)
         return np.exp(nodes, out=nodes)
@@ -83,11 +92,14 @@ class Prepared(NamedTuple):
 def prepare(g: Pieces) -> Prepared:
     """Evaluate an improvement that all points share once, for all hulls that are a whole piece."""
     place = ((g.anchor - g.centre) + g.step)[:, :, 0]
-    count, span, size = len(g.log_top), place[1] - place[0], len(SHORT.parabola)
-    if count > 1000:  # few of them would be used
+    count = len(g.log_top)
+    span = place[1] - place[0]
+    size = len(SHORT.parabola)
+    if count > MAX_SHARED:
         return Prepared(g)
-    # endless pieces are never whole: whatever there is at their finite end will do
-    endless, finite = span > 1e60 * g.unit, np.abs(place[1]) < np.abs(place[0])
+    # Endless pieces are never whole: any values at their finite end will do.
+    endless = span > ENDLESS_SPAN * g.unit
+    finite = np.abs(place[1]) < np.abs(place[0])
     ends = np.arange(count) + count * np.where(endless, finite, [[False], [True]])
     at = np.repeat(ends.ravel(), size)
     length = np.tile(np.where(endless, 0.0, span), 2).repeat(size)
@@ -100,7 +112,7 @@ class _Pairs(NamedTuple):
     """The r pairs of a piece and a density that matter, in the order of their kinds."""
 
     point: Indices  # (r,), of each pair
-    end: Indices  # the end nearer to the mean, its place in (2, k, m) raveled
+    end: Indices  # the end nearer to the mean, its position in (2, k, m) raveled
     upper: Mask  # whether that is the upper one
     kinds: Indices  # number of pairs that are constant: short, long; not: short, long, whole by end
     higher: Array  # the farther end in deviations, turned
@@ -117,12 +129,14 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     if not len(g.log_top):
         return np.repeat([[-np.inf], [0.0], [0.0]], len(mean), axis=1)
     p = _pairs(prepared, mean, std)
-    h, flat, s = p.hull, int(p.kinds[:2].sum()), std / g.unit
+    h = p.hull
+    s = std / g.unit
     sums = _node_sums(prepared, p, std[p.point] * p.ratio)
     total, first, second, slope, slopes, bend, bends = sums
     # t = (y - mean) / std = start + run * u at the nodes
     turned = np.where(p.upper, -p.ratio, p.ratio)
-    start, run = p.deviation - turned * h.below, turned * h.length
+    start = p.deviation - turned * h.below
+    run = turned * h.length
     first *= run
     second *= run * run
     second += start * first
@@ -136,20 +150,8 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
         np.multiply(slopes, per_std, out=bends)
     sums *= p.weight * h.length * p.ratio
     if g.kinks is not None:
-        end = p.end[flat:]
-        inner = np.minimum((h.offset + h.below)[flat:], 40.0)  # exp(-x**2 / 2) is 0 from here on
-        near, outer = h.near[flat:], np.minimum(p.higher[flat:], 1e150)
-        kink = g.kinks.ravel().take(end) * np.exp(-0.5 * inner * inner)
-        other = g.kinks[::-1].ravel().take(end)
-        kink += other * np.exp(-0.5 * (outer - near) * (outer + near))
-        kink *= (per_std * p.weight)[flat:]
-        sums[5:, flat:] += kink
-    if len(g.log_top) == 1:
-        back = np.empty_like(p.point)
-        back[p.point] = np.arange(len(std))
-        sums = sums.take(back, axis=1)
-    else:
-        sums = np.array([np.bincount(p.point, part, len(std)) for part in sums])
+        _add_kinks(g.kinks, p, per_std, sums)
+    sums = _sum_by_point(p, sums, len(std), is_single=len(g.log_top) == 1)
     total, first, second, slope, slopes, bend, bends = sums
     safe = np.where(total > 0.0, total, 1.0)
     out = np.empty((3, len(std)))
@@ -162,14 +164,49 @@ def log_integral(prepared: Prepared, mean: Array, std: Array) -> Array:
     return out
 
 
-def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
-    """Place every piece in every density, and keep what matters."""
-    g = prepared.pieces
-    n, count, flat = len(mean), len(g.log_top), g.constant
-    inverse, ratio = 1.0 / std, np.ones(n)
-    # (k, n): ends in deviations of the (tilted) density, the point nearest to its mean
-    gap, place = g.anchor - mean, (g.anchor - g.centre) + g.step
+def _add_kinks(kinks: Array, p: _Pairs, per_std: Array, sums: Array) -> None:
+    """Add the jumps of the slope at both ends to the bends in `sums` ``(7, r)``."""
+    flat = int(p.kinds[:2].sum())
+    h = p.hull
+    end = p.end[flat:]
+    inner = np.minimum((h.offset + h.below)[flat:], FAR)
+    near = h.near[flat:]
+    outer = np.minimum(p.higher[flat:], 1e150)
+    kink = kinks.ravel().take(end) * np.exp(-0.5 * inner * inner)
+    other = kinks[::-1].ravel().take(end)
+    kink += other * np.exp(-0.5 * (outer - near) * (outer + near))
+    kink *= (per_std * p.weight)[flat:]
+    sums[5:, flat:] += kink
+
+
+def _sum_by_point(p: _Pairs, sums: Array, n: int, *, is_single: bool) -> Array:
+    """Return sums of pairs ``(7, r)`` added up by point ``(7, n)``; `is_single`: one piece."""
+    if is_single:
+        back = np.empty_like(p.point)
+        back[p.point] = np.arange(n)
+        return sums.take(back, axis=1)
+    return np.array([np.bincount(p.point, part, n) for part in sums])
+
+
+class _Places(NamedTuple):
+    """Where k pieces lie in n densities, ``(k, n)`` each, in deviations of the tilted density."""
+
+    low: Array  # ends of the pieces
+    high: Array
+    span: Array  # their distance
+    deviation: Array  # of the point nearest to the (tilted) mean, in deviations of the density
+    fallen: Array | None  # its distance from the centre, in units of the fall
+    exponent: Array  # of the integrand there
+    ratio: Array  # (n,) deviation of the tilted density, in those of the density
+
+
+def _place(g: Pieces, mean: Array, std: Array) -> _Places:
+    """Return where every piece lies in every density."""
+    inverse = 1.0 / std
+    ratio = np.ones(len(mean))
+    gap = g.anchor - mean
     gap += g.step
+    place = (g.anchor - g.centre) + g.step
     if math.isfinite(g.fall):
         spread = np.square(std * (math.sqrt(2.0) / g.fall))
         kappa = 1.0 + spread
@@ -184,70 +221,109 @@ def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
     else:
         low, high = gap * inverse
         deviation = np.maximum(np.minimum(0.0, high), low)
-        exponent, fallen = -0.5 * deviation * deviation, None
+        fallen = None
+        exponent = -0.5 * deviation * deviation
     span = (place[1] - place[0]) * (inverse / ratio)
+    return _Places(low, high, span, deviation, fallen, exponent, ratio)
+
+
+def _matters(g: Pieces, exponent: Array) -> Mask:
+    """Return which pairs ``(k, n)`` of a piece and a density matter, by exponents ``(k, n)``."""
+    flat = g.constant
+    bound = g.log_top + exponent
+    top = np.max(bound, axis=0)
+    # A constant improvement has no gradient: that comes from the other pieces, however small, as
+    # long as they are numbers.
+    least = np.maximum(np.max(bound[flat:], axis=0, initial=LOWEST), top - DEEPEST)
+    matters = bound >= np.maximum(np.minimum(least, top) - NEGLIGIBLE, LOWEST)
+    if flat:
+        matters[:flat] = bound[:flat] >= top - NEGLIGIBLE
+    return np.asarray(matters)
+
+
+def _weights(places: _Places, largest: Indices, pair: Indices, point: Indices) -> Array:
+    """Return the densities at the nearest points of pairs, relative to the density's largest."""
+    # Differences of squares as products: the two sides of a SEP cancel in the gradient.
+    here = places.deviation.ravel().take(pair)
+    best = places.deviation.ravel().take(largest).take(point)
+    ahead = -0.5 * (here - best) * (here + best)
+    if places.fallen is not None:
+        here = places.fallen.ravel().take(pair)
+        best = places.fallen.ravel().take(largest).take(point)
+        ahead -= (here - best) * (here + best)
+    return np.exp(np.minimum(ahead, 80.0))
+
+
+def _pairs(prepared: Prepared, mean: Array, std: Array) -> _Pairs:
+    """Place every piece in every density, and keep the pairs that matter."""
+    g = prepared.pieces
+    n = len(mean)
+    count = len(g.log_top)
+    places = _place(g, mean, std)
     if count == 1:
-        pair, k, reference = np.arange(n), np.zeros(n, dtype=np.intp), exponent[0]
-        low, high, span = low[0], high[0], span[0]
+        pair = np.arange(n)
+        k = np.zeros(n, dtype=np.intp)
+        reference = places.exponent[0]
+        low, high, span = (part[0] for part in places[:3])
     else:
-        bound = g.log_top + exponent
-        top = np.max(bound, axis=0)
-        # a constant improvement has no gradient: that comes from the other pieces, however
-        # small, as long as they are numbers
-        least = np.maximum(np.max(bound[flat:], axis=0, initial=-1e300), top - 655.0)
-        matters = bound >= np.maximum(np.minimum(least, top) - 45.0, -1e300)
-        if flat:
-            matters[:flat] = bound[:flat] >= top - 45.0
-        exponent = np.where(matters, exponent, -np.inf)
-        reference, largest = np.max(exponent, axis=0), np.arange(n)
+        matters = _matters(g, places.exponent)
+        exponent = np.where(matters, places.exponent, -np.inf)
+        reference = np.max(exponent, axis=0)
+        largest = np.arange(n)
         these = np.flatnonzero(exponent == reference)
         largest[these % n] = these  # argmax along a few is slow
         pair = np.flatnonzero(matters)
         k = np.repeat(np.arange(count), np.count_nonzero(matters, axis=1))
-        low, high, span = (e.ravel().take(pair) for e in (low, high, span))
-    point, at = pair - n * k, k if g.log_top.shape[1] == 1 else pair
-    upper, higher = low + high < 0.0, np.maximum(high, -low)
-    h, end = hull(np.maximum(low, -high), higher, span), at + g.log_top.size * upper
+        low, high, span = (part.ravel().take(pair) for part in places[:3])
+    point = pair - n * k
+    upper = low + high < 0.0
+    higher = np.maximum(high, -low)
+    h = hull(np.maximum(low, -high), higher, span)
+    end = (k if g.log_top.shape[1] == 1 else pair) + g.log_top.size * upper
     kind = (h.length > LONG_HULL).astype(np.int16) + 2
-    if flat:
-        kind[: np.searchsorted(k, flat)] -= 2
+    if g.constant:
+        kind[: np.searchsorted(k, g.constant)] -= 2
     if len(prepared.shares):
-        whole = (kind == 2) & (h.offset == 0.0) & (h.length >= 0.999999 * span)
+        whole = (kind == 2) & (h.offset == 0.0) & (h.length >= WHOLE * span)
         kind = np.where(whole, (4 + end).astype(np.int16), kind)
     order = np.argsort(kind, kind="stable")
-    pair, point, end = pair.take(order), point.take(order), end.take(order)
-    upper, higher = upper.take(order), higher.take(order)
-    deviations, weight = deviation.ravel().take(pair), np.ones(1)
-    if count > 1:
-        # differences of squares as products: the two sides of a SEP cancel in the gradient
-        d = deviation.ravel().take(largest).take(point)
-        ahead = -0.5 * (deviations - d) * (deviations + d)
-        if fallen is not None:
-            f, there = fallen.ravel().take(largest).take(point), fallen.ravel().take(pair)
-            ahead -= (there - f) * (there + f)
-        weight = np.exp(np.minimum(ahead, 80.0))
-    h = Hull(*(part.take(order) for part in h))
-    kinds, ratio = np.bincount(kind, minlength=4), ratio.take(point)
-    return _Pairs(point, end, upper, kinds, higher, deviations, weight, ratio, h, reference)
+    pair = pair.take(order)
+    point = point.take(order)
+    return _Pairs(
+        point=point,
+        end=end.take(order),
+        upper=upper.take(order),
+        kinds=np.bincount(kind, minlength=4),
+        higher=higher.take(order),
+        deviation=places.deviation.ravel().take(pair),
+        weight=_weights(places, largest, pair, point) if count > 1 else np.ones(1),
+        ratio=places.ratio.take(point),
+        hull=Hull(*(part.take(order) for part in h)),
+        reference=reference,
+    )
 
 
 def _node_sums(prepared: Prepared, p: _Pairs, eta: Array) -> Array:
     """Return the sums over the nodes of each pair, ``(7, r)``."""
-    g, h = prepared.pieces, p.hull
-    found = np.zeros((7, len(eta)))
-    offset, length = eta * h.offset, eta * h.length
+    g = prepared.pieces
+    h = p.hull
+    out = np.zeros((7, len(eta)))
+    offset = eta * h.offset
+    length = eta * h.length
     stop = 0
     for kind in np.flatnonzero(p.kinds).tolist():
-        start, stop = stop, stop + int(p.kinds[kind])
+        start = stop
+        stop += int(p.kinds[kind])
         rule = LONG if kind in (1, 3) else SHORT
-        for m in range(start, stop, _CHUNK):
-            some = slice(m, min(m + _CHUNK, stop))
-            density, end = h.density(rule, some), p.end[some]
+        for m in range(start, stop, CHUNK):
+            some = slice(m, min(m + CHUNK, stop))
+            density = h.density(rule, some)
+            end = p.end[some]
             if kind < 2:
                 top = np.exp(g.log_top.ravel().take(end % g.log_top.size))
-                found[:3, some] = top * (rule.moments[:3] @ density)
+                out[:3, some] = top * (rule.moments[:3] @ density)
             elif kind < 4:
-                found[:, some] = g.sums(Nodes(rule, density, end, offset[some], length[some]))
+                out[:, some] = g.sums(Nodes(rule, density, end, offset[some], length[some]))
             else:
-                np.matmul(prepared.shares[kind - 4], density, out=found[:, some])
-    return found
+                np.matmul(prepared.shares[kind - 4], density, out=out[:, some])
+    return out

@@ -25,13 +25,16 @@ def expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> Ar
 
 def log_expected_improvement(mean: ArrayLike, std: ArrayLike, best: ArrayLike) -> LogIntegral:
     """Return the logarithm of :func:`expected_improvement`, stable everywhere, and its gradient."""
-    mean, std, best = np.broadcast_arrays(*(np.asarray(a, float) for a in (mean, std, best)))
+    mean, std, best = np.broadcast_arrays(
+        np.asarray(mean, float), np.asarray(std, float), np.asarray(best, float)
+    )
     gain = mean - best
     alive = std > 0.0
     s = np.where(alive, std, 1.0)
     u = np.clip(gain / s, -1e100, 1e100)
     # EI = s (u Phi(u) + phi(u)); below -1 as phi(u) (1 - |u| Mills(|u|)), without cancellation
-    low, high = np.minimum(u, -1.0), np.maximum(u, -1.0)
+    low = np.minimum(u, -1.0)
+    high = np.maximum(u, -1.0)
     tail = _mills_rest(-low)
     phi = np.exp(-0.5 * high * high) / math.sqrt(2.0 * math.pi)
     body = high * scipy.special.ndtr(high) + phi
@@ -65,11 +68,15 @@ def log_probability_in(mean: ArrayLike, std: ArrayLike, intervals: Intervals) ->
     >>> log_probability_in([0.0], [1.0], ((0.0, float("inf")),)).value.round(6).tolist()
     [-0.693147]
     """
-    mean, std = np.asarray(mean, float), np.asarray(std, float)
+    mean = np.asarray(mean, float)
+    std = np.asarray(std, float)
     if mean.shape != std.shape:
         mean, std = np.broadcast_arrays(mean, std)
-    shape, mean, std = mean.shape, mean.ravel(), std.ravel()
-    zero, s = np.flatnonzero(std <= 1e-80), std.copy()
+    shape = mean.shape
+    mean = mean.ravel()
+    std = std.ravel()
+    zero = np.flatnonzero(std <= 1e-80)
+    s = std.copy()
     s[zero] = 1.0
     parts = [_log_mass(low, high, mean, s) for low, high in intervals if low < high]
     out = parts[0] if parts else np.repeat([[-np.inf], [0.0], [0.0]], len(mean), axis=1)
@@ -93,18 +100,21 @@ def _log_mass(low: float, high: float, mean: Array, std: Array) -> Array:
     long = np.flatnonzero(h.length > LONG_HULL)
     if long.size:
         total[long], first[long], second[long] = LONG.moments[:3] @ h.density(LONG, long)
-    # mean and mean square of the distance from the nearest point
+    # Mean and mean square of the distance from the nearest point.
     mean_x = h.length * (first / total) - h.below
     square_x = h.length * h.length * (second / total) - h.below * (2.0 * mean_x + h.below)
     value = np.log(total * h.length) - 0.5 * h.near * h.near - LOG_ROOT_TWO_PI
     d_mean = np.where(a >= -c, 1.0, -1.0) * (h.near + mean_x)
     d_std = h.near * (h.near + 2.0 * mean_x) + square_x - 1.0
-    # where the mean is well inside: d = (phi(a) - phi(c)) / mass, which moments can't resolve
+    # Where the mean is well inside: d = (phi(a) - phi(c)) / mass, which moments can't resolve.
     inside = np.flatnonzero((a < -1.0) & (c > 1.0))
     if inside.size:
         # exp(-x**2 / 2) is 0 in double precision from 40 on
-        a, c = np.maximum(a[inside], -40.0), np.minimum(c[inside], 40.0)
+        a = np.maximum(a[inside], -40.0)
+        c = np.minimum(c[inside], 40.0)
         scale = LOG_ROOT_TWO_PI + value[inside]
-        at_a, at_c = np.exp(-0.5 * a * a - scale), np.exp(-0.5 * c * c - scale)
-        d_mean[inside], d_std[inside] = at_a - at_c, a * at_a - c * at_c
+        at_a = np.exp(-0.5 * a * a - scale)
+        at_c = np.exp(-0.5 * c * c - scale)
+        d_mean[inside] = at_a - at_c
+        d_std[inside] = a * at_a - c * at_c
     return np.stack([value, d_mean / std, d_std / std])
