@@ -1,4 +1,4 @@
-"""What is wanted: potentials of the output, and targets that become potentials (Section 2)."""
+"""Potentials of the output, and targets that become potentials (Section 2)."""
 
 from bayescfx.potentials.ep_family import AEP as AEP
 from bayescfx.potentials.ep_family import SEP as SEP

@@ -35,11 +35,15 @@ def depth(level: ArrayLike) -> Array:
     level = np.asarray(level, dtype=float)
     positive = level > 0.0
     safe = np.where(positive, level, 1.0)
-    # near the peak from the shortfall 1 - e * level, without losing its digits
+    # Near the peak from the shortfall 1 - e * level, without losing its digits.
     split = 134217729.0  # 2**27 + 1: Dekker's product, product + rest == math.e * safe exactly
-    product, big, e_big = math.e * safe, split * safe, split * math.e
-    high, e_high = big - (big - safe), e_big - (e_big - math.e)
-    low, e_low = safe - high, math.e - e_high
+    product = math.e * safe
+    big = split * safe
+    high = big - (big - safe)
+    low = safe - high
+    e_big = split * math.e
+    e_high = e_big - (e_big - math.e)
+    e_low = math.e - e_high
     rest = e_low * low - (((product - e_high * high) - e_low * high) - e_high * low)
     shortfall = (1.0 - product) - rest - 1.4456468917292502e-16 * safe  # e - math.e
     near = -np.log1p(-np.clip(shortfall, 0.0, 0.5))
@@ -63,18 +67,20 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
     small = np.clip(s, -1.0, 1.0)
     v = small * np.polynomial.polynomial.polyval(small, branch)
     t = 1.0 + v
-    # for small depth the series is exact, while the residual below loses its digits
+    # For small depth the series is exact, while the residual below loses its digits.
     exact = np.abs(s) < 0.1
     if not exact.all():
         far = np.maximum(d, 0.005)
-        inner, outer = -1.0 - far + np.exp(-1.0 - far), np.log(1.0 + far + np.log1p(s + far))
+        inner = -1.0 - far + np.exp(-1.0 - far)
+        outer = np.log(1.0 + far + np.log1p(s + far))
         start = np.where(sign > 0.0, outer, inner)
         log_t = np.where(exact, 0.15 * sign, np.where(far < 0.5, np.log1p(v), start))
         for _ in range(3):  # Halley's method: the digits triple from at least one
             gradient = np.expm1(log_t)
             miss = gradient - log_t - far
             log_t -= miss * gradient / (gradient * gradient - 0.5 * miss * (gradient + 1.0))
-        t, v = np.where(exact, t, np.exp(log_t)), np.where(exact, v, np.expm1(log_t))
+        t = np.where(exact, t, np.exp(log_t))
+        v = np.where(exact, v, np.expm1(log_t))
     if not inside.all():
         t = np.where(inside, t, np.where(sign > 0.0, np.inf, 0.0))
         v = np.where(inside, v, np.where(sign > 0.0, np.inf, -1.0))
@@ -83,7 +89,7 @@ def ep_edges(depths: ArrayLike) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _EP(LevelPotential):
-    """What both members of the family share; `signs` are the sides that count."""
+    """The common part of both members of the family; `signs` are the sides that count."""
 
     origin: float
     width: float
@@ -93,7 +99,8 @@ class _EP(LevelPotential):
         name = type(self).__name__
         for key in ("origin", "width"):
             object.__setattr__(self, key, checked_number(key, name, getattr(self, key)))
-        origin, width = self.origin, self.width
+        origin = self.origin
+        width = self.width
         if not width > 0.0:
             raise TargetError(
                 f"{name}: `width` must be positive; got {width!r}. "
@@ -146,8 +153,10 @@ class _EP(LevelPotential):
         """Return the superlevel set of each level ``(n,)``, all below the peak."""
         anchor, step = self._ends(*ep_edges(depth(levels)))
         low, high = anchor + step
-        low[:, levels < 0.0], high[:, levels < 0.0] = np.inf, np.inf
-        low[0, levels < 0.0] = -np.inf  # the whole line, once
+        is_negative = levels < 0.0
+        low[:, is_negative] = np.inf
+        high[:, is_negative] = np.inf
+        low[0, is_negative] = -np.inf  # the whole line, once
         return list(zip(low, high, strict=True))
 
     def knots(self) -> Array:
@@ -195,7 +204,8 @@ class _EP(LevelPotential):
         z = np.sqrt(t)
         beside = (v > -0.75) & (v < 3.0)  # steps from the peak keep the digits, else from origin
         away = self.width * np.where(beside, np.minimum(v, 3.0) / (1.0 + z), z)
-        anchors, steps = [], []
+        anchors = []
+        steps = []
         for sign in self.signs:
             peak = self.origin + sign * self.width
             moved = peak - self.origin
@@ -210,8 +220,11 @@ def _ep_sums(table: Array, turns: Array, close_by: bool, far_off: bool, nodes: N
     rule, density, at, offset, length = nodes
     z, t, v = table.take(at, axis=1)
     inwards, sign = turns.take(at // (table.shape[1] // turns.shape[1]), axis=1)
-    offset, length = inwards * offset, inwards * length
-    d0, d1, d2 = offset * (2.0 * z + offset), 2.0 * length * (z + offset), length * length
+    offset = inwards * offset
+    length = inwards * length
+    d0 = offset * (2.0 * z + offset)
+    d1 = 2.0 * length * (z + offset)
+    d2 = length * length
     step = rule.parabola @ np.array([d0, d1, d2])  # D = z**2 - t
     gain = np.expm1(np.minimum(step, _FAR) if far_off else step)
     gain *= -t
@@ -223,17 +236,19 @@ def _ep_sums(table: Array, turns: Array, close_by: bool, far_off: bool, nodes: N
         gain[:, close] = (polyval(D, _SERIES) * (t[close] * D) + v[close]) * -D
     gain *= density
     moments = rule.moments @ density
-    z, v = z + offset, v + d0
+    z = z + offset
+    v = v + d0
     first, second, third = v * moments[:3] + d1 * moments[1:4] + d2 * moments[2:]  # of v u**k
     square = v * first + d1 * second + d2 * third  # of v**2
-    size, m0 = np.abs(square), moments[0]
-    found = np.empty((7, len(at)))
-    np.matmul(rule.moments[:3], gain, out=found[:3])
-    found[3] = -2.0 * sign * (z * first + length * second)
-    found[4] = 2.0 * np.abs(z * m0 + length * moments[1]) * np.sqrt(size / m0)
-    found[5] = 4.0 * (square - m0) - 2.0 * first
-    found[6] = 4.0 * (size + m0) + 2.0 * np.abs(first)
-    return found
+    size = np.abs(square)
+    m0 = moments[0]
+    sums = np.empty((7, len(at)))
+    np.matmul(rule.moments[:3], gain, out=sums[:3])
+    sums[3] = -2.0 * sign * (z * first + length * second)
+    sums[4] = 2.0 * np.abs(z * m0 + length * moments[1]) * np.sqrt(size / m0)
+    sums[5] = 4.0 * (square - m0) - 2.0 * first
+    sums[6] = 4.0 * (size + m0) + 2.0 * np.abs(first)
+    return sums
 
 
 @dataclass(frozen=True, slots=True)

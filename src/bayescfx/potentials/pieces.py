@@ -1,8 +1,8 @@
-"""The improvement ``max(0, rho(y) - best)`` in pieces: all that log EI has to know of a potential.
+"""The improvement ``max(0, rho(y) - best)`` in pieces: all that log EI needs of a potential.
 
-On each piece the improvement is smooth. Its value is asked for at distances from the piece's
-nearer end, because next to the edge of a superlevel set ``rho(y) - best`` has lost its digits. A
-family that knows better than that difference builds its own :class:`Pieces`, for all others
+On each piece the improvement is smooth. It is evaluated at distances from the piece's nearer end,
+because next to the edge of a superlevel set ``rho(y) - best`` has lost its digits. A family that
+has a better form than that difference builds its own :class:`Pieces`; for all others
 :func:`pieces_over` does, from value, slope and knots.
 """
 
@@ -32,29 +32,32 @@ def _rule(nodes: int) -> GaussLegendre:
     x: NDArray[np.floating] = np.polynomial.legendre.leggauss(nodes)[0].astype(np.longdouble)
     slope: NDArray[np.floating] = x
     for _ in range(2):  # Newton's method
-        before, here = x**0, x
+        before = x**0
+        here = x
         for k in range(2, nodes + 1):
             before, here = here, ((2 * k - 1) * x * here - (k - 1) * before) / k
         slope = nodes * (x * here - before) / (x * x - 1)
         x = x - here / slope
-    u, w = (1 + x) / 2, 1 / ((1 - x * x) * slope * slope)
+    u = (1 + x) / 2
+    w = 1 / ((1 - x * x) * slope * slope)
     powers = np.stack([u**k for k in range(5)])
     parabola = np.ascontiguousarray(powers[:3].T, dtype=float)
     return GaussLegendre(parabola, np.asarray(w * powers, dtype=float))
 
 
 class Nodes(NamedTuple):
-    """Where an improvement is wanted: ``offset + length * u`` away from ends, inwards, r times."""
+    """Nodes of an improvement: ``offset + length * u`` away from ends, inwards, r times."""
 
     rule: GaussLegendre
-    density: Array  # (nodes, r) there
-    at: Indices  # (r,) which ends, an index into (2, k, m) raveled
+    density: Array  # (nodes, r) at the nodes
+    at: Indices  # (r,) the ends, as indices into (2, k, m) raveled
     offset: Array  # (r,)
     length: Array  # (r,)
 
 
-# relative errors of the EP family's and the plateaus' integrals stay at roundings with these
-SHORT, LONG = _rule(26), _rule(42)
+# With these the relative errors of the EP family's and the plateaus' integrals are roundings.
+SHORT = _rule(26)
+LONG = _rule(42)
 Levels: TypeAlias = list[tuple[Array, Array]]  # ends of intervals, one entry per level
 ENDLESS = 1e100  # widths that stand for infinity: finite, so that no nan can arise
 
@@ -73,12 +76,12 @@ class Pieces:
     step: Array  # so that no digits are lost
     log_top: Array  # (k, m), roughly the logarithm of the largest improvement; -inf: empty
     sums: Callable[[Nodes], Array]
-    constant: int = 0  # on so many pieces, the first ones, the improvement is just that
+    constant: int = 0  # the number of pieces, the first ones, on which it is constant
     kinks: Array | None = None  # (2, k, m), jumps of the slope at both ends
     unit: float = 1.0
     fall: float = np.inf
     centre: float = 0.0
-    least: float = -np.inf  # no value is lower; of a threshold below, the rest counts everywhere
+    least: float = -np.inf  # the least value; a threshold below it adds the rest everywhere
 
 
 def pieces_over(potential: Potential, best: Array) -> Pieces:
@@ -99,26 +102,28 @@ def between_knots(potential: Potential, best: Array, ends: Array, *, endless: bo
         values = potential.value(ends)
     top = np.maximum(values[:-1], values[1:])
     some = np.flatnonzero(top > np.min(best, initial=np.inf))
-    start, stop = ends[:-1][some, None], ends[1:][some, None]
-    low, high = start + 0.0 * best, stop + 0.0 * best
-    first, last = values[:-1][some, None], values[1:][some, None]
-    known = getattr(potential, "superlevels", None)
-    sets: Levels | None = known and known(best)
+    top = top[some, None]
+    first = values[:-1][some, None]
+    last = values[1:][some, None]
+    start = ends[:-1][some, None]
+    stop = ends[1:][some, None]
+    superlevels = getattr(potential, "superlevels", None)
+    sets: Levels | None = superlevels and superlevels(best)
     if sets is None:
-        low = np.where(best >= top[some, None], high, low)
-        k, i = np.nonzero((best >= np.minimum(first, last)) & (best < top[some, None]))
-        root, up = monotone_root(potential, (low[k, i], high[k, i]), best[i]), (last > first)[k, 0]
-        low[k[up], i[up]], high[k[~up], i[~up]] = root[up], root[~up]
-    else:  # a piece is monotone, so it meets one interval only
-        parts = [(np.maximum(start, a), np.minimum(stop, c)) for a, c in sets]
-        low, high = parts[0]
-        for a, c in parts[1:]:
-            other = c - a > high - low
-            low, high = np.where(other, a, low), np.where(other, c, high)
+        low = np.where(best >= top, stop + 0.0 * best, start + 0.0 * best)
+        high = stop + 0.0 * best
+        k, i = np.nonzero((best >= np.minimum(first, last)) & (best < top))
+        root = monotone_root(potential, (low[k, i], high[k, i]), best[i])
+        rises = (last > first)[k, 0]
+        low[k[rises], i[rises]] = root[rises]
+        high[k[~rises], i[~rises]] = root[~rises]
+    else:
+        low, high = _widest_parts(start, stop, sets)
     if endless:
         far = 1e-9 * ENDLESS * (ends[-1] - ends[0])
-        low[low == ends[0]], high[high == ends[-1]] = -far, far
-    gain = np.where(low < high, top[some, None] - best, 0.0)
+        low[low == ends[0]] = -far
+        high[high == ends[-1]] = far
+    gain = np.where(low < high, top - best, 0.0)
     log_top = np.where(gain > 0.0, np.log(np.where(gain > 0.0, gain, 1.0)), -np.inf)
     sloped = (first != last)[:, 0]
     order = np.argsort(sloped, kind="stable")
@@ -131,7 +136,25 @@ def between_knots(potential: Potential, best: Array, ends: Array, *, endless: bo
     return Pieces(pieces, np.zeros((2, 1, 1)), log_top[kept], sums, constant)
 
 
+def _widest_parts(start: Array, stop: Array, sets: Levels) -> tuple[Array, Array]:
+    """Return the parts ``(k, m)`` of pieces ``(k, 1)`` inside superlevel sets.
+
+    A piece is monotone, so it meets one interval of a set only: the widest part.
+    """
+    (a, c), *others = sets
+    low = np.maximum(start, a)
+    high = np.minimum(stop, c)
+    for a, c in others:
+        other_low = np.maximum(start, a)
+        other_high = np.minimum(stop, c)
+        is_wider = other_high - other_low > high - low
+        low = np.where(is_wider, other_low, low)
+        high = np.where(is_wider, other_high, high)
+    return low, high
+
+
 def _sums(potential: Potential, table: Array, nodes: Nodes) -> Array:
+    """Return the sums of an improvement from value and slope; see :class:`Pieces`."""
     rule, density, at, offset, length = nodes
     end, turn, best = table.take(at, axis=1)
     y = rule.parabola[:, 1:2] * (turn * length)
@@ -141,17 +164,17 @@ def _sums(potential: Potential, table: Array, nodes: Nodes) -> Array:
     gain = np.maximum(value - best, 0.0)
     gain *= density
     slope = slope * density
-    found = np.empty((7, len(at)))
-    found[:3] = rule.moments[:3] @ gain
-    found[3], found[5] = rule.moments[:2] @ slope
-    found[4] = np.abs(found[3])
-    found[6] = 0.0
-    return found
+    sums = np.empty((7, len(at)))
+    sums[:3] = rule.moments[:3] @ gain
+    sums[3], sums[5] = rule.moments[:2] @ slope
+    sums[4] = np.abs(sums[3])
+    sums[6] = 0.0
+    return sums
 
 
 def monotone_root(potential: Potential, ends: tuple[ArrayLike, ArrayLike], level: Array) -> Array:
     """Solve ``rho(y) = level`` ``(n,)`` where the potential is monotone, by Newton in a bracket."""
-    low, high = (np.array(np.broadcast_to(e, level.shape), dtype=float) for e in ends)
+    low, high = (np.array(np.broadcast_to(end, level.shape), dtype=float) for end in ends)
     if not level.size:
         return low
     with np.errstate(all="ignore"):
@@ -160,18 +183,21 @@ def monotone_root(potential: Potential, ends: tuple[ArrayLike, ArrayLike], level
     root = 0.5 * (low + high)
     at = np.arange(len(level))  # those that still move
     for _ in range(100):
-        y, a, c = root[at], low[at], high[at]
+        y = root[at]
         miss = potential.value(y) - level[at]
         above = (miss > 0.0) == rising[at]
-        a, c = np.where(above, a, y), np.where(above, y, c)
+        a = np.where(above, low[at], y)
+        c = np.where(above, y, high[at])
         slope = potential.slope(y)
         level_ground = slope == 0.0
         slope = np.where(level_ground, 1.0, slope)
         newton = y - miss / slope
         inside = (newton >= a) & (newton <= c) & ~level_ground
         step = np.where(inside, newton, 0.5 * (a + c))
-        root[at], low[at], high[at] = step, a, c
-        # beyond this the roundings of the value decide
+        root[at] = step
+        low[at] = a
+        high[at] = c
+        # Beyond this the roundings of the value decide.
         noise = np.minimum(4e-16 * np.abs(level[at] / slope), 1e-11 * span[at])
         at = at[np.abs(step - y) > 4e-16 * np.abs(y) + noise + 1e-17 * span[at]]
         if not at.size:

@@ -107,7 +107,7 @@ class Plateau(LevelPotential):
         whole = 1.0 + reach * reach
         cuts = 3.0 * 4.0 ** np.arange(27)
         cuts = np.concatenate([[0.0], cuts[cuts < np.max(reach, initial=0.0)], [ENDLESS]])
-        # side of the range, its ends there, lower and upper end of the piece in widths away from it
+        # Side of the range, its ends there, lower and upper end of the piece in widths from it.
         pieces = [(0.0, (self.low, self.high), (0.0, 0.0))] * (self.low < self.high)
         tail = list(itertools.pairwise(cuts.tolist()))
         if math.isfinite(self.low):
@@ -146,8 +146,11 @@ def _plateau_sums(z: Array, reach: Array, turns: Array, nodes: Nodes) -> Array:
     """
     rule, density, at, offset, length = nodes
     piece, point = np.divmod(at, len(reach))
-    base, last, (inwards, side) = z.take(at), reach.take(point), turns.take(piece, axis=1)
-    offset, length = inwards * offset, inwards * length
+    base = z.take(at)
+    last = reach.take(point)
+    inwards, side = turns.take(piece, axis=1)
+    offset = inwards * offset
+    length = inwards * length
     z = base + offset
     fall = rule.parabola @ np.array([1.0 + z * z, 2.0 * z * length, length * length])
     np.reciprocal(fall, out=fall)
@@ -158,11 +161,12 @@ def _plateau_sums(z: Array, reach: Array, turns: Array, nodes: Nodes) -> Array:
     density *= fall
     third = rule.moments[0] @ density
     share = PEAK / (1.0 + last * last)
-    a, b = ((last - base) - offset) * (last + z) * share, -2.0 * z * length * share
-    found = np.empty((7, len(at)))
-    found[:3] = a * first[:3] + b * first[1:4] - length * length * share * first[2:]
-    found[3] = -2.0 * PEAK * side * (z * second[0] + length * second[1])
-    found[4] = np.abs(found[3])
-    found[5] = PEAK * (6.0 * second[0] - 8.0 * third)
-    found[6] = 3.0 * PEAK * second[0]
-    return found
+    a = ((last - base) - offset) * (last + z) * share
+    b = -2.0 * z * length * share
+    sums = np.empty((7, len(at)))
+    sums[:3] = a * first[:3] + b * first[1:4] - length * length * share * first[2:]
+    sums[3] = -2.0 * PEAK * side * (z * second[0] + length * second[1])
+    sums[4] = np.abs(sums[3])
+    sums[5] = PEAK * (6.0 * second[0] - 8.0 * third)
+    sums[6] = 3.0 * PEAK * second[0]
+    return sums

@@ -1,6 +1,6 @@
-"""Targets: what is asked, in the user's words.
+"""Targets: the outputs that a user asks for.
 
-Once f(query) is known a target turns into a potential, and the tolerance into accepted outputs.
+Once f(query) is known, a target becomes a potential, and the tolerance a set of accepted outputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bayescfx.potentials.potential import (
 from bayescfx.potentials.wrapped import Sampled, window
 
 FAMILIES: dict[str, Callable[..., Potential]] = {"AEP": AEP, "SEP": SEP, "Plateau": Plateau}
-# kinds of shifts: the other direction, and how they are said
+# Kinds of shifts: the other direction, and their text.
 SHIFTS = {
     "increase": ("decrease", "+{}"),
     "decrease": ("increase", "-{}"),
@@ -41,10 +41,10 @@ SHIFTS = {
 
 
 class Target(ABC):
-    """What is wanted of the output: a potential and a target set, once f(query) is known."""
+    """A target of the output: a potential and a target set, once f(query) is known."""
 
     __slots__ = ()
-    exact: bool = False  # whether wanted outputs are a range, accepted as it is
+    exact: bool = False  # whether the wanted outputs are a range, accepted without a tolerance
 
     @abstractmethod
     def potential(self, output: float) -> LevelPotential:
@@ -60,7 +60,7 @@ class Target(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the target in words."""
+        """Return the target as text."""
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the outputs that count as reached: within `tolerance` of the wanted change."""
@@ -134,8 +134,8 @@ class Range(Target):
         """Return the plateau over the range; a third of the way to its end sets the width."""
         output = checked_number("output", "target", output)
         gap = abs(max(self.low - output, output - self.high))
-        # at the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2); a
-        # query that meets the range may break a rule, and has as far to its end
+        # At the query the potential has fallen to a tenth of its peak: z = 3, 1 / (1 + 3**2). A
+        # query inside the range may break a rule; its distance to the nearer end counts then.
         return Plateau(self.low, self.high, (gap or 0.1 * abs(output) or 1.0) / 3.0)
 
     def wanted(self, output: float) -> Intervals:
@@ -158,8 +158,8 @@ class Shift(Target):
     """Move the output by an amount, or at least by that; made by the functions of its kinds."""
 
     kind: Literal["increase", "decrease", "change", "at_least", "at_most"]
-    by: float | None = None  # this one is given,
-    percent: float | None = None  # of |f(query)|, or this one
+    by: float | None = None  # in output units; either this one is given
+    percent: float | None = None  # of |f(query)|; or this one
 
     def __post_init__(self) -> None:
         if (self.by is None) == (self.percent is None):
@@ -192,7 +192,8 @@ class Shift(Target):
     def wanted(self, output: float) -> Intervals:
         """Return the wanted value, both of them, or all beyond it, as intervals."""
         width = self._amount(output)
-        less, more = output - width, output + width
+        less = output - width
+        more = output + width
         return {
             "increase": ((more, more),),
             "decrease": ((less, less),),
@@ -202,8 +203,9 @@ class Shift(Target):
         }[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
-        name, amount = ("by", self.by) if self.percent is None else ("percent", self.percent)
-        return {"kind": self.kind, name: amount}
+        if self.percent is None:
+            return {"kind": self.kind, "by": self.by}
+        return {"kind": self.kind, "percent": self.percent}
 
     def describe(self) -> str:
         amount = f"{self.by:.6g}" if self.percent is None else f"{self.percent:.6g} %"
@@ -226,7 +228,7 @@ class Shift(Target):
 
 @dataclass(frozen=True, slots=True)
 class Shaped(Target):
-    """A potential given by the user instead of words; made by :func:`as_target`."""
+    """A potential given by the user as a target; made by :func:`as_target`."""
 
     shape: Potential
 
@@ -238,23 +240,24 @@ class Shaped(Target):
         """Return the potential itself."""
         if not isinstance(self.shape, LevelPotential):
             raise TargetError(
-                f"{type(self.shape).__name__} has no `superlevel`, so outputs to examine it on "
+                f"{type(self.shape).__name__} has no `superlevel`, so outputs to sample it at "
                 "are needed. Pass them: as_target(potential, outputs=...)."
             )
-        known: LevelPotential = self.shape
-        if float(known.value(checked_number("output", "target", output))) >= known.peak:
+        shape: LevelPotential = self.shape
+        if float(shape.value(checked_number("output", "target", output))) >= shape.peak:
             raise TargetError(
                 f"{self.describe()} asks for no change: it is already at its peak at "
                 f"f(query) = {output:.6g}. Choose another potential."
             )
-        return known
+        return shape
 
     def wanted(self, output: float) -> Intervals:
         return self.acceptance(output, 0.0)
 
     def acceptance(self, output: float, tolerance: float) -> Intervals:
         """Return the target set at the epsilon that the tolerance stands for."""
-        potential, epsilon = self.potential(output), tolerance_epsilon(tolerance)
+        potential = self.potential(output)
+        epsilon = tolerance_epsilon(tolerance)
         return potential.target_set(0.0 if self.exact else epsilon)
 
     def describe(self) -> str:
@@ -267,7 +270,7 @@ class Shaped(Target):
         if type(shape) is not FAMILIES.get(family):
             raise TargetError(
                 f"a potential of type {family} can't be written as JSON. "
-                "Use AEP, SEP, or a target in words."
+                "Use AEP, SEP, or a target such as cfx.reach(150)."
             )
         numbers = asdict(cast(Any, shape))  # JSON has no infinity
         plain = {key: None if math.isinf(x) else x for key, x in numbers.items()}
@@ -406,10 +409,10 @@ def _one_sided(
 
 
 def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
-    """Return what the user gave as a target: a target, a number to reach, or a potential.
+    """Return a target from a target, a number to reach, or a potential.
 
-    A potential that is not ours is checked on the `outputs` seen so far, and examined between
-    them if it has no `superlevel`.
+    A potential of the user is checked on the `outputs` seen so far, and sampled between them if it
+    has no `superlevel`.
     """
     if isinstance(obj, Target):
         return obj
@@ -430,8 +433,8 @@ def as_target(obj: object, outputs: ArrayLike | None = None) -> Target:
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:
     """Return the target that :meth:`Target.to_dict` wrote."""
-    words = (reach, increase, decrease, change, between, at_least, at_most)
-    makers: dict[str, Callable[..., Target]] = {make.__name__: make for make in words}
+    functions = (reach, increase, decrease, change, between, at_least, at_most)
+    makers: dict[str, Callable[..., Target]] = {make.__name__: make for make in functions}
     makers["potential"] = _shaped
     rest = dict(data)
     kind = rest.pop("kind", None)
@@ -446,8 +449,10 @@ def target_from_dict(data: Mapping[str, Any]) -> Target:
 
 
 def _shaped(family: str, **numbers: Any) -> Shaped:
-    """Return one of our potentials as a target again."""
+    """Return the target of a potential of this package; None stands for infinity."""
     if family not in FAMILIES:
         raise TargetError(f"`family` must be one of {', '.join(FAMILIES)}; got {family!r}.")
-    ends = {"low": -math.inf, "high": math.inf}
-    return Shaped(FAMILIES[family](**{k: ends[k] if x is None else x for k, x in numbers.items()}))
+    infinite = {"low": -math.inf, "high": math.inf}
+    finite = {key: number for key, number in numbers.items() if number is not None}
+    missing = {key: infinite[key] for key in numbers if key not in finite}
+    return Shaped(FAMILIES[family](**finite, **missing))

@@ -1,4 +1,4 @@
-"""Potentials made of another: on the log-odds of a probability, or known by sampling only."""
+"""Potentials made from another one: on the log-odds of a probability, or sampled."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Logit:
         return np.asarray(y), np.asarray(rest * y * y)
 
     def intervals(self, given: Intervals) -> Intervals:
-        """Return intervals of outputs that are probabilities as log-odds; 0, 1 become infinite.
+        """Return intervals of probabilities as log-odds; ends at 0 and 1 become infinite.
 
-        But for what is to be 1 at least, or 0 at most: outputs come no farther than `forward` does.
+        A lower end of 1 and an upper end of 0 stay finite: outputs come no farther than `forward`.
         """
         possible = np.array([pair for pair in given if pair[1] >= 0.0 and pair[0] <= 1.0])
         low, high = np.clip(possible.reshape(-1, 2), 0.0, 1.0).T
@@ -63,10 +63,12 @@ class Linked(LevelPotential):
         return self.value_and_slope(u)[1]
 
     def value_and_slope(self, u: ArrayLike) -> tuple[Array, Array]:
-        """Return both, sharing what they have in common."""
+        """Return both, from one evaluation."""
         y, dy = self.link.inverse_and_slope(u)
         both = getattr(self.potential, "value_and_slope", None)
-        value, slope = both(y) if both else (self.potential.value(y), self.potential.slope(y))
+        if both is None:
+            return self.potential.value(y), self.potential.slope(y) * dy
+        value, slope = both(y)
         return value, slope * dy
 
     def superlevel(self, level: float) -> Intervals:
@@ -85,14 +87,14 @@ class Linked(LevelPotential):
     def knots(self) -> Array:
         inner = self.potential.knots()
         inner = scipy.special.logit(inner[(inner > 1e-15) & (inner < 1.0 - 1e-15)])
-        # pieces that resolve the logistic function; beyond the last a double can't tell it from 1
+        # Pieces that resolve the logistic function; beyond the last, a double can't tell it from 1.
         logistic = [-36.0, -16.0, -8.0, -4.0, 0.0, 4.0, 8.0, 16.0, 36.0]
         return np.union1d(inner, logistic)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sampled(LevelPotential):
-    """A potential examined between two outputs; outside nothing is known and nothing is counted."""
+    """A potential sampled between two outputs; outside it counts as unknown."""
 
     potential: Potential
     low: float
@@ -108,11 +110,13 @@ class Sampled(LevelPotential):
         grid = np.linspace(self.low, self.high, 2049)
         sign = np.sign(self.potential.slope(grid))
         turns = np.flatnonzero(sign[:-1] * sign[1:] < 0.0)
-        low, high = grid[turns], grid[turns + 1]
+        low = grid[turns]
+        high = grid[turns + 1]
         for _ in range(60 if turns.size else 0):  # bisect all brackets of a turn at once
             middle = 0.5 * (low + high)
-            before = np.sign(self.potential.slope(middle)) == sign[turns]
-            low, high = np.where(before, middle, low), np.where(before, high, middle)
+            is_before = np.sign(self.potential.slope(middle)) == sign[turns]
+            low = np.where(is_before, middle, low)
+            high = np.where(is_before, high, middle)
         flat = grid[1:-1][(sign[1:-1] == 0.0) & ((sign[:-2] != 0.0) | (sign[2:] != 0.0))]
         panels = np.linspace(self.low, self.high, 25)
         knots = np.unique(np.concatenate([panels, flat, 0.5 * (low + high)]))
@@ -137,38 +141,46 @@ class Sampled(LevelPotential):
 
     def superlevel(self, level: float) -> Intervals:
         """Return the intervals where the potential is at least `level`, by bracketing."""
-        knots, values = self._knots, self.value(self._knots)
-        low, high = knots[:-1].copy(), knots[1:].copy()
+        knots = self._knots
+        values = self.value(knots)
+        low = knots[:-1].copy()
+        high = knots[1:].copy()
         least = np.minimum(values[:-1], values[1:])
         kept = np.maximum(values[:-1], values[1:]) >= level
         cut = np.flatnonzero(kept & (least < level))
         root = monotone_root(self, (low[cut], high[cut]), np.full(len(cut), level))
         rising = values[1:][cut] > values[:-1][cut]
-        low[cut[rising]], high[cut[~rising]] = root[rising], root[~rising]
-        found: list[tuple[float, float]] = []
+        low[cut[rising]] = root[rising]
+        high[cut[~rising]] = root[~rising]
+        intervals: list[tuple[float, float]] = []
         for start, end in zip(low[kept].tolist(), high[kept].tolist(), strict=True):
-            joins = bool(found) and found[-1][1] == start
-            found.append((found.pop()[0] if joins else start, end))
-        return tuple(found)
+            if intervals and intervals[-1][1] == start:  # they join
+                start, _ = intervals.pop()
+            intervals.append((start, end))
+        return tuple(intervals)
 
     def target_set(self, epsilon: float) -> Intervals:
         return self.superlevel(self.peak - checked_share(epsilon) * abs(self.peak))
 
 
 def window(potential: Potential, outputs: Array) -> tuple[float, float]:
-    """Return where to examine a potential: around outputs, widened until its peak lies inside."""
-    low, high = float(np.min(outputs)), float(np.max(outputs))
-    room = 0.5 * (high - low) or 0.5 * max(abs(low), 1.0)
-    ends = around = low - room, high + room
+    """Return the range in which to sample a potential: around outputs, with its peak inside."""
+    lowest = float(np.min(outputs))
+    highest = float(np.max(outputs))
+    room = 0.5 * (highest - lowest) or 0.5 * max(abs(lowest), 1.0)
+    around = (lowest - room, highest + room)
+    low, high = around
     for _ in range(12):
-        value = np.asarray(potential.value(np.linspace(*ends, 513)), dtype=float)
+        value = np.asarray(potential.value(np.linspace(low, high, 513)), dtype=float)
         if not np.all(np.isfinite(value)):
             break
-        # a rise towards an end counts from a millionth of all variation on
+        # A rise towards an end counts from a millionth of all variation on.
         top = float(np.max(value[1:-1])) + 1e-6 * float(np.ptp(value))
-        rising = value[0] > top, value[-1] > top
-        if not any(rising):
-            return ends
-        span = ends[1] - ends[0]
-        ends = ends[0] - span * rising[0], ends[1] + span * rising[1]
-    return around  # it rises for ever: as far as has been seen
+        rises_below = bool(value[0] > top)
+        rises_above = bool(value[-1] > top)
+        if not (rises_below or rises_above):
+            return low, high
+        span = high - low
+        low -= span * rises_below
+        high += span * rises_above
+    return around  # it rises for ever: as far as outputs go
