@@ -1,12 +1,12 @@
-"""CFX-Potential-Localopt: what certifies a locally optimal counterfactual (Appendix A).
+"""CFX-Potential-Localopt: certificates of locally optimal counterfactuals (Appendix A).
 
 A solution of the problem is a point ``c`` of the domain with
 
     ‖c − Π[c + η ∇ρ(f(c))]‖₂ ≤ δ,
 
-or a witness that the input breaks what it claims: a pair of points at which f, ∇f, ρ or ∇ρ is not
+or a witness that the input breaks its promise: a pair of points at which f, ∇f, ρ or ∇ρ is not
 L-Lipschitz, or a point at which ∇f (∇ρ) is not the gradient of f (ρ). Every solution carries the
-numbers with which it can be checked.
+numbers needed to check it.
 
 A point where the potential is flat satisfies the condition trivially: local optimality says
 nothing about reaching the target.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,15 @@ from bayescfx.space.slice import Slice
 
 Circuit: TypeAlias = Literal["f", "gradient of f", "rho", "gradient of rho"]
 Field: TypeAlias = Callable[[Array], Array]
-Domain: TypeAlias = Polytope | Slice  # or any other convex set that can do what these can
+Domain: TypeAlias = Polytope | Slice  # or any other convex set with their methods
+
+#: Relative errors of numbers: so many roundings. From what precision allows, not tuned.
+N_ROUNDINGS = 16.0
+#: Difference quotients are measured over this step, in coordinates.
+DIFFERENCE = 1e-5
+#: The noise of f is this multiple of the largest error of a line through 2 n + 1 points.
+NOISE_FACTOR = 4.0
+N_BESIDE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +80,7 @@ class Instance:
     """The input of CFX-Potential-Localopt."""
 
     f: Field  # the model, (n, k) -> (n,)
-    gradient: Field  # what is said to be its gradient, (n, k) -> (n, k)
+    gradient: Field  # its stated gradient, (n, k) -> (n, k)
     potential: Potential  # rho (`value`) and its derivative (`slope`)
     domain: Domain
     eta: float  # step size
@@ -101,14 +109,18 @@ class Instance:
 
 
 def certify(
-    instance: Instance, c: Array, visited: Array | None = None, *, difference: float | None = 1e-5
+    instance: Instance,
+    c: Array,
+    visited: Array | None = None,
+    *,
+    difference: float | None = DIFFERENCE,
 ) -> Solution | None:
-    """Return what makes `c` ``(k,)`` a solution of CFX-Potential-Localopt, or None.
+    """Return the proof that `c` ``(k,)`` solves CFX-Potential-Localopt, or None.
 
     A violation is sought among `c` and the points `visited` ``(n, k)``. Gradients are compared
     with difference quotients over a step of `difference`; None leaves that out, as for gradients
-    that are difference quotients themselves. No witness rests on rounding: what the model's own
-    precision can explain, by its type of number and as measured around the points, is none.
+    that are difference quotients themselves. No witness rests on rounding: differences that the
+    model's precision explains, by its type of number and as measured around the points, are none.
     """
     if not instance.domain.contains(c[None, :])[0]:
         raise SettingsError(
@@ -128,8 +140,11 @@ def certify(
 
 def lipschitz_violation(instance: Instance, Z: Array) -> LipschitzViolation | None:
     """Return the pair of points ``(n, k)`` that breaks L-Lipschitz continuity most, or None."""
-    L, y, slopes = instance.constant, instance.f(Z), instance.gradient(Z)
-    outputs, rho = y[:, None], instance.potential
+    L = instance.constant
+    rho = instance.potential
+    y = instance.f(Z)
+    outputs = y[:, None]
+    slopes = instance.gradient(Z)
     circuits: tuple[tuple[Circuit, Array, Array, float], ...] = (
         ("f", Z, outputs, precision(y)),
         ("gradient of f", Z, slopes, max(precision(y), precision(slopes))),
@@ -146,11 +161,12 @@ def lipschitz_violation(instance: Instance, Z: Array) -> LipschitzViolation | No
 def _steepest(
     which: Circuit, inputs: Array, values: Array, relative: float, L: float
 ) -> tuple[float, LipschitzViolation]:
-    """Return by how much a pair rises more than it may and rounding explains, and the pair."""
+    """Return the steepest pair, and its rise beyond what L and rounding allow."""
     apart = np.linalg.norm(inputs[:, None] - inputs[None], axis=-1)
     rise = np.linalg.norm(values[:, None] - values[None], axis=-1)
-    inexact = [relative * np.linalg.norm(each, axis=1).max() for each in (inputs, values)]
-    excess = np.where(apart > 0.0, rise - inexact[1] - L * (apart + inexact[0]), -np.inf)
+    input_error = relative * np.linalg.norm(inputs, axis=1).max()
+    value_error = relative * np.linalg.norm(values, axis=1).max()
+    excess = np.where(apart > 0.0, rise - value_error - L * (apart + input_error), -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(excess > 0.0, rise / apart, 0.0)
     i, j = np.unravel_index(int(ratio.argmax()), ratio.shape)
@@ -160,52 +176,83 @@ def _steepest(
 def precision(values: Array | None = None) -> float:
     """Return the relative error that numbers may have: of single precision, if all are such."""
     single = values is not None and is_single(values)
-    return 16.0 * float(np.finfo(np.float32 if single else np.float64).eps)
+    return N_ROUNDINGS * float(np.finfo(np.float32 if single else np.float64).eps)
 
 
 def measured_noise(instance: Instance, z: Array, along: int | None = None) -> float:
     """Return how far f strays from lines through a point ``(k,)``, along one coordinate or all."""
-    noise, by = 0.0, 1e-5 * np.arange(-8, 9)  # as far apart as difference quotients look
+    noise = 0.0
+    by = DIFFERENCE * np.arange(-N_BESIDE, N_BESIDE + 1)  # as far as difference quotients look
     for j in range(len(z)) if along is None else [along]:
         rows = instance.domain.settle(z + by[:, None] * np.eye(len(z))[j])
         rows = rows[instance.domain.contains(rows)]
         if len(rows) > 2:
-            line = np.column_stack([np.ones(len(rows)), rows[:, j] - z[j]])
+            line = np.column_stack([np.ones(len(rows)), rows[:, j] - z[j]]) / [1.0, by[-1]]
             y = instance.f(rows)
-            fit = np.linalg.lstsq(line / [1.0, by[-1]], y)[0]
-            noise = max(noise, 4.0 * float(np.abs(y - line / [1.0, by[-1]] @ fit).max()))
+            fit = np.linalg.lstsq(line, y)[0]
+            noise = max(noise, NOISE_FACTOR * float(np.abs(y - line @ fit).max()))
     return noise
 
 
+class _Claim(NamedTuple):
+    """A function with stated gradients at some points."""
+
+    which: Literal["f", "rho"]
+    function: Field
+    domain: Domain | None  # None: the line of outputs
+    points: Array  # (n, k)
+    values: Array  # (n,)
+    gradients: Array  # (n, k)
+
+
 def gradient_violation(
-    instance: Instance, Z: Array, difference: float = 1e-5
+    instance: Instance, Z: Array, difference: float = DIFFERENCE
 ) -> GradientViolation | None:
     """Return a point of ``(n, k)`` at which a stated gradient is not that of its function."""
-    L, y, rho = instance.constant, instance.f(Z), instance.potential
-    slope = rho.slope(y)
-    functions: tuple[tuple[Literal["f", "rho"], Field, Domain | None, Array, Array, Array], ...] = (
-        ("f", instance.f, instance.domain, Z, y, instance.gradient(Z)),
-        ("rho", lambda Y: rho.value(Y[:, 0]), None, y[:, None], rho.value(y), slope[:, None]),
+    rho = instance.potential
+    y = instance.f(Z)
+    slope = rho.slope(y)[:, None]
+    claims = (
+        _Claim("f", instance.f, instance.domain, Z, y, instance.gradient(Z)),
+        _Claim("rho", lambda Y: rho.value(Y[:, 0]), None, y[:, None], rho.value(y), slope),
     )
-    for which, function, domain, points, values, gradients in functions:
-        relative = max(precision(values), precision(gradients)) if domain else precision()
-        step = max(difference, float(np.sqrt(relative)))  # shorter ones would show rounding only
-        for point, value, gradient in zip(points, values, gradients, strict=True):
-            rows, at = _steps(domain, point, step)
-            if not len(at):
-                continue
-            by = rows[np.arange(len(at)), at] - point[at]
-            measured, stated, h = (function(rows) - value) / by, gradient[at], np.abs(by)
-            # rounding of the values, and of the points, which the slope passes on
-            rounding = relative * (abs(value) + np.abs(stated * point[at])) / h
-            bound = 0.5 * L * h + rounding
-            i = int(np.argmax(np.abs(measured - stated) - bound))
-            if which == "f" and abs(measured[i] - stated[i]) > bound[i]:
-                bound[i] += measured_noise(instance, point, int(at[i])) / h[i]
-            if abs(measured[i] - stated[i]) > bound[i]:
-                numbers = (float(part[i]) for part in (stated, measured, bound))
-                return GradientViolation(which, point, int(at[i]), *numbers)
+    for claim in claims:
+        for i in range(len(claim.points)):
+            violation = _violation_at(instance, claim, i, difference)
+            if violation is not None:
+                return violation
     return None
+
+
+def _violation_at(
+    instance: Instance, claim: _Claim, row: int, difference: float
+) -> GradientViolation | None:
+    """Return the worst violation at one point of a claim, or None."""
+    relative = precision()
+    if claim.domain is not None:
+        relative = max(precision(claim.values), precision(claim.gradients))
+    step = max(difference, float(np.sqrt(relative)))  # shorter ones would show rounding only
+    point = claim.points[row]
+    value = claim.values[row]
+    rows, at = _steps(claim.domain, point, step)
+    if not len(at):
+        return None
+    by = rows[np.arange(len(at)), at] - point[at]
+    h = np.abs(by)
+    measured = (claim.function(rows) - value) / by
+    stated = claim.gradients[row][at]
+    # Rounding of the values, and of the points, which the slope passes on.
+    rounding = relative * (abs(value) + np.abs(stated * point[at])) / h
+    bound = 0.5 * instance.constant * h + rounding
+    error = np.abs(measured - stated)
+    i = int(np.argmax(error - bound))
+    if claim.which == "f" and error[i] > bound[i]:
+        bound[i] += measured_noise(instance, point, int(at[i])) / h[i]
+    if not error[i] > bound[i]:  # nan shows nothing
+        return None
+    return GradientViolation(
+        claim.which, point, int(at[i]), float(stated[i]), float(measured[i]), float(bound[i])
+    )
 
 
 def _steps(domain: Domain | None, z: Array, difference: float) -> tuple[Array, Indices]:
@@ -214,7 +261,8 @@ def _steps(domain: Domain | None, z: Array, difference: float) -> tuple[Array, I
         return z[None, :] + difference * max(1.0, abs(z[0])), np.zeros(1, dtype=np.intp)
     ahead = domain.settle(z + difference * np.eye(len(z)))
     back = domain.settle(z - difference * np.eye(len(z)))
-    forwards, backwards = domain.contains(ahead), domain.contains(back)
+    forwards = domain.contains(ahead)
+    backwards = domain.contains(back)
     rows = np.where(forwards[:, None], ahead, back)
     at = np.flatnonzero((forwards | backwards) & (np.diagonal(rows) != z))
     return rows[at], at

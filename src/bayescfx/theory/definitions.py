@@ -1,4 +1,4 @@
-"""Definitions of Section 2 as things that can be checked.
+"""Definitions of Section 2 as checks.
 
 Definition "Potential" (not maximal at the query, continuously differentiable), Definition
 "Potential Duality" (the epsilon-optimal target set), and the threshold sets whose brittleness

@@ -1,7 +1,7 @@
 """CFX-Existence (Theorem 2.1, NP-complete): whether any allowed row reaches the target set.
 
 It is in NP, because a row is its own certificate: limits, rules, and one call of the model
-(:func:`is_witness`; of a whole answer, `Explanation.verify`). It is NP-hard, because a formula
+(:func:`is_witness`; for a whole answer, `Explanation.verify`). It is NP-hard, because a formula
 becomes a model over boolean features, and "satisfied" its target set (:class:`Formula`).
 """
 
@@ -32,7 +32,8 @@ class Formula:
 
     def satisfied(self, rows: Any) -> Array:
         """Return how many clauses each assignment ``(n, variables)`` satisfies."""
-        position, sign = np.abs(self.clauses).astype(int) - 1, self.clauses > 0
+        position = np.abs(self.clauses).astype(int) - 1
+        sign = self.clauses > 0
         X = np.asarray(rows).astype(bool)
         return np.asarray((X[:, position] == sign).any(axis=2).sum(axis=1), dtype=float)
 
