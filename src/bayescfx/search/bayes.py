@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ import numpy as np
 from bayescfx.acquisition import log_probability_in
 from bayescfx.arrays import Array
 from bayescfx.checks import check_whole
-from bayescfx.propose import Acquisition, Effort, Proposal, propose
+from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import start
 from bayescfx.search.finish import finish
 from bayescfx.search.learning import surrogate_for
@@ -262,7 +262,11 @@ def _approach(run: _Run) -> PhaseRounds:
             kept = 0.0
         surrogate = run.fit()
         proposal = run.propose_nearer(surrogate)
-        run.ending = run.why_to_end(surrogate, proposal)
+        run.ending = None
+        if proposal.exhausted:
+            run.ending = "exhausted"
+        elif run.is_idle and run.accuracy.is_right(surrogate):
+            run.ending = "nothing nearer expected"
         rows = run.single_changes()[: max(question.left - int(kept), 0)]
         if len(rows):
             yield rows
@@ -379,6 +383,16 @@ class _Run:
         self._reaches = list(TUNING.reaches)  # not tried yet
         self._last_reaches = list(TUNING.last_reaches)
         self._exchanges: dict[bytes, Array] = {}  # of each row that led
+        self._n_few = min(TUNING.n_few, len(question.region.free))
+        self._propose = partial(
+            propose,
+            region=question.region,
+            rng=question.rng,
+            k=settings.batch,
+            avoid=question.known,
+            effort="brief",
+            deadline=question.deadline,
+        )
 
     # ── what is known ──
 
@@ -402,11 +416,6 @@ class _Run:
         return self._n_idle >= TUNING.n_idle_rounds
 
     # ── single changes ──
-
-    @cached_property
-    def _no_rows(self) -> Array:
-        """An array ``(0, d)``."""
-        return np.empty((0, len(self.question.region.query)))
 
     @cached_property
     def _alone(self) -> Array:
@@ -449,14 +458,14 @@ class _Run:
             rows = self._untried(start.alone(region, farthest * reaches.pop(0)))
             if len(rows):
                 return rows
-        return self._no_rows
+        return self._alone[:0]
 
     def rows_before_giving_up(self, outlook: Outlook, *, is_last: bool) -> Array:
         """Return single changes to try in the second half of a search that is in doubt."""
         question = self.question
         is_early = question.spent < TUNING.min_share_to_give_up * question.budget
         if is_early or outlook is Outlook.OPEN:
-            return self._no_rows
+            return self._alone[:0]
         rows = self._few_values
         if outlook is Outlook.OUT_OF_REACH and self.may_give_up(is_last=is_last) and not is_last:
             rows = self._alone
@@ -477,43 +486,34 @@ class _Run:
             return rows if len(rows) else self._closer(self._last_reaches)
         if question.spent > TUNING.try_few_values_after * question.budget:
             return self._untried(self._few_values)
-        return self._closer(self._reaches) if self.is_idle else self._no_rows
+        return self._closer(self._reaches) if self.is_idle else self._alone[:0]
 
     # ── hit first ──
 
     def propose_hit(self, surrogate: Surrogate) -> Proposal:
         """Propose rows where the potential may rise most: EI-CFX."""
         question = self.question
-        region = question.region
         weight = question.weight
         if question.spent >= TUNING.cost_until * question.budget:
             weight = 0.0
-        value = question.score(question.y) - weight * region.distance(question.X)
+        value = question.score(question.y) - weight * question.region.distance(question.X)
         best = float(value.max())
         candidates = self._next_candidates(surrogate, best)
+        objective: Acquisition
         if candidates is Candidates.NEAR:
-            near = self._cost_improvement(surrogate, None)
-            return self._propose(near, start.towards_target(question, value))
-        is_few = candidates is Candidates.FEW
-        centre = question.X[np.argmax(value)] if is_few else None
-        n_few = min(TUNING.n_few, len(region.free))
-        objective = PotentialImprovement(
-            surrogate,
-            region,
-            question.surrogate_potential,
-            best,
-            weight,
-            self._terraces(surrogate),
-            centre,
-            n_few,
-        )
+            objective = self._cost_improvement(surrogate, None)
+        else:
+            centre = question.X[np.argmax(value)] if candidates is Candidates.FEW else None
+            objective = self._potential_improvement(surrogate, best, weight, centre)
         if candidates is Candidates.DATA:
             proposal = self._best_of(objective, start.data_rows(question))
             if len(proposal.points):
                 return proposal
-        if centre is not None:
-            return self._propose(objective, start.few_rows(question, centre, n_few))
-        return self._propose(objective, start.towards_target(question, value))
+        if candidates is Candidates.FEW:
+            starts = start.few_rows(question, question.X[np.argmax(value)], self._n_few)
+        else:
+            starts = start.towards_target(question, value)
+        return self._draw(objective, starts) or self._propose(objective, starts=starts)
 
     def _next_candidates(self, surrogate: Surrogate, best: float) -> Candidates:
         """Return where the next step looks, given the best potential less cost so far."""
@@ -534,17 +534,29 @@ class _Run:
             return Candidates.FEW if is_around_best else Candidates.DATA
         return candidates
 
-    def _terraces(self, surrogate: Surrogate) -> Terraces:
-        """Return the terraces among the scored rows nearest to the target."""
+    def _potential_improvement(
+        self, surrogate: Surrogate, best: float, weight: float, centre: Array | None
+    ) -> PotentialImprovement:
+        """Return the objective EI-CFX, of all rows or of those near a `centre` ``(d,)``."""
         question = self.question
         miss = misses(question.acceptance, question.y)
         nearest = np.argsort(miss, kind="stable")[: TUNING.n_terrace_rows]
-        return Terraces(
+        terraces = Terraces(
             surrogate.coordinates,
             question.X[nearest],
             question.y[nearest],
             question.acceptance,
             question.region.coarse,
+        )
+        return PotentialImprovement(
+            surrogate,
+            question.region,
+            question.surrogate_potential,
+            best,
+            weight,
+            terraces,
+            centre,
+            self._n_few,
         )
 
     # ── then nearer ──
@@ -561,20 +573,15 @@ class _Run:
             if key not in self._exchanges:
                 self._exchanges[key] = exchange(question.region, row[None])
             starts.append(self._exchanges[key])
-        proposal = self._propose(objective, np.vstack(starts), "swift")
+        rows = np.vstack(starts)
+        proposal = self._draw(objective, rows)
+        if proposal is None:
+            proposal = self._propose(objective, starts=rows, effort="swift")
         if not proposal.exhausted:
             lowest = record.cost[record.leaders[0]]
             worth = np.log(TUNING.min_expected_saving * lowest + np.finfo(float).tiny)
             self._n_idle = 0 if proposal.values.max() > worth else self._n_idle + 1
         return proposal
-
-    def why_to_end(self, surrogate: Surrogate, proposal: Proposal) -> Ending | None:
-        """Return why the phase APPROACH should end, or None to go on."""
-        if proposal.exhausted:
-            return "exhausted"
-        if self.is_idle and self.accuracy.is_right(surrogate):
-            return "nothing nearer expected"
-        return None
 
     def n_to_settle(self, kept: float) -> float:
         """Return the number of rows to keep for taking back changes of the answers."""
@@ -609,27 +616,17 @@ class _Run:
 
     # ── proposals ──
 
-    def _propose(self, objective: Acquisition, starts: Array, how: Effort = "brief") -> Proposal:
-        """Return the best rows of the region; large batches are drawn, without refining each."""
+    def _draw(self, objective: Acquisition, starts: Array) -> Proposal | None:
+        """Return a large batch of rows, drawn without refining each; None for small batches."""
         question = self.question
         region = question.region
         batch = self.settings.batch
-        if batch >= TUNING.min_drawn_batch and region.size > batch:
-            n = max(TUNING.n_drawn, batch // TUNING.drawn_one_in)
-            drawn = np.vstack([starts, sample(region, n, question.rng)])
-            proposal = self._best_of(objective, drawn[region.contains(drawn)])
-            if len(proposal.points):
-                return proposal
-        return propose(
-            objective,
-            region,
-            question.rng,
-            starts,
-            k=batch,
-            avoid=question.known,
-            effort=how,
-            deadline=question.deadline,
-        )
+        if batch < TUNING.min_drawn_batch or region.size <= batch:
+            return None
+        n = max(TUNING.n_drawn, batch // TUNING.drawn_one_in)
+        drawn = np.vstack([starts, sample(region, n, question.rng)])
+        proposal = self._best_of(objective, drawn[region.contains(drawn)])
+        return proposal if len(proposal.points) else None
 
     def _best_of(self, objective: Acquisition, rows: Array) -> Proposal:
         """Return the best rows ``(n, d)`` that are not scored, as many as a batch takes."""

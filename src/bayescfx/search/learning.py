@@ -62,11 +62,15 @@ class Nearby:
         Rows with an output are added where the mask `counts` of their codes ``(n, d)`` is true.
         `choose` selects among the rows of other questions when they have become too many.
         """
+        known = self.account.evaluator.known
         if len(self.account.asked) > self._n_requests:
             self._add_requested(counts)
-        if len(self.account.evaluator.known) > self._n_scored and not self.is_own_only:
-            self._add_scored(counts)
-            self._drop_irrelevant(choose)
+        if len(known) > self._n_scored and not self.is_own_only:
+            for first, X, y in known.parts(self._n_scored):
+                self._add(counts, np.arange(first, first + len(y)), X, y)
+            self._n_scored = len(known)
+            if len(self._places) > TUNING.slack * self.most:
+                self._drop_irrelevant(choose)
         return self._places
 
     @property
@@ -86,21 +90,11 @@ class Nearby:
         if len(requested):
             self._add(counts, requested, *self.account.evaluator.known.take(requested))
 
-    def _add_scored(self, counts: Callable[[Array], Mask]) -> None:
-        """Add the rows scored since the last call."""
-        known = self.account.evaluator.known
-        for start, X, y in known.parts(self._n_scored):
-            self._add(counts, np.arange(start, start + len(y)), X, y)
-        self._n_scored = len(known)
-
     def _drop_irrelevant(self, choose: Choice) -> None:
         """Keep only chosen rows of other questions if there are too many of them."""
-        limit = TUNING.slack * self.most
-        if len(self._places) <= limit:
-            return
         own = self.own
         others = self._places[~own]
-        if len(others) > limit:
+        if len(others) > TUNING.slack * self.most:
             known = self.account.evaluator.known
             kept = others[choose(*known.take(others), self.most)]
             self._places = np.union1d(self._places[own], kept)
