@@ -79,7 +79,7 @@ class Nearby:
         return np.isin(self._places, np.concatenate([self._places[:0], *self.account.asked]))
 
     def _add_requested(self, counts: Callable[[Array], Mask]) -> None:
-        """Add requested rows that `_add_scored` does not add."""
+        """Add requested rows that were scored before."""
         asked = self.account.asked
         requested = np.concatenate(asked[self._n_requests :])
         self._n_requests = len(asked)
