@@ -8,6 +8,7 @@ import pytest
 
 from bayescfx.errors import EvaluationsError
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.models.identity import ModelIdentity
 from tests.evaluations.rows import MIXED, same_tables
 
 
@@ -86,12 +87,12 @@ def test_rows_of_other_columns_are_refused_and_nothing_is_added() -> None:
 
 def test_rows_of_another_model_are_refused() -> None:
     known = Evaluations(pd.DataFrame({"a": [1]}), [0.0])
-    known.claim(("a",), "LinearRegression")
-    known.claim(("a",), None)
+    known.claim(("a",), ModelIdentity("LinearRegression"))
+    known.claim(("a",), ModelIdentity())
     with pytest.raises(EvaluationsError) as caught:
-        known.claim(("a",), "SVR")
+        known.claim(("a",), ModelIdentity("SVR"))
     assert str(caught.value) == (
         "`evaluations` holds outputs of LinearRegression; got SVR. Use one store for each model, "
         "or name it yourself with Evaluations.open(path, model=...)."
     )
-    Evaluations(pd.DataFrame({"a": [1]}), [0.0], model="mine").claim(("a",), "SVR")
+    Evaluations(pd.DataFrame({"a": [1]}), [0.0], model="mine").claim(("a",), ModelIdentity("SVR"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -151,41 +150,6 @@ def test_functions_have_no_fingerprint_and_addresses_do() -> None:
     there = [as_model(cfx.Endpoint(f"http://localhost:{port}")) for port in (1, 1, 2)]
     prints = [model.fingerprint() for model in there]
     assert prints[0] == prints[1] != prints[2]
-
-
-def old_file(path: Path, model: str | None) -> None:
-    """Write a file as the first format was: one model, rows as often as they were scored."""
-    layout = '{"frame": true, "names": ["a", "b"], "dtypes": ["float64", "float64"]}'
-    db = sqlite3.connect(path)
-    db.executescript(f"""
-        PRAGMA application_id = {0x62636678}; PRAGMA user_version = 1;
-        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-        CREATE TABLE evaluations (id INTEGER PRIMARY KEY, cells TEXT NOT NULL, output REAL);
-        INSERT INTO meta VALUES ('layout', '{layout}');
-        INSERT INTO evaluations (cells, output) VALUES
-            ('[1.0, 2.0]', NULL), ('[0.5, 2.0]', 2.5), ('[1.0, 2.0]', 3.0), ('[0.5, 2.0]', 9.0);
-    """)
-    if model is not None:
-        db.execute("INSERT INTO meta VALUES ('model', ?)", (model,))
-    db.commit()
-    db.close()
-
-
-@pytest.mark.parametrize("model", [None, "LinearRegression", "mine"])
-def test_the_first_format_is_upgraded(tmp_path: Path, model: str | None) -> None:
-    old_file(tmp_path / "a.db", model)
-    for _ in range(2):
-        with cfx.Evaluations.open(tmp_path / "a.db") as known:
-            assert known.model == model
-            assert known.to_frame().to_numpy().tolist() == [[0.5, 2.0, 2.5], [1.0, 2.0, 3.0]]
-    estimator = LinearRegression().fit(X, X["a"] + X["b"])
-    with cfx.Evaluations.open(tmp_path / "a.db") as known:
-        answer = ask(estimator, known)
-        assert str(answer.evaluations.model).startswith("LinearRegression#")
-        known_before = 0 if model == "mine" else 2  # a name of the user's is another model's
-        assert len(answer.evaluations) >= known_before + 6
-    with cfx.Evaluations.open(tmp_path / "a.db", model="mine") as known:
-        assert len(known) == (2 if model == "mine" else 0)
 
 
 def test_a_run_is_gone_on_with_only_if_it_is_the_same(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import bayescfx as cfx
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.models.identity import ModelIdentity
 from tests.conftest import Recorder
 
 X = pd.DataFrame({"a": np.linspace(0, 1, 40), "b": np.linspace(1, 0, 40) ** 2})
@@ -194,9 +195,9 @@ def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "known.db", model="v2") as other:
         assert len(other) == 0
     unnamed = Evaluations(X, old(X))
-    unnamed.claim(("a", "b"), "SVR")
+    unnamed.claim(("a", "b"), ModelIdentity("SVR"))
     unnamed.forget()
-    unnamed.claim(("c",), "LinearRegression")
+    unnamed.claim(("c",), ModelIdentity("LinearRegression"))
 
 
 def test_a_model_that_changes_during_a_search_is_told() -> None:

@@ -117,7 +117,7 @@ def stored(model: Model, settings: Settings, console: Console) -> cfx.Evaluation
         return cfx.Evaluations()
     store = cfx.Evaluations.open(file)
     try:
-        mine = store.claim(None, model.name, model.fingerprint)
+        mine = store.claim(None, model.identity())
         if settings.forget:
             mine.forget()
         others = [] if mine.file is None or len(mine) else [*mine.file.sections()]

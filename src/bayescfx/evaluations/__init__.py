@@ -1,4 +1,4 @@
-"""What is known: rows and outputs, in memory or in a file, and who may ask for more."""
+"""Scored rows in memory or in a file, and the evaluator that adds to them."""
 
 from bayescfx.evaluations.data import Evaluations
 

@@ -1,4 +1,4 @@
-"""What is known of a model: the paper's D_n, in memory or in a file.
+"""Evaluations: scored rows of a model, the paper's D_n, in memory or in a file.
 
 Evaluations belong to the model and not to a question: each is a whole row in the user's units with
 the model's output, and serves every query and every target.
@@ -24,6 +24,7 @@ from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import InMemory, Packed, joined
 from bayescfx.evaluations.section import Kept, Section, check_columns, check_model, merged, no_model
 from bayescfx.evaluations.store import File, Unwritten
+from bayescfx.models.identity import ModelIdentity
 
 
 class Evaluations:
@@ -53,10 +54,11 @@ class Evaluations:
         self, rows: Rows | None = None, outputs: object = None, *, model: str | None = None
     ) -> None:
         check(isinstance(model, str | None), "model", "a name", model, EvaluationsError)
-        self._section: Section | None = None  # of a file, where rows are kept, or else
-        self._memory = InMemory()  # here; of a file what it could not take
+        self._section: Section | None = None  # where a file keeps the rows
+        self._memory = InMemory()  # rows without a file, or that the file could not take
         self._layout: Layout | None = None  # columns and dtypes, once there is a row
-        self._name, self._named = model, model is not None  # of the model; did the user say so?
+        self._name = model  # of the model
+        self._is_named_by_user = model is not None
         self.scorer: object = None  # the model that scored all rows in this process, if one did
         if (rows is None) != (outputs is None):
             raise EvaluationsError(
@@ -78,13 +80,13 @@ class Evaluations:
         path : str or path
             An SQLite file.
         model : str, optional
-            A name of your own for the model, such as a version. Without one, estimators are told
-            apart by their content, and functions not at all.
+            A name of your own for the model, such as a version. Without one, estimators are
+            distinguished by their content, and functions are not distinguished.
 
         Returns
         -------
         Evaluations
-            What the file holds of the model; what is added is written to it.
+            The rows of the model in the file; new rows are written to it.
 
         Raises
         ------
@@ -97,7 +99,7 @@ class Evaluations:
         try:
             evaluations._section = section = Section(file, model)
             if model is not None and list(file.sections()) == [""]:
-                section.adopt(model, "")  # what has no name, if nothing else is there
+                section.adopt(model, "")  # unlabelled rows, if the file has no others
         except BaseException:
             file.close()
             raise
@@ -105,23 +107,24 @@ class Evaluations:
 
     @property
     def file(self) -> File | None:
-        """Where rows are kept, if not in memory."""
+        """The file that keeps the rows, if there is one."""
         return None if self._section is None else self._section.file
 
     @property
     def _open(self) -> Section | None:
-        """Where rows are written, as long as that can be."""
+        """The section that rows are written to, while the file is open."""
         return None if self._section is None or self._section.file.closed else self._section
 
     def __getstate__(self) -> dict[str, Any]:
-        here = self._memory if self._section is None else InMemory()
-        return vars(self) | {"scorer": None, "_memory": here}  # the model stays where it is
+        memory = self._memory if self._section is None else InMemory()
+        return {**self.__dict__, "scorer": None, "_memory": memory}  # the model is not sent
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.__dict__.update(state)
         if self._section is not None and not self._section.file.here:
             self._name = self._section.name
-            self._section = self._layout = None
+            self._section = None
+            self._layout = None
 
     def __len__(self) -> int:
         return len(self._memory) + (0 if self._section is None else len(self._section))
@@ -140,7 +143,7 @@ class Evaluations:
 
     @property
     def model(self) -> str | None:
-        """What the model is: your name for it, or its class and, in a file, its fingerprint."""
+        """Your name for the model, or its class and, in a file, its fingerprint."""
         return self._name or None if self._section is None else self._section.model
 
     @property
@@ -215,10 +218,10 @@ class Evaluations:
         apart: bool = False,
         until: Deadline = NEVER,
     ) -> None:
-        """Add rows with outputs ``(n,)``; if a file can't take them, they stay here until it can.
+        """Add rows with outputs ``(n,)``; rows that a file can't take now are kept in memory.
 
-        `faults` says of outputs that are nan why, `apart` that their batch had to be taken apart;
-        for the lock of another process one waits `until` then.
+        `faults` are the messages of outputs that are nan. `apart` marks rows whose batch failed as
+        a whole. A lock of another process is waited for `until` a deadline.
         """
         layout = self._merged(Layout.of(rows), scorer)
         if self._open is None:
@@ -233,16 +236,16 @@ class Evaluations:
                 raise
         self._layout = layout
 
-    def absorb(self, learnt: Packed, scorer: object) -> None:
-        """Add what the model has said in another process."""
+    def absorb(self, packed: Packed, scorer: object) -> None:
+        """Add rows that were scored in another process."""
         if self._open is not None:
-            self.keep(learnt.rows, learnt.y, scorer)
+            self.keep(packed.rows, packed.y, scorer)
         else:
-            self._layout = self._merged(learnt.layout, scorer)
-            self._memory.take(learnt)
+            self._layout = self._merged(packed.layout, scorer)
+            self._memory.take(packed)
 
     def _merged(self, new: Layout, scorer: object) -> Layout:
-        """Return a layout for all rows; note who has scored the new ones."""
+        """Return a layout for all rows; note the model that scored the new ones."""
         known = self._layout or self.layout
         self.scorer = scorer if known is None or self.scorer is scorer else None
         return (known or new) if known in (None, new) else merged(known, new)
@@ -251,28 +254,23 @@ class Evaluations:
         """Return what the file has of some rows, by position."""
         return {} if self._open is None else self._open.find(rows)
 
-    def claim(
-        self,
-        columns: tuple[Any, ...] | None,
-        model: str | None,
-        fingerprint: Callable[[], str | None] | None = None,
-        owner: object = None,
-    ) -> Evaluations:
-        """Return the evaluations of a model: these, once they are its, or others in the same file.
+    def claim(self, columns: tuple[Any, ...] | None, identity: ModelIdentity) -> Evaluations:
+        """Return the evaluations of a model: these, or others in the same file.
 
-        Raises if they are of another model or have other columns. `fingerprint`, which may take its
-        time, is asked only where a file tells models apart; the `owner` is known again by itself.
+        Raises if they are of another model or have other columns. The fingerprint of the model is
+        read only where a file tells models apart.
         """
-        if self._section is None and model is not None and not self._named:
-            self._name = model if self._name is None else self._name
-            check_model(self._name, model)
+        name = identity.name
+        if self._section is None and name is not None and not self._is_named_by_user:
+            self._name = name if self._name is None else self._name
+            check_model(self._name, name)
         chosen = self
         if self._section is not None:
-            section = self._section.of(model, fingerprint, owner)
+            section = self._section.of(identity)
             if section is not self._section:
                 chosen = Evaluations()
                 chosen._section = section
-            if section.drifted:  # it is looked at as if others had scored its rows
+            if section.has_drifted:  # its rows are checked as if another model had scored them
                 chosen.scorer = None
         if columns is not None and (layout := chosen.layout) is not None:
             check_columns(layout.names, columns)
@@ -280,8 +278,8 @@ class Evaluations:
 
     @property
     def is_identified(self) -> bool:
-        """Whether a name or a fingerprint says that rows in the file are this model's."""
-        return self._named if self._section is None else self._section.is_identified
+        """Whether a name or a fingerprint shows that rows in the file are this model's."""
+        return self._is_named_by_user if self._section is None else self._section.is_identified
 
     def begin(
         self,
@@ -289,10 +287,10 @@ class Evaluations:
         key: Callable[[], str] | None = None,
         until: Deadline = NEVER,
     ) -> Snapshot:
-        """Return what a call that begins now goes on from.
+        """Return the evaluations that a call starts from.
 
-        With a `key`, which says what is asked, and a file: from what was known when the run of this
-        name, or an unfinished one of this key, first began.
+        With a file and a `key`, a digest of the questions: those known when the run of this name,
+        or an unfinished run of this key, first began.
         """
         if self._open is None or key is None:
             return Snapshot(*self._all())
@@ -300,24 +298,24 @@ class Evaluations:
         return Snapshot(*self._all(mark), number, seed, resumed)
 
     def finish(self, run: int) -> None:
-        """Note that a call has ended by itself: it is not to be gone on with."""
+        """Note that a run is complete, so that it is not continued."""
         if self._open is not None:
             with contextlib.suppress(Unwritten):
                 self._open.file.finish(run)
 
     def packed(self) -> Packed | None:
-        """Return what is in no file, if anything is, for another process to `absorb`."""
+        """Return the rows in memory, if there are any, for another process to `absorb`."""
         return Packed.of(*joined(parts)) if (parts := self._memory.parts(few=True)) else None
 
     def forget(self, model: str | None = None) -> None:
-        """Remove all rows, also from the file, and what model they are of unless you named it.
+        """Remove all rows, also from the file, and the name of the model unless you gave it.
 
-        For a model that has changed: its rows would answer for the new one.
+        Use it when the model has changed: its old outputs would be reused for the new model.
 
         Parameters
         ----------
         model : str, optional
-            In a file of several: whose rows to remove; by default those of this object's model.
+            In a file of several models: the one to remove; by default the model of this object.
 
         Examples
         --------
@@ -333,11 +331,11 @@ class Evaluations:
             raise no_model(model, ())
         self._layout = None
         self._memory.clear()
-        if not self._named:
+        if not self._is_named_by_user:
             self._name = None
 
     def close(self) -> None:
-        """Close the file, if there is one; what it holds can still be read."""
+        """Close the file, if there is one; it can still be read."""
         if self._open is None:
             return
         with contextlib.suppress(Unwritten):

@@ -21,6 +21,7 @@ from bayescfx.errors import EvaluationsError, OutOfTime, attach
 from bayescfx.evaluations.data import Evaluations
 from bayescfx.evaluations.known import Known, Snapshot, mark
 from bayescfx.evaluations.section import Kept
+from bayescfx.models.identity import ModelIdentity
 from bayescfx.models.model import Model
 from bayescfx.space.region import Region
 
@@ -115,7 +116,7 @@ class Evaluator:
         on_fault: OnFault = "raise",
     ) -> None:
         if snapshot is None:
-            evaluations = evaluations.claim(tuple(schema.places), model.name)
+            evaluations = evaluations.claim(tuple(schema.places), ModelIdentity(model.name))
             snapshot = evaluations.begin()
         self.model = model
         self.evaluations = evaluations

@@ -1,7 +1,7 @@
-"""What is known, as codes: every row with its output, found by its bytes.
+"""Scored rows as codes: every row with its output, found by its bytes.
 
-Rows with the same codes are the same rows only if their odd cells are the same, too (see
-`Schema.odd`): these are part of the key, as a mark.
+Rows with the same codes are the same rows only if their odd cells are the same (see `Schema.odd`):
+the odd cells are part of the key, as a mark.
 """
 
 from __future__ import annotations
@@ -22,20 +22,30 @@ from bayescfx.errors import QueryError
 
 
 class Known:
-    """Codes ``(n, d)`` and outputs ``(n,)``, nan for a fault; `index` finds a place by its key.
+    """Codes ``(n, d)`` and outputs ``(n,)`` of scored rows; the output of a fault is nan.
 
-    The first of them may be an `older` one's, which many share and which grows no more.
+    A place is a position among the rows; `index` finds the place of a key.
+
+    Parameters
+    ----------
+    d : int
+        The number of features.
+    older : Known, optional
+        Rows of earlier calls that come first. They are shared by all blocks and do not change.
     """
 
     def __init__(self, d: int, older: Known | None = None) -> None:
-        self._X, self._y = np.empty((64, d)), np.empty(64)
-        self._older, self._start, self._n = older, 0 if older is None else len(older), 0
+        self._X = np.empty((64, d))
+        self._y = np.empty(64)
+        self._older = older
+        self._start = 0 if older is None else len(older)
+        self._n = 0
         self.index: dict[bytes, int] = {}
         self.older_index: dict[bytes, int] = {} if older is None else older.index
-        # By place: the odd cells of a row, if it has any; and the keys of these rows without them.
+        # The odd cells of a row by its place, and the keys of such rows without them.
         self.marks: dict[int, bytes] = {} if older is None else dict(older.marks)
         self._marked: set[bytes] = set() if older is None else set(older._marked)
-        self._last: tuple[Indices, Array, Array] | None = None  # what was taken last
+        self._last: tuple[Indices, Array, Array] | None = None  # the last result of `take`
 
     def __len__(self) -> int:
         return self._start + self._n
@@ -46,30 +56,35 @@ class Known:
         return np.concatenate([y for _, _, y in self.parts()])
 
     def parts(self, start: int = 0) -> Iterator[tuple[int, Array, Array]]:
-        """Yield all from a place on: places where parts begin, their codes and outputs."""
+        """Yield the rows from a place on, in parts: the first place, the codes, the outputs."""
         if self._older is not None and start < self._start:
             yield from self._older.parts(start)
         first = max(start - self._start, 0)
         yield self._start + first, self._X[first : self._n], self._y[first : self._n]
 
     def take(self, places: Indices) -> tuple[Array, Array]:
-        """Return codes and outputs, not to be written to; gathered once for the same `places`."""
+        """Return codes and outputs, read-only; the last result is cached by its `places`."""
         last = self._last  # threads may share it
         if last is None or last[0] is not places:
             if self._older is None:
-                X, y = self._X[places], self._y[places]
+                X = self._X[places]
+                y = self._y[places]
             else:
-                X, y = np.empty((len(places), self._X.shape[1])), np.empty(len(places))
+                X = np.empty((len(places), self._X.shape[1]))
+                y = np.empty(len(places))
                 own = places >= self._start
                 mine = places[own] - self._start
-                X[own], y[own] = self._X[mine], self._y[mine]
+                X[own] = self._X[mine]
+                y[own] = self._y[mine]
                 X[~own], y[~own] = self._older.take(places[~own])
-            X.flags.writeable = y.flags.writeable = False
-            self._last = last = places, X, y
+            X.flags.writeable = False
+            y.flags.writeable = False
+            last = (places, X, y)
+            self._last = last
         return last[1], last[2]
 
     def find(self, keys: list[bytes]) -> Indices:
-        """Return the places ``(n,)`` of rows by their keys, -1 where they are not known."""
+        """Return the places ``(n,)`` of rows by their keys, -1 for rows that were not scored."""
         places = np.fromiter(map(self.index.get, keys, repeat(-1)), np.intp, len(keys))
         if self.older_index:
             for i in np.flatnonzero(places < 0).tolist():
@@ -77,7 +92,7 @@ class Known:
         return places
 
     def holds(self, X: Array) -> Mask:
-        """Return which codes ``(n, d)`` were evaluated, with whatever odd cells."""
+        """Return which codes ``(n, d)`` were scored, whatever their odd cells."""
         keys = row_keys(X)
         found = self.find(keys) >= 0
         if self._marked:
@@ -85,13 +100,16 @@ class Known:
         return found
 
     def extend(self, X: Array, y: Array, keys: list[bytes]) -> int:
-        """Add rows that are new, each once, with their keys; return where the first one is."""
-        begin, stop = self._n, self._n + len(y)
+        """Add new rows with their keys; return the place of the first."""
+        begin = self._n
+        stop = begin + len(y)
         if stop > len(self._y):
             more = max(stop, 2 * begin) - begin
             self._X = np.concatenate([self._X[:begin], np.empty((more, self._X.shape[1]))])
             self._y = np.concatenate([self._y[:begin], np.empty(more)])
-        self._X[begin:stop], self._y[begin:stop], self._n = X, y, stop
+        self._X[begin:stop] = X
+        self._y[begin:stop] = y
+        self._n = stop
         start = self._start + begin
         self.index.update(zip(keys, range(start, start + len(y)), strict=True))
         width = X.shape[1] * X.itemsize
@@ -103,36 +121,51 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What was known when a call began; what others learn meanwhile does not change its answers."""
+    """The evaluations known when a call began; rows scored meanwhile do not change its answers.
+
+    Parameters
+    ----------
+    rows : DataFrame or ndarray, optional
+        The rows.
+    outputs : ndarray of shape (n,)
+        Their outputs.
+    run : int, optional
+        The id of the run in the file.
+    seed : int, optional
+        The seed that was drawn when the run first began.
+    resumed : bool
+        Whether the file holds rows that were scored since the run first began.
+    """
 
     rows: Rows | None = None
-    outputs: Array = field(default_factory=partial(np.empty, 0))  # (n,)
-    run: int | None = None  # its id in the file
-    seed: int | None = None  # drawn when it first began
-    resumed: bool = False  # whether the file holds rows that were scored since it first began
+    outputs: Array = field(default_factory=partial(np.empty, 0))
+    run: int | None = None
+    seed: int | None = None
+    resumed: bool = False
     _known: dict[Schema, Known] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:  # codes are made by each process itself
         return Snapshot, (self.rows, self.outputs, self.run, self.seed, self.resumed)
 
     def known(self, schema: Schema, *, faults: bool) -> Known | None:
-        """Return it as codes, made once for all searches of a call; with `faults` or without."""
-        found = self._known.get(schema)  # threads share it: what is found here stays this one's
+        """Return the rows as codes, with faults or without; made once for all blocks of a call."""
+        found = self._known.get(schema)  # another thread may clear the cache
         if found is None and self.rows is not None:
-            found = _recalled(schema, self.rows, self.outputs, faults)
+            found = _as_known(schema, self.rows, self.outputs, faults)
             self._known.clear()
             self._known[schema] = found
         return found
 
 
-def _recalled(schema: Schema, rows: Rows, outputs: Array, faults: bool) -> Known:
-    """Return what earlier calls have learnt; their `faults` only for who skips his own."""
-    outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite one is a fault, too
-    if not faults:  # which may be gone
+def _as_known(schema: Schema, rows: Rows, outputs: Array, faults: bool) -> Known:
+    """Return rows as codes; their faults only where the call skips faults."""
+    outputs = np.where(np.isfinite(outputs), outputs, np.nan)  # an infinite output is a fault
+    if not faults:  # they may be gone by now
         scored = np.flatnonzero(~np.isnan(outputs))
-        rows, outputs = pick(rows, scored), outputs[scored]
+        rows = pick(rows, scored)
+        outputs = outputs[scored]
     codes, fits = fitting_codes(schema, rows)
-    # The first output of a row is kept: a model that answers twice is asked once.
+    # The first output of a row counts.
     first: dict[bytes, int] = {}
     for i, key in enumerate(_exact_keys(schema, pick(rows, fits), codes)):
         first.setdefault(key, i)
@@ -143,7 +176,7 @@ def _recalled(schema: Schema, rows: Rows, outputs: Array, faults: bool) -> Known
 
 
 def mark(c: int, cell: object) -> bytes:
-    """Return what an odd cell of column `c` adds to the key of its row."""
+    """Return the mark of an odd cell of column `c`, which is added to the key of its row."""
     return f"{c} {type(cell).__name__} {cell!r} ".encode()
 
 
@@ -152,7 +185,8 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
     keys = row_keys(codes)
     if not keys:
         return keys
-    cells, given = schema.cells(rows), Layout.of(rows).dtypes
+    cells = schema.cells(rows)
+    given = Layout.of(rows).dtypes
     odd = schema.odd(cells, codes)
     for c, column in enumerate(schema.columns):
         if column.dtype.kind == "f" and given[c] != column.dtype:  # it may have been rounded
@@ -167,7 +201,10 @@ def _exact_keys(schema: Schema, rows: Rows, codes: Array) -> list[bytes]:
 
 
 def fitting_codes(schema: Schema, rows: Rows) -> tuple[Array, Indices]:
-    """Return the codes ``(m, d)`` of rows that fit, and which; halving finds the few that don't."""
+    """Return the codes ``(m, d)`` of rows that fit the schema, and their positions.
+
+    The few rows that do not fit are found by bisection.
+    """
     try:
         return schema.encode(rows), np.arange(len(rows))
     except QueryError:

@@ -1,7 +1,7 @@
-"""Rows and outputs in memory, and in little of it.
+"""Rows and outputs in little memory.
 
-A search asks about many rows that differ in a cell or two: a column has few different values. So
-many rows are packed, by column: the different cells, and which of them is where.
+A search scores many rows that differ in a cell or two, so that a column has few distinct values.
+Many rows are packed by column: the distinct cells, and the position of each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class InMemory:
         return len(self.outputs)
 
     def parts(self, *, few: bool = False) -> list[tuple[Rows, Array]]:
-        """Return rows and outputs, part by part; in `few` of them asking again costs little."""
+        """Return rows and outputs in parts; with `few`, loose parts are joined first."""
         if few and len(self._loose) > 1:
             self._loose[:] = [joined(self._loose)]
         return [*map(attrgetter("rows", "y"), self._packed), *self._loose]
@@ -40,7 +40,8 @@ class InMemory:
     @property
     def outputs(self) -> Array:
         """All outputs ``(n,)``."""
-        packed, loose = [part.y for part in self._packed], [y for _, y in self._loose]
+        packed = [part.y for part in self._packed]
+        loose = [y for _, y in self._loose]
         return np.concatenate([np.empty(0), *packed, *loose])
 
     def add(self, rows: Rows, y: Array) -> None:
@@ -51,18 +52,21 @@ class InMemory:
             self._pack()
 
     def take(self, part: Packed) -> None:
-        """Add rows that are packed already."""
+        """Add packed rows."""
         self._pack()
         self._packed.append(part)
 
     def _pack(self) -> None:
         if self._loose:
             self._packed.append(Packed.of(*joined(self._loose)))
-            self._loose, self._count = [], 0
+            self._loose = []
+            self._count = 0
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._packed, self._loose, self._count = [], [], 0
+        """Remove all rows."""
+        self._packed = []
+        self._loose = []
+        self._count = 0
 
 
 def joined(parts: list[tuple[Rows, Array]]) -> tuple[Rows, Array]:
@@ -84,15 +88,18 @@ class Packed:
     def of(cls, rows: Rows, y: Array) -> Packed:
         """Return rows with outputs ``(n,)`` in little memory."""
         if isinstance(rows, pd.DataFrame):
-            names, columns = rows.columns, [cells_in(column) for _, column in rows.items()]
+            names = rows.columns
+            columns = [cells_in(column) for _, column in rows.items()]
         else:
-            names, columns = None, [*rows.T]
+            names = None
+            columns = list(rows.T)
         return cls(Layout.of(rows), names, tuple(map(_held, columns)), _held(y))
 
     @property
     def rows(self) -> Rows:
         """The rows, numbered anew."""
-        columns, kinds = [_cells(column) for column in self._columns], self.layout.dtypes
+        columns = [_cells(column) for column in self._columns]
+        kinds = self.layout.dtypes
         if self._names is None:
             return np.column_stack(columns)
         cells = zip(columns, kinds, strict=True)
@@ -108,9 +115,9 @@ class Packed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Few:
-    """Cells of which few are different."""
+    """Cells with few distinct values."""
 
-    values: Cells  # the different ones
+    values: Cells  # the distinct ones
     places: bytes  # which of them each cell is, compressed
 
     @property
@@ -120,9 +127,9 @@ class _Few:
 
 
 def _held(cells: Cells) -> _Few | Cells:
-    """Return cells in less memory if few are different; a copy, so that nothing else is kept."""
+    """Return a copy of cells, in less memory if few are distinct."""
     keys = _keys(cells)
-    some = 1000
+    some = 1000  # cells that show whether packing is worth its time
     if keys is None or len(pd.unique(keys[:some])) > 0.5 * len(keys[:some]):
         return cells.copy()
     places, values = pd.factorize(keys, use_na_sentinel=False)

@@ -1,11 +1,8 @@
-"""One model's share of a file: its rows, its runs, and whose they are.
+"""The rows and runs of one model in a file.
 
-A name that the user gives says whose. Else estimators are known by what they have learnt; so are
-other objects when they first ask, and later by being the same object: some change by being used, as
-one that counts its calls. Functions have no name at all.
-
-A row is kept once, with the first output that it had; a fault that was skipped gives way to a
-number. Ids only ever grow; a run notes the highest when it begins.
+A row is kept once, with its first output; a fault that was skipped gives way to a number. Ids only
+grow; a run notes the highest when it begins. Which model rows belong to is decided by
+:mod:`bayescfx.models.identity`.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -25,75 +22,95 @@ from bayescfx.data.values import from_plain, to_plain
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.errors import EvaluationsError, suggest
 from bayescfx.evaluations.store import File, digest
+from bayescfx.models.identity import ModelIdentity, is_fingerprinted, is_same_class
 
 
 class Kept(NamedTuple):
-    """What a file has of a row."""
+    """One row of a file."""
 
     output: float | None
     fault: str | None = None
-    apart: bool = False  # whether its batch had to be taken apart
+    apart: bool = False  # whether its batch failed as a whole, and the row was sent alone
 
 
 class Section:
-    """The rows of one model in a file; before any model asks, those of the only one there is."""
+    """The rows of one model in a file; before any model asks, those of the only one there is.
+
+    Attributes
+    ----------
+    file : File
+        The file.
+    name : str or None
+        The label of the model: "" for a function, None as long as no model has asked.
+    is_named_by_user : bool
+        Whether the user gave the name.
+    has_drifted : bool
+        Whether the model object has changed since it was labelled.
+    """
 
     def __init__(self, file: File, name: str | None = None) -> None:
         self.file = file
-        self.name = name  # "" if the model has none, None as long as nobody has asked
-        self.given = name is not None  # by the user
-        self.drifted = False  # whether the model is no longer what it was named after
+        self.name = name
+        self.is_named_by_user = name is not None
+        self.has_drifted = False
         self._id: int | None = None  # its number in the file
-        self._heir: str | None = None  # the name of the model that takes over rows without one
-        self._read: tuple[int, Rows, Array] | None = None  # what the file held up to an id
-        self._owners: list[tuple[object, str]] = []  # objects that have asked, and their names
+        self._heir: str | None = None  # the label of the model that takes over unlabelled rows
+        self._cache: tuple[int, Rows, Array] | None = None  # what the file held up to an id
+        self._owners: list[tuple[object, str]] = []  # objects that have asked, and their labels
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_read": None, "_owners": []}  # models stay where they are
+        return {**self.__dict__, "_cache": None, "_owners": []}  # models stay in this process
 
-    # ── whose ──
+    # ── the model ──
 
-    def adopt(self, name: str, *nameless: str) -> None:
-        """Be of this model; if the file does not know it, of one whose name is not known."""
+    def adopt(self, name: str, *unlabelled: str) -> None:
+        """Become the section of a model; if it has no rows, take over rows without a label."""
         known = self.file.sections()
-        old = next((n for n in nameless if n in known and n != name), None)
-        self.name, self._id = name, None
+        old = next((n for n in unlabelled if n in known and n != name), None)
+        self.name = name
+        self._id = None
         if name not in known and old is not None:
-            self.name, self._id, self._heir = old, known[old], name
+            self.name = old
+            self._id = known[old]
+            self._heir = name
 
-    def of(
-        self, model: str | None, fingerprint: Callable[[], str | None] | None, owner: object
-    ) -> Section:
-        """Return the rows of a model: these, once they are its, or others beside them."""
-        if self.given:
+    def of(self, identity: ModelIdentity) -> Section:
+        """Return the section of a model: this one, once it is the model's, or another."""
+        if self.is_named_by_user:
             return self
-        told = None if fingerprint is None else fingerprint()
-        content = f"{model or ''}#{told}" if told else model or ""
-        name = next((name for known, name in self._owners if known is owner), None)
+        label = identity.label
+        name = self._label_of(identity.owner)
         if name is None:
-            name = content
-            if told and owner is not None:
-                self._owners.append((owner, name))
+            name = label
+            if identity.fingerprint and identity.owner is not None:
+                self._owners.append((identity.owner, name))
         if self.name == name:
             self._heir = None
-        chosen = self
+        section = self
         if self.name is None or name not in (self.name, self._heir):
             if self.name is not None:
-                chosen = Section(self.file)
-                chosen._owners = self._owners
-            chosen.adopt(name, model or "", "")
-        chosen.drifted = name != content
-        return chosen
+                section = Section(self.file)
+                section._owners = self._owners
+            section.adopt(name, identity.name or "", "")
+        section.has_drifted = name != label
+        return section
+
+    def _label_of(self, owner: object) -> str | None:
+        """Return the label that a model object had when it first asked."""
+        for known, name in self._owners:
+            if known is owner:
+                return name
+        return None
 
     @property
     def id(self) -> int | None:
-        """Its number in the file, if it has one there; of several models one must be named."""
+        """The number in the file, if there is one; of several models one must be named."""
         if self.name is None:
             known = self.file.sections()
             if len(known) > 1:
                 raise EvaluationsError(
-                    f"{str(self.file.path)!r} holds rows of several models: {_listed(known)}. Say "
-                    "which, with Evaluations.open(path, model=...).",
+                    f"{str(self.file.path)!r} holds rows of several models: {_listed(known)}. Name "
+                    "one with Evaluations.open(path, model=...).",
                 )
             return next(iter(known.values()), None)
         if self._id is None:
@@ -102,18 +119,18 @@ class Section:
 
     @property
     def model(self) -> str | None:
-        """What the model is called, if it has a name."""
+        """The label of the model, if it has one."""
         if self.name is None:
             return next(iter(self.file.sections())) or None if self.id else None
         return self.name or None
 
     @property
     def is_identified(self) -> bool:
-        """Whether a name or a fingerprint says that the rows are this model's."""
-        return self.given or ("#" in (self.name or "") and not self.drifted)
+        """Whether a name or a fingerprint shows that the rows are this model's."""
+        return self.is_named_by_user or (is_fingerprinted(self.name) and not self.has_drifted)
 
     def forget(self, model: str | None) -> bool:
-        """Remove the rows and runs of a model, by default of this; return whether it was this."""
+        """Remove the rows and runs of a model, by default this one; return whether it was."""
         mine = model is None or model == self.name
         section = self.id if mine else self.file.sections().get(str(model))
         if section is not None:
@@ -126,9 +143,11 @@ class Section:
         gone = self.name if mine else model
         self._owners[:] = [(owner, name) for owner, name in self._owners if name != gone]
         if mine:
-            self._read = None
-            if not self.given:
-                self.name = self._id = self._heir = None
+            self._cache = None
+            if not self.is_named_by_user:
+                self.name = None
+                self._id = None
+                self._heir = None
         return mine
 
     # ── rows ──
@@ -152,38 +171,39 @@ class Section:
         return self.file.one("SELECT max(id) FROM evaluations WHERE model = ?", section) or 0
 
     def read(self, last: int | None) -> list[tuple[Rows, Array]]:
-        """Return rows and outputs up to an id; they are read again only if there are others."""
+        """Return rows and outputs up to an id; they are read again only if they have changed."""
         section = self.id
         newest = self._newest(section)
         last = newest if last is None else min(last, newest)
         if not last:
             return []
-        if self._read is None or self._read[0] != last:
+        if self._cache is None or self._cache[0] != last:
             line = "SELECT cells, output FROM evaluations WHERE model = ? AND id <= ? ORDER BY id"
-            layout, found = self._layout(section), self.file.ask(line, section, last)
+            layout = self._layout(section)
+            found = self.file.ask(line, section, last)
             with self.file.whole():
                 cells = [from_plain(json.loads(text)) for text, _ in found]
                 # SQLite keeps no nan: it writes NULL, which here means a skipped fault.
                 outputs = np.array([np.nan if y is None else y for _, y in found], dtype=np.float64)
                 if layout is None:
                     raise ValueError("rows without columns")
-                self._read = last, layout.table(cells), outputs
-        return [self._read[1:]]
+                self._cache = last, layout.table(cells), outputs
+        return [self._cache[1:]]
 
     def find(self, rows: Rows) -> dict[int, Kept]:
-        """Return what there is of some rows, by position."""
+        """Return the kept ones of some rows, by position."""
         line = "SELECT output, fault, apart FROM evaluations WHERE model = ? AND digest = ?"
         section = self.id
         found = (self.file.ask(line, section, digest(text)) for text in _texts(rows))
-        return {i: Kept(*told[0]) for i, told in enumerate(found) if told}
+        return {i: Kept(*kept[0]) for i, kept in enumerate(found) if kept}
 
     def write(
         self, parts: Iterable[tuple[Any, ...]], layout: Layout, until: Deadline = NEVER
     ) -> None:
         """Add rows that are new, and the layout if it has changed, in one transaction.
 
-        A part is rows and their outputs ``(n,)``, nan for a fault; then maybe why that is, of each,
-        and whether their batch had to be taken apart.
+        A part is rows and their outputs ``(n,)``, nan for a fault; optionally the message of each
+        fault, and whether the batch failed as a whole.
         """
         lines = [line for part in parts for line in _lines(*part)]
         gone = "DELETE FROM evaluations WHERE model = ? AND digest = ? AND output IS NULL"
@@ -191,13 +211,13 @@ class Section:
             "INSERT OR IGNORE INTO evaluations (model, digest, cells, output, fault, apart) "
             "VALUES (?, ?, ?, ?, ?, ?)"
         )
-        self._read = None
+        self._cache = None
         with self.file.writing(until) as db:
             section = self._made(db)
-            if self._heir is not None:  # its first rows: those before them were found to be its own
+            if self._heir is not None:  # the rows without a label were found to be this model's
                 line = "UPDATE OR IGNORE models SET name = ? WHERE id = ?"
                 db.execute(line, (self._heir, section))
-            # Another process may have been first: nothing of its layout is lost.
+            # Another process may have written before: its layout is merged.
             known = self._layout(section)
             if layout != known:
                 layout = layout if known is None else merged(known, layout)
@@ -206,10 +226,11 @@ class Section:
             db.executemany(gone, [(section, key) for key, _, y, *_ in lines if y == y])
             db.executemany(new, [(section, *line) for line in lines])
         if self._heir is not None:
-            self.name, self._heir = self._heir, None
+            self.name = self._heir
+            self._heir = None
 
     def _made(self, db: sqlite3.Connection) -> int:
-        """Return its number in the file, where it may be new; by hand it has no name."""
+        """Return the number in the file, and add the model if it is new."""
         section = self.id
         if section is None:
             db.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (self.name or "",))
@@ -224,7 +245,7 @@ class Section:
     ) -> tuple[int, int, int, bool]:
         """Return the run of this name, or the unfinished one of this key, or a new one.
 
-        That is: its id, the highest id of rows when it began, the seed that was drawn for it, and
+        Returns its id, the highest id of rows when it began, the seed that was drawn for it, and
         whether rows were scored since.
         """
         which = "key = ? AND name IS NULL" if run is None else "name = ?"
@@ -263,9 +284,10 @@ def _listed(names: Iterable[str]) -> str:
 def _lines(
     rows: Rows, y: Array, faults: Sequence[str | None] | None = None, apart: bool = False
 ) -> Iterator[tuple[bytes, str, float, str | None, bool]]:
-    """Return rows as a file keeps them: digest, cells as JSON, output, fault, taken apart."""
-    texts, why = _texts(rows), faults or [None] * len(y)
-    return zip(map(digest, texts), texts, y.tolist(), why, repeat(apart))
+    """Return rows as a file keeps them: digest, cells as JSON, output, fault, sent alone."""
+    texts = _texts(rows)
+    messages = faults or [None] * len(y)
+    return zip(map(digest, texts), texts, y.tolist(), messages, repeat(apart))
 
 
 def _texts(rows: Rows) -> list[str]:
@@ -274,7 +296,7 @@ def _texts(rows: Rows) -> list[str]:
 
 
 def merged(known: Layout, layout: Layout) -> Layout:
-    """Return a layout that holds the rows of both, or say why there is none."""
+    """Return a layout that holds the rows of both; raise if there is none."""
     if layout.is_frame != known.is_frame:
         kinds = ("an array", "a DataFrame")
         raise EvaluationsError(
@@ -286,7 +308,7 @@ def merged(known: Layout, layout: Layout) -> Layout:
 
 
 def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
-    """Raise if rows of one set of columns are put with those of another."""
+    """Raise if the columns of rows differ from those of the evaluations."""
     if known != asked:
         raise EvaluationsError(
             f"`evaluations` holds rows with the columns {_some(known)}; got {_some(asked)}. "
@@ -295,8 +317,8 @@ def check_columns(known: tuple[Any, ...], asked: tuple[Any, ...]) -> None:
 
 
 def check_model(known: str, asked: str) -> None:
-    """Raise if outputs of one model are put with those of another."""
-    if known.partition("#")[0] != asked.partition("#")[0]:
+    """Raise if the outputs are of another model than those of the evaluations."""
+    if not is_same_class(known, asked):
         raise EvaluationsError(
             f"`evaluations` holds outputs of {known}; got {asked}.",
             parameter="evaluations",

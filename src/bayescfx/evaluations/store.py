@@ -1,6 +1,6 @@
-"""An SQLite file of evaluations: for several processes, whole after a crash.
+"""An SQLite file of evaluations, for several processes, and complete after a crash.
 
-One transaction per batch. What goes wrong is said in our words.
+One transaction per batch. Errors of SQLite become errors of this library.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bayescfx.deadline import NEVER, Deadline, machine
 from bayescfx.errors import EvaluationsError
 
 _FORMAT = 2
-_APPLICATION = 0x62636678  # "bcfx": marks the file as ours in its SQLite header
+_APPLICATION = 0x62636678  # "bcfx", in the SQLite header of our files
 _TABLES = (
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_FORMAT}",
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    # a model without a name is ''
+    # the name of a function is ''
     "CREATE TABLE IF NOT EXISTS models "
     "(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, layout TEXT)",
     "CREATE TABLE IF NOT EXISTS evaluations (id INTEGER PRIMARY KEY AUTOINCREMENT, "
@@ -37,7 +37,7 @@ _TABLES = (
     "name TEXT, key TEXT NOT NULL, mark INTEGER NOT NULL, seed INTEGER NOT NULL, "
     "done INTEGER NOT NULL DEFAULT 0)",
 )
-# Made when a run has parts for the first time.
+# Made when a run first has parts.
 _PARTS = (
     "CREATE TABLE IF NOT EXISTS parts (run INTEGER NOT NULL, first INTEGER NOT NULL, "
     "key TEXT NOT NULL, PRIMARY KEY (run, first))",
@@ -48,18 +48,20 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 class Unwritten(EvaluationsError):
-    """What was scored can't be written now."""
+    """Scored rows can't be written now."""
 
 
 class File:
-    """An SQLite file. It can go to other processes on this host, which open it themselves."""
+    """An SQLite file. It can be sent to other processes on this host, which open it themselves."""
 
     _db: sqlite3.Connection | None
 
     def __init__(self, path: Path) -> None:
-        self.path, self._place = path, path.absolute()
+        self.path = path
+        self._place = path.absolute()
         self._start()
-        self.closed, self.here = False, True
+        self.closed = False
+        self.here = True
         try:
             self._db = self._connected("rwc")
         except sqlite3.OperationalError as error:
@@ -68,9 +70,10 @@ class File:
                 "Make its folder, or choose another path."
             ) from error
         try:
-            # The tables first: somebody else may be making the file just now.
+            # The tables first: another process may be making the file just now.
             tables = self.one("SELECT count(*) FROM sqlite_master")
-            mark, version = self.one("PRAGMA application_id"), self.one("PRAGMA user_version")
+            mark = self.one("PRAGMA application_id")
+            version = self.one("PRAGMA user_version")
             if not _is_current(str(path), mark, version, tables):
                 # Write-ahead logging: readers are never locked out, a crash leaves whole batches.
                 self.ask("PRAGMA journal_mode = WAL")
@@ -82,21 +85,23 @@ class File:
             raise
 
     def _start(self) -> None:
-        """Be of this process."""
-        self._pid, self._lock, self._db = os.getpid(), threading.RLock(), None
+        """Start without a connection, as in a new process."""
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._db = None
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: vars(self)[name] for name in ("path", "_place", "uuid", "closed")}
-        return kept | {"host": machine()}
+        names = ("path", "_place", "uuid", "closed")
+        return {name: getattr(self, name) for name in names} | {"host": machine()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         host = state.pop("host")
-        vars(self).update(state)
+        self.__dict__.update(state)
         self._start()
         self.here = host == machine() and self._is_here()
 
     def _is_here(self) -> bool:
-        """Return whether the file that this object was sent from is the one found here."""
+        """Return whether the file at this path is the one of the process that sent this object."""
         try:
             return bool(self.ask("SELECT 1 FROM meta WHERE value = ?", self.uuid))
         except EvaluationsError:
@@ -106,7 +111,7 @@ class File:
         return sqlite3.connect(
             f"{self._place.as_uri()}?mode={mode}",
             uri=True,
-            timeout=0.05,  # `_patiently` goes on
+            timeout=0.05,  # `_retry` goes on
             isolation_level=None,
             check_same_thread=False,
         )
@@ -115,8 +120,8 @@ class File:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; of a closed file a short one."""
-        if self._pid != os.getpid():  # connections don't live through a fork
+        """Yield the connection; for a closed file a temporary one."""
+        if self._pid != os.getpid():  # connections don't survive a fork
             self._start()
         with self._lock:
             if self._db is None and not self.closed:
@@ -128,26 +133,26 @@ class File:
                 yield db
 
     def ask(self, line: str, *values: object) -> list[Any]:
-        """Return what the file answers to a question in SQL."""
-        with self._told(), self._using() as db:
-            found: list[Any] = _patiently(lambda: db.execute(line, values).fetchall())
+        """Return the rows that a query in SQL selects."""
+        with self._translated(), self._using() as db:
+            found: list[Any] = _retry(lambda: db.execute(line, values).fetchall())
             return found
 
     def one(self, line: str, *values: object) -> Any:
-        """Return the first cell of the first row of an answer, or None if there is none."""
+        """Return the first cell that a query selects, or None if there is none."""
         found = self.ask(line, *values)
         return found[0][0] if found else None
 
     @contextlib.contextmanager
     def writing(self, until: Deadline = NEVER) -> Iterator[sqlite3.Connection]:
-        """Write in one transaction, alone, once others have finished."""
-        with self._told(), self._using() as db:
-            if not self._place.exists():  # SQLite would write on to what nobody finds any more
+        """Write in one transaction, once other processes have finished theirs."""
+        with self._translated(), self._using() as db:
+            if not self._place.exists():  # SQLite would go on writing to a file without a name
                 raise Unwritten(
                     f"{str(self.path)!r} was removed while it was in use. Use another file."
                 )
-            db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing, either
-            _patiently(lambda: db.execute("BEGIN IMMEDIATE"), until)
+            db.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing
+            _retry(lambda: db.execute("BEGIN IMMEDIATE"), until)
             try:
                 yield db
                 db.execute("COMMIT")
@@ -157,16 +162,17 @@ class File:
                 raise
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Say in our words what SQLite says."""
+    def _translated(self) -> Iterator[None]:
+        """Turn errors of SQLite into errors of this library."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            path, code = str(self.path), _code(error)
+            path = str(self.path)
+            code = _code(error)
             if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, 0):
                 raise EvaluationsError(
                     f"{path!r} must be a file of evaluations; got {error}. If it was one, "
-                    f"`bayescfx store check` and `bayescfx store export` save what can be saved."
+                    "`bayescfx store check` and `bayescfx store export` save readable rows."
                 ) from error
             if code in _BUSY:
                 raise Unwritten(
@@ -176,7 +182,7 @@ class File:
             if code == sqlite3.SQLITE_ERROR:  # no such table or column
                 raise EvaluationsError(
                     f"{path!r} is damaged or was changed: {error}. `bayescfx store export` saves "
-                    "what can be saved."
+                    "the rows that can be read."
                 ) from error
             gone = code == sqlite3.SQLITE_CANTOPEN and not self._place.exists()
             advice = "Put it back where it was" if gone else "Make room"
@@ -186,18 +192,18 @@ class File:
             ) from error
 
     def whole(self) -> contextlib.AbstractContextManager[None]:
-        """Say of what can't be read that the file is damaged."""
-        advice = "`bayescfx store export` saves what can be saved."
+        """Return a context in which data that can't be parsed mean that the file is damaged."""
+        advice = "`bayescfx store export` saves the rows that can be read."
         return reading(f"{str(self.path)!r}", EvaluationsError, advice)
 
     # ── models and runs ──
 
     def sections(self) -> dict[str, int]:
-        """Return the ids of all models that rows were kept of, by name."""
+        """Return the ids of all models with rows, by name."""
         return dict(self.ask("SELECT name, id FROM models WHERE layout IS NOT NULL ORDER BY id"))
 
     def same_part(self, run: int, first: int, key: str, until: Deadline = NEVER) -> bool:
-        """Note what a run asks from a position on; return whether it asked the same before."""
+        """Record the queries of a run from a position on; return whether they are the same."""
         with self.writing(until) as db:
             for line in _PARTS:
                 db.execute(line)
@@ -206,13 +212,13 @@ class File:
             return bool(db.execute(line, (run, first)).fetchone()[0] == key)
 
     def finish(self, run: int) -> None:
-        """Note that a run has ended by itself; one without a name is never gone back to."""
+        """Mark a run as complete; one without a name is removed."""
         with self.writing() as db:
             db.execute("DELETE FROM runs WHERE id = ? AND name IS NULL", (run,))
             db.execute("UPDATE runs SET done = 1 WHERE id = ?", (run,))
 
     def release(self, prefix: str) -> None:
-        """Forget the runs whose names begin so: they are never gone back to."""
+        """Remove the runs whose names begin with a prefix."""
         with self.writing() as db:
             db.execute("DELETE FROM runs WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
 
@@ -221,16 +227,19 @@ class File:
         self.closed = True
         if self._db is not None and self._pid == os.getpid():
             with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):  # of a damaged file
-                # Whoever copies the file has all of it, also while workers still have it open.
+                # A copy of the file is complete, also while workers have it open.
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.close()
         self._db = None
 
 
-def _patiently(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
-    """Return what `action` does once no other process is in its way: 10 s, or the time left."""
+def _retry(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
+    """Return what `action` returns, retried while another process holds a lock.
+
+    It is retried for 10 s or the time left, and for one second at least.
+    """
     now = time.monotonic()
-    end = max(now + 1, min(now + 10, until.at))  # a second is there for what is scored already
+    end = max(now + 1, min(now + 10, until.at))
     while True:
         try:
             return action()
@@ -241,55 +250,36 @@ def _patiently(action: Callable[[], Any], until: Deadline = NEVER) -> Any:
 
 
 def _code(error: Exception) -> int:
-    """Return SQLite's primary code; 0 if there is none, as where a text is no text."""
+    """Return SQLite's primary error code; 0 if there is none, as for text that is not UTF-8."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-# ── the form ──
+# ── the format ──
 
 
 def digest(text: object) -> bytes:
-    """Return what a row is found by."""
+    """Return the key of a row."""
     raw = text if isinstance(text, bytes) else str(text).encode(errors="surrogateescape")
     return blake2b(raw, digest_size=16).digest()
 
 
 def _is_current(path: str, mark: int, version: int, tables: int) -> bool:
-    """Return whether a file has this form, by its header; raise if it is none of ours."""
+    """Return whether a file has tables of this format; raise if it has another."""
     if tables and mark != _APPLICATION:
         raise EvaluationsError(
             f"{path!r} must be a file of evaluations; got a database of another program. Choose "
             "another path."
         )
-    if tables and version not in (1, _FORMAT):
+    if tables and version != _FORMAT:
         raise EvaluationsError(
             f"{path!r} must have format {_FORMAT}; got format {version}. Use the version of "
             "bayescfx that wrote it, or another path."
         )
-    return bool(tables) and version == _FORMAT
+    return bool(tables)
 
 
 def _make(db: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or those that an older one lacks."""
-    ((version,),) = db.execute("PRAGMA user_version").fetchall()
-    if version == 1:  # and no other process was first
-        db.execute("ALTER TABLE evaluations RENAME TO old")
+    """Make the tables of a new file."""
     for line in _TABLES:
         db.execute(line)
     db.execute("INSERT OR IGNORE INTO meta VALUES ('uuid', ?)", (str(uuid.uuid4()),))
-    if version == 1:
-        _upgrade(db)
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Take over the rows of format 1, which knew one model by its class or a name."""
-    meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
-    values = (str(meta.get("model", "")), meta.get("layout"))
-    db.execute("INSERT INTO models (id, name, layout) VALUES (1, ?, ?)", values)
-    db.create_function("digest", 1, digest, deterministic=True)
-    db.execute(
-        "INSERT OR IGNORE INTO evaluations (id, model, digest, cells, output) "
-        "SELECT id, 1, digest(cells), cells, output FROM old ORDER BY output IS NULL, id"
-    )
-    db.execute("DROP TABLE old")
-    db.execute("DELETE FROM meta WHERE key IN ('layout', 'model')")

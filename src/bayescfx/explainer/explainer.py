@@ -293,10 +293,8 @@ class Explainer:
         # A model object is recognised by itself only where the budget allows to check whether it
         # has changed; estimators, which may be refitted, never.
         is_steady = not self.model.local and settings.rows_per_query(self.model) > 2
-        origin = self.model.origin
-        owner = getattr(origin, "__self__", origin) if is_steady else None
         columns = tuple(self.space.schema.places)
-        store = given.claim(columns, self.model.name, self.model.fingerprint, owner)
+        store = given.claim(columns, self.model.identity(is_steady=is_steady))
         if settings.run is not None and store.file is None:
             raise SettingsError(
                 f"`run` must be None without a file of evaluations; got {settings.run!r}.",

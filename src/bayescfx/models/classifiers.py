@@ -14,8 +14,9 @@ from bayescfx.data.values import as_python
 from bayescfx.errors import ModelError, suggest
 from bayescfx.models.adapters import adapter_of
 from bayescfx.models.categories import categories_of
+from bayescfx.models.identity import class_of
 from bayescfx.models.input_columns import Category, as_fitted
-from bayescfx.models.model import Model, answered, as_model, kind_of, known_as
+from bayescfx.models.model import Model, answered, as_model, kind_of
 
 _LISTED_CLASSES = 20  # in an error message
 
@@ -45,7 +46,7 @@ def probability(clf: object, label: object = None) -> Model:
     >>> half(np.zeros((2, 1))), half.link
     (array([0.5, 0.5]), 'logit')
     """
-    name, local = known_as(clf)
+    name, local = class_of(clf)
     clf = as_classifier(clf)
     if not hasattr(clf, "predict_proba"):
         return _callable_probability(clf, label)

@@ -1,4 +1,10 @@
-"""Which model is it? A digest of what it has learnt, the same after saving and in any process."""
+"""Which model is it? Its name, its content and its owner decide whose evaluations rows are.
+
+A name that the user gives decides. Else an estimator is recognised by its content: a fingerprint of
+what it has learnt, the same after saving and in any process. Other objects are recognised by their
+content when they first ask, and later by being the same object: some change when they are used,
+such as one that counts its calls. Functions have neither a name nor a fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +12,73 @@ import hashlib
 import inspect
 import io
 import pickle
-from dataclasses import fields, is_dataclass
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from bayescfx.models.adapters import adapter_of
 
+#: Libraries whose models run in this process, so that a thousand rows cost little.
+_LOCAL_LIBRARIES = ("sklearn", "lightgbm", "xgboost", "catboost")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelIdentity:
+    """What tells a model from others.
+
+    Parameters
+    ----------
+    name : str, optional
+        The class of an estimator; None for a function.
+    read_fingerprint : callable, optional
+        Returns a digest of the content, or None. It may take long, and is called once at most.
+    owner : object, optional
+        The object by which the model is recognised in this process.
+    """
+
+    name: str | None = None
+    read_fingerprint: Callable[[], str | None] | None = None
+    owner: object = None
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """A digest of the content, if it can be read."""
+        return None if self.read_fingerprint is None else self.read_fingerprint()
+
+    @property
+    def label(self) -> str:
+        """The name under which a file keeps the rows: ``class#fingerprint``; "" for a function."""
+        name = self.name or ""
+        return f"{name}#{self.fingerprint}" if self.fingerprint else name
+
+
+def is_same_class(label: str, other: str) -> bool:
+    """Return whether two labels name the same class, whatever their fingerprints."""
+    return label.partition("#")[0] == other.partition("#")[0]
+
+
+def is_fingerprinted(label: str | None) -> bool:
+    """Return whether a label identifies the content of a model."""
+    return "#" in (label or "")
+
+
+def class_of(model: object) -> tuple[str | None, bool]:
+    """Return the class of an estimator, or of a method's owner, and whether it runs locally.
+
+    Functions have no name that would tell two models apart.
+    """
+    owner = getattr(model, "__self__", model)
+    library = type(owner).__module__.partition(".")[0]
+    is_local = library in _LOCAL_LIBRARIES or adapter_of(owner) is not None
+    name = type(owner).__qualname__ if hasattr(owner, "predict") else None
+    return name, is_local
+
 
 def fingerprint(model: object) -> str | None:
-    """Return a short digest of a model; None for functions of the user and what can't be read."""
+    """Return a short digest of a model; None for functions and for what can't be read."""
     try:
         content = _content(model)
     except Exception:  # each library has errors of its own for what can't be written
@@ -25,61 +87,65 @@ def fingerprint(model: object) -> str | None:
 
 
 def _content(model: Any) -> bytes | None:
-    """Return what tells a model from another, by what it is or wraps."""
+    """Return the bytes that tell a model from another, by what it is or wraps."""
     adapter = adapter_of(model)
     if adapter is not None:
         return adapter.content(model)
     if isinstance(model, partial):
-        return _all(model.func, *model.args, *sorted(model.keywords.items()))
+        return _join_contents(model.func, *model.args, *sorted(model.keywords.items()))
     if inspect.ismethod(model):
-        return _all(model.__self__, model.__name__)
+        return _join_contents(model.__self__, model.__name__)
     if isinstance(model, str | int | float | bytes | range | tuple | None):
         return repr(model).encode()
     if (getattr(model, "__module__", None) or "").startswith("bayescfx."):
-        return _ours(model)
-    return _estimator(model) if hasattr(model, "predict") else None
+        return _adapter_content(model)
+    return _estimator_content(model) if hasattr(model, "predict") else None
 
 
-def _ours(model: Any) -> bytes | None:
-    """Return the content of an adapter; what is behind an address can't be seen."""
+def _adapter_content(model: Any) -> bytes | None:
+    """Return the content of an adapter; an endpoint is known by its address alone."""
     if inspect.isroutine(model):
         return str(model.__qualname__).encode()
     if hasattr(model, "url"):
-        return _all(model.url, model.output)
-    return _all(*(getattr(model, f.name) for f in fields(model))) if is_dataclass(model) else None
+        return _join_contents(model.url, model.output)
+    return (
+        _join_contents(*(getattr(model, f.name) for f in fields(model)))
+        if is_dataclass(model)
+        else None
+    )
 
 
-def _estimator(model: Any) -> bytes | None:
+def _estimator_content(model: Any) -> bytes | None:
     """Return the content of an estimator in the manner of scikit-learn."""
     kind = type(model).__qualname__
     if hasattr(model, "booster_"):  # LightGBM
-        return _all(kind, model.booster_, str(getattr(model, "classes_", "")))
+        return _join_contents(kind, model.booster_, str(getattr(model, "classes_", "")))
     if hasattr(model, "get_booster"):  # XGBoost
-        return _all(kind, model.get_booster())
-    return _saved(model)
+        return _join_contents(kind, model.get_booster())
+    return _pickled(model)
 
 
-def _saved(part: object) -> bytes:
+def _pickled(part: object) -> bytes:
     buffer = io.BytesIO()
-    saving = _Saving(buffer, protocol=4)
-    saving.fast = True  # what its parts share is written each time: loading may have parted it
-    saving.dump(part)
+    pickler = _ModelPickler(buffer, protocol=4)
+    pickler.fast = True  # shared parts are written each time: loading may have separated them
+    pickler.dump(part)
     return buffer.getvalue()
 
 
-class _Saving(pickle.Pickler):
-    """Save a model without what changes when it is used or loaded.
+class _ModelPickler(pickle.Pickler):
+    """Pickle a model without what changes when it is used or loaded.
 
-    Trees that find neighbours count how often; between the fields of other trees' nodes are bytes
-    that mean nothing; texts in a set come in another order in each process.
+    Neighbour trees count their queries. The nodes of decision trees have padding bytes without a
+    meaning. Texts in a set have another order in each process.
     """
 
     def persistent_id(self, part: Any) -> Any:
-        """Return what stands for a set: what it holds, in order."""
-        return sorted(map(_saved, part)) if type(part) in (set, frozenset) else None
+        """Return the elements of a set, sorted, in place of the set."""
+        return sorted(map(_pickled, part)) if type(part) in (set, frozenset) else None
 
     def reducer_override(self, part: Any) -> Any:
-        """Return what stands for such a tree: points, or nodes field by field."""
+        """Return the points of a neighbour tree, or the nodes of a decision tree by field."""
         home = type(part).__module__
         if home in ("sklearn.neighbors._kd_tree", "sklearn.neighbors._ball_tree"):
             return np.array, (np.asarray(part.data),)
@@ -90,6 +156,6 @@ class _Saving(pickle.Pickler):
         return NotImplemented
 
 
-def _all(*parts: object) -> bytes | None:
+def _join_contents(*parts: object) -> bytes | None:
     found = [_content(part) for part in parts]
     return None if None in found else b"\n".join(part or b"" for part in found)

@@ -24,7 +24,7 @@ from bayescfx.data.tables import Rows, in_form_of, returned
 from bayescfx.data.values import as_python
 from bayescfx.errors import ModelError
 from bayescfx.models.adapters import Predict, adapter_of, fitted
-from bayescfx.models.identity import fingerprint
+from bayescfx.models.identity import ModelIdentity, class_of, fingerprint
 
 Link: TypeAlias = Literal["logit"]
 
@@ -51,8 +51,16 @@ class Model:
         return y
 
     def fingerprint(self) -> str | None:
-        """Return what tells this model from others of its kind, if anything does."""
+        """Return a digest of the model's content; None for functions."""
         return self.content or fingerprint(self.predict)
+
+    def identity(self, *, is_steady: bool = False) -> ModelIdentity:
+        """Return what tells this model from others.
+
+        `is_steady` says that the model object itself may serve to recognise it.
+        """
+        owner = getattr(self.origin, "__self__", self.origin) if is_steady else None
+        return ModelIdentity(self.name, self.fingerprint, owner)
 
     def scores(self, rows: Rows) -> Array:
         """Return f of each row, shape ``(n,)``; outputs may be nan or infinite."""
@@ -147,7 +155,7 @@ def as_model(model: object, schema: Schema | None = None) -> Model:
             f"`model` must be callable or have `predict`; got {kind_of(model)}. Pass the fitted "
             "model, or a function of rows."
         )
-    return Model(predict, None, *known_as(model), names, origin=model, like=like)
+    return Model(predict, None, *class_of(model), names, origin=model, like=like)
 
 
 def answered(raw: object, rows: Rows) -> NDArray[Any]:
@@ -175,18 +183,6 @@ def as_floats(y: NDArray[Any]) -> Array:
     except OverflowError:
         most = sys.float_info.max
         return np.array([v if not abs(v) > most else math.inf if v > 0 else -math.inf for v in y])
-
-
-def known_as(model: object) -> tuple[str | None, bool]:
-    """Return the class of an estimator, or of a method's owner, and if its library is known.
-
-    Functions have no name that would tell two models apart.
-    """
-    owner = getattr(model, "__self__", model)
-    library = type(owner).__module__.partition(".")[0]
-    local = library in ("sklearn", "lightgbm", "xgboost", "catboost")
-    name = type(owner).__qualname__ if hasattr(owner, "predict") else None
-    return name, local or adapter_of(owner) is not None
 
 
 def kind_of(value: object) -> str:

@@ -15,6 +15,7 @@ from bayescfx.data.tables import Layout, Row, cells_of, row_of
 from bayescfx.data.values import Plain, from_plain, to_plain
 from bayescfx.errors import ArchiveError, TargetError
 from bayescfx.evaluations.data import Evaluations
+from bayescfx.models.identity import ModelIdentity
 from bayescfx.potentials import Intervals, Target
 from bayescfx.potentials.targets import target_from_dict
 from bayescfx.result.counterfactual import Counterfactual
@@ -199,5 +200,5 @@ def read_evaluations(plain: Any) -> Evaluations:
     layout = Layout.from_plain(plain["layout"])
     outputs = [np.nan if y is None else from_plain(y) for y in plain["outputs"]]
     evaluations = Evaluations(layout.table(from_plain(plain["rows"])), outputs)
-    evaluations.claim(layout.names, plain["model"])
+    evaluations.claim(layout.names, ModelIdentity(plain["model"]))
     return evaluations
