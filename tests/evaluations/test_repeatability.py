@@ -207,7 +207,7 @@ def test_a_model_that_changes_during_a_search_is_told() -> None:
         calls[0] += 1
         return old(rows) + 0.01 * calls[0]
 
-    told = r"it returned \S+ and \S+ for one row, \{'a': .*not repeatable"
+    told = r"is not deterministic: it returned \S+ and \S+ for the same row, \{'a': "
     with pytest.warns(cfx.BayesCFXWarning, match=told) as caught:
         answer = cfx.explain(drifting, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert len(caught) == 1
