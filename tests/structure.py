@@ -224,7 +224,7 @@ def _wait_for(page: Any) -> None:
 
 def _ask_page(page: Any, cells: dict[str, Any], output: float) -> None:
     """Send what the page sends for one question: the target, the question, its events."""
-    meaning = page.post("/api/goal", json={"target": "+25%", "output": output})
+    meaning = page.post("/api/target", json={"target": "+25%", "output": output})
     assert meaning.status_code == 200, meaning.text
     space = {"fix": ["sex"], "only_up": ["age"]}
     posted = page.post("/api/questions", json={"cells": cells, "target": "+25%", "space": space})

@@ -25,12 +25,10 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from bayescfx.cli.arguments import parse
 from bayescfx.requests.console import Console
-from bayescfx.requests.settings import gather_settings
-from bayescfx.requests.subject import identify_model, read_subject
 from bayescfx.web.app import make_app
 from bayescfx.web.guard import Guard
-from bayescfx.web.questions import Desk
-from bayescfx.web.site import Site
+from bayescfx.web.questions import QuestionQueue
+from bayescfx.web.serving import read_site
 
 
 def people(n: int = 200) -> pd.DataFrame:
@@ -45,6 +43,11 @@ def people(n: int = 200) -> pd.DataFrame:
             "visits": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 9, n)),
         }
     )
+
+
+def linear(rows: pd.DataFrame) -> Any:
+    """A model that is code, and therefore expensive."""
+    return 100 * rows["age"] + 300 * rows["bmi"]
 
 
 @pytest.fixture(scope="session")
@@ -62,33 +65,32 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def make_desk(folder: Path, *words: str, **how: Any) -> Desk:
-    """Return the desk of a page, as the command line would make it."""
-    given = ["serve", "--model", str(folder / "model.joblib"), "--trust-pickle", "--quiet"]
+def make_queue(folder: Path, *words: str, model: str = "", **how: Any) -> QuestionQueue:
+    """Return the queue of a page, as the command line would make it."""
+    source = model or str(folder / "model.joblib")
+    given = ["serve", "--model", source, "--trust-pickle", "--quiet", "--rows", "100"]
     given += ["--data", str(folder / "people.csv"), "--id", "name", *words]
     options: Namespace = parse(given)
-    console, settings = Console(io.StringIO(), io.StringIO()), gather_settings(options)
-    subject = read_subject(settings, console)
-    site = Site.of(subject, settings, identify_model(subject, settings, console), 100)
-    return Desk(site, **how)
+    console = Console(io.StringIO(), io.StringIO())
+    return QuestionQueue(read_site(options, console), **how)
 
 
 @pytest.fixture(scope="module")
-def desk(files: Path) -> Iterator[Desk]:
-    """Return a desk where age can't fall."""
-    found = make_desk(files, "--only-up", "age")
+def queue(files: Path) -> Iterator[QuestionQueue]:
+    """Return a queue where age can't fall."""
+    found = make_queue(files, "--only-up", "age")
     yield found
     found.close()
 
 
 @contextlib.contextmanager
-def served(desk: Desk, **how: Any) -> Iterator[httpx.Client]:
+def served(queue: QuestionQueue, **how: Any) -> Iterator[httpx.Client]:
     """Yield a client of the page, which a real server shows."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # who comes before the server waits
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        guard = Guard(make_app(desk), frozenset([host]), **how)
+        guard = Guard(make_app(queue), frozenset([host]), **how)
         config = uvicorn.Config(guard, log_level="critical", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -102,9 +104,9 @@ def served(desk: Desk, **how: Any) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def page(desk: Desk) -> Iterator[httpx.Client]:
+def page(queue: QuestionQueue) -> Iterator[httpx.Client]:
     """Return a client of the page."""
-    with served(desk) as client:
+    with served(queue) as client:
         yield client
 
 

@@ -18,11 +18,11 @@ import pytest
 
 import bayescfx as cfx
 from bayescfx.requests.target_text import parse_target
-from bayescfx.web.forms import Wishes
-from bayescfx.web.questions import Desk
-from bayescfx.web.relaxing import relaxed
+from bayescfx.web.forms import Constraints
+from bayescfx.web.questions import QuestionQueue
+from bayescfx.web.relaxation import relax
 from tests.web.browser import serving
-from tests.web.conftest import ask, ended, make_desk, row, served
+from tests.web.conftest import ask, ended, make_queue, row, served
 
 
 def scored(files: Path, *cells: Any) -> list[float]:
@@ -93,8 +93,10 @@ def test_targets_are_understood(page: httpx.Client, target: str, wanted: Any) ->
     assert told["met"] == (target == "[90, 110]")
 
 
-def test_an_answer_is_what_explain_says(page: httpx.Client, desk: Desk, files: Path) -> None:
-    fresh = make_desk(files, "--only-up", "age")
+def test_an_answer_is_what_explain_says(
+    page: httpx.Client, queue: QuestionQueue, files: Path
+) -> None:
+    fresh = make_queue(files, "--only-up", "age")
     query = row(page)["cells"]
     asked = {"cells": query, "target": ">= +10%", "seed": 3, "budget": 200, "n": 2}
     found = ask(page, **asked, space={"fix": ["smoker"], "max_changes": 2})
@@ -124,31 +126,46 @@ def test_the_same_question_has_the_same_answer(page: httpx.Client) -> None:
     assert first["answer"] == again["answer"]
 
 
-def test_questions_learn_from_those_before(files: Path) -> None:
-    desk = make_desk(files)
-    with served(desk) as page:
-        query = row(page)["cells"]
-        first = ask(page, cells=query, target=">= +5%", method="random", budget=60)
-        with desk.site.known() as known:
-            assert len(known) == first["spent"]
-        again = ask(page, cells=query, target=">= +6%", method="bayes-cfx", budget=20)
-        with desk.site.known() as known:
-            assert len(known) > first["spent"]
-            assert len(known) < first["spent"] + again["spent"]  # some are asked about again
-    desk.close()
+def test_a_cheap_model_is_scored_anew_for_each_question(page: httpx.Client) -> None:
+    query = row(page)["cells"]
+    wish = {"cells": query, "target": ">= +5%", "method": "bayes-cfx", "budget": 20}
+    first = ask(page, **wish, seed=21)
+    ask(page, cells=query, target=">= +6%", method="random", budget=60)
+    page.delete(f"/api/questions/{first['id']}")
+    again = ask(page, **wish, seed=21)
+    assert again["id"] != first["id"]
+    assert again["answer"]["counterfactuals"] == first["answer"]["counterfactuals"]
+    assert not page.get("/api/site").json()["shares_evaluations"]
+
+
+def test_questions_share_the_rows_of_an_expensive_model(files: Path) -> None:
+    queue = make_queue(files, model="tests.web.conftest:linear")
+    n_listed = len(queue.site.listed)
+    with served(queue) as page:
+        assert page.get("/api/site").json()["shares_evaluations"]
+        with queue.site.evaluations() as shared:
+            assert shared is not None
+            assert len(shared) == n_listed
+        found = ask(page, target=">= +5%", method="random", budget=60)
+        with queue.site.evaluations() as shared:
+            assert shared is not None
+            assert n_listed < len(shared) <= n_listed + found["spent"]
+    queue.close()
 
 
 def test_what_the_model_says_is_in_the_file_at_once(files: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "known.db")
-    desk = make_desk(files, "--evaluations", store)
-    with served(desk) as page:
+    queue = make_queue(files, "--evaluations", store)
+    with served(queue) as page:
         found = ask(page, target=">= +5%", budget=50)
-    desk.close()
+    queue.close()
     with cfx.Evaluations.open(store) as known:
         assert len(known) == found["spent"]
 
 
-def test_a_search_can_be_stopped_and_keeps_the_best(page: httpx.Client, desk: Desk) -> None:
+def test_a_search_can_be_stopped_and_keeps_the_best(
+    page: httpx.Client, queue: QuestionQueue
+) -> None:
     wish = {"target": ">= +90%", "method": "bayes-cfx", "budget": 20_000, "timeout": 60}
     asked = page.post("/api/questions", json={"cells": row(page)["cells"], **wish}).json()
     while not page.get(f"/api/questions/{asked['id']}").json()["steps"]:
@@ -173,8 +190,8 @@ def test_events_tell_each_step_and_the_end(page: httpx.Client) -> None:
 
 
 def test_only_so_many_wait(files: Path) -> None:
-    desk = make_desk(files, workers=1, queue=2)
-    with served(desk) as page:
+    queue = make_queue(files, workers=1, queue=2)
+    with served(queue) as page:
         wish = {"cells": row(page)["cells"], "target": ">= +90%", "method": "bayes-cfx"}
         wish |= {"budget": 20_000, "timeout": 60}
         asked = [page.post("/api/questions", json={**wish, "seed": k}) for k in range(5)]
@@ -186,7 +203,7 @@ def test_only_so_many_wait(files: Path) -> None:
         assert waiting["state"] == "waiting"
         stopped = page.post(f"/api/questions/{waiting['id']}/stop").json()
         assert stopped["error"] == "Stopped before it began."
-    desk.close()
+    queue.close()
 
 
 def test_bookmarks_are_kept_and_questions_forgotten(page: httpx.Client) -> None:
@@ -276,13 +293,13 @@ def test_programs_ask_what_the_page_asked_under_the_rules_of_the_house(
 def test_wishes_of_house_and_page_are_exported_as_one(files: Path, tmp_path: Path) -> None:
     cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
     (tmp_path / "house.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
-    desk = make_desk(files, "--settings", str(tmp_path / "house.toml"))
+    queue = make_queue(files, "--settings", str(tmp_path / "house.toml"))
     wish = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
-    with served(desk) as page:
+    with served(queue) as page:
         found = ask(page, target=">= +5%", space=wish, budget=30)
         url = f"/api/questions/{found['id']}/export"
         told, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
-    desk.close()
+    queue.close()
     assert told["space"]["near_data"] == {"quantile": 0.8}
     assert told["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
     assert ".near_data(data, quantile=0.8)" in program
@@ -313,10 +330,10 @@ def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> N
     ],
 )
 def test_each_limit_of_the_page_can_be_lifted(
-    desk: Desk, words: str, wishes: dict[str, Any], relaxed_to: Any
+    queue: QuestionQueue, words: str, wishes: dict[str, Any], relaxed_to: Any
 ) -> None:
-    said = Wishes(**wishes)
-    told = relaxed(words, desk.site.allowed(said.said()), said)
+    given = Constraints(**wishes).given()
+    [told] = relax([words], given, queue.site.constrain)
     assert told["relax"] == relaxed_to
     assert (told["action"] is None) == (relaxed_to is None)
 
@@ -353,11 +370,11 @@ def fails(rows: Any) -> Any:
 
 
 def test_a_model_that_fails_says_so(files: Path) -> None:
-    desk = make_desk(files)
+    queue = make_queue(files)
 
-    with served(desk) as page:
+    with served(queue) as page:
         cells = row(page)["cells"]
-        object.__setattr__(desk.site.subject.loaded.model, "predict", fails)
+        object.__setattr__(queue.site.subject.loaded.model, "predict", fails)
         found = ask(page, cells=cells, target="+5%")
         told = page.post("/api/predict", json={"cells": cells})
     assert found["state"] == "failed"
@@ -365,4 +382,4 @@ def test_a_model_that_fails_says_so(files: Path) -> None:
     for error in (found["error"], told.json()["error"]):
         assert error.startswith("the model failed: RuntimeError: out of order at …")
         assert "secret" not in error
-    desk.close()
+    queue.close()

@@ -9,14 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bayescfx.web.questions import Desk
-from tests.web.conftest import ask, make_desk, row, served
+from bayescfx.web.questions import QuestionQueue
+from tests.web.conftest import ask, make_queue, row, served
 
 
 def test_the_description_knows_the_columns(page: httpx.Client) -> None:
     content = page.get("/api/openapi.json").json()
     forms = content["components"]["schemas"]
-    cells = forms["AskForm"]["properties"]["cells"]
+    cells = forms["QuestionForm"]["properties"]["cells"]
     assert cells["properties"]["smoker"] == {"enum": ["no", "yes", None]}
     assert cells["properties"]["age"] == {"type": ["integer", "null"]}
     assert cells["examples"] == [row(page)["cells"]]
@@ -27,8 +27,8 @@ def test_the_description_knows_the_columns(page: httpx.Client) -> None:
 @pytest.mark.timeout(600)
 def test_no_request_that_the_description_allows_breaks_the_server(files: Path) -> None:
     pytest.importorskip("schemathesis")
-    desk: Desk = make_desk(files)
-    with served(desk) as page:
+    queue: QuestionQueue = make_queue(files)
+    with served(queue) as page:
         ask(page, budget=20)
         command = [sys.executable, "-m", "schemathesis.cli", "run"]
         command += [f"{page.base_url}/api/openapi.json", "--max-examples", "150"]
@@ -36,4 +36,4 @@ def test_no_request_that_the_description_allows_breaks_the_server(files: Path) -
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-5000:]
         assert page.get("/api/site").status_code == 200
-    desk.close()
+    queue.close()

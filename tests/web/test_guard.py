@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from bayescfx.web.questions import Desk
-from bayescfx.web.serving import names_of
+from bayescfx.web.questions import QuestionQueue
+from bayescfx.web.serving import host_names
 from tests.web.conftest import served
 
 
@@ -39,8 +39,8 @@ def test_the_page_itself_is_not_refused(page: httpx.Client) -> None:
     assert page.get("/api/site", headers=own).status_code == 200
 
 
-def test_without_the_token_nobody_is_let_in(desk: Desk) -> None:
-    with served(desk, token="s3cret") as page:
+def test_without_the_token_nobody_is_let_in(queue: QuestionQueue) -> None:
+    with served(queue, token="s3cret") as page:
         for given in ({}, {"authorization": "Bearer no"}, {"cookie": "bayescfx=no"}):
             told = page.get("/api/site", headers=given)
             assert told.status_code == 401
@@ -48,18 +48,18 @@ def test_without_the_token_nobody_is_let_in(desk: Desk) -> None:
         assert page.get("/api/site", headers={"authorization": "Bearer s3cret"}).status_code == 200
 
 
-def test_the_token_moves_from_the_address_into_a_cookie(desk: Desk) -> None:
-    with served(desk, token="s3+c;ret") as page:
+def test_the_token_moves_from_the_address_into_a_cookie(queue: QuestionQueue) -> None:
+    with served(queue, token="s3+c;ret") as page:
         told = page.get("/?token=s3%2Bc%3Bret")
         assert (told.status_code, told.headers["location"]) == (303, "/")
         assert "HttpOnly; SameSite=Strict" in told.headers["set-cookie"]
         assert page.get("/api/site").status_code == 200
 
 
-def test_large_requests_are_refused_whatever_they_say(desk: Desk) -> None:
+def test_large_requests_are_refused_whatever_they_say(queue: QuestionQueue) -> None:
     body = b'{"cells": {"a": "' + b"x" * 2000 + b'"}}'
     parts = (body[i : i + 100] for i in range(0, len(body), 100))
-    with served(desk, most=1000) as page:
+    with served(queue, max_bytes=1000) as page:
         assert page.post("/api/predict", content=body).status_code == 413
         told = page.post("/api/predict", content=parts)  # sent in chunks, without a length
     assert told.status_code == 413
@@ -67,6 +67,6 @@ def test_large_requests_are_refused_whatever_they_say(desk: Desk) -> None:
 
 
 def test_a_proxy_may_call_the_page_by_its_own_name() -> None:
-    names = names_of("0.0.0.0", 8017, ["reports.example.org"])
+    names = host_names("0.0.0.0", 8017, ["reports.example.org"])
     assert {"reports.example.org", "reports.example.org:8017", "127.0.0.1:8017"} <= names
     assert "127.0.0.1" not in names

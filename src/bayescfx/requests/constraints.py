@@ -26,6 +26,7 @@ from bayescfx.space.verbs import (
 
 __all__ = [
     "VERBS",
+    "Verb",
     "add_constraint_options",
     "apply_constraints",
     "check_constraints",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bayescfx.requests.settings import Settings
-from bayescfx.result.wording import ID
+from bayescfx.result.wording import ID as ID
 
 
 class Naming(Protocol):

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bayescfx.errors import SettingsError
-from bayescfx.models.loaders import LOADERS
+from bayescfx.models.loaders import LOADERS, is_code
 from bayescfx.requests.constraints import extend_constraints
 from bayescfx.requests.option import Option
 from bayescfx.requests.settings_file import read_settings_file
 from bayescfx.requests.target_text import TARGET_SYNTAX
 from bayescfx.search.methods import METHODS
+
+#: The names of the searches.
+METHOD_NAMES = tuple(METHODS)
 
 MODEL = "model and data"
 QUESTION = "question and search"
@@ -152,6 +155,11 @@ class Settings:
     )
 
     space: Mapping[str, Any] = field(default_factory=dict)  # constraints by verb
+
+    @property
+    def names_code(self) -> bool:
+        """Whether the model is named as code, ``package.module:function``."""
+        return is_code(self.model)
 
     def require(self, *names: str) -> None:
         """Raise a `SettingsError` unless these options are given."""

@@ -20,7 +20,8 @@ from bayescfx.data.values import as_number
 from bayescfx.errors import SettingsError, suggest
 from bayescfx.models.input_columns import has_level
 from bayescfx.models.loaded import Loaded
-from bayescfx.models.model import Model, as_model
+from bayescfx.models.model import Model as Model
+from bayescfx.models.model import as_model
 from bayescfx.requests.console import Console
 from bayescfx.requests.constraints import apply_constraints
 from bayescfx.requests.option import about_parameter

@@ -138,6 +138,12 @@ class Space:
     steps = columns.steps
     around = regions.around
 
+    @property
+    def fixed(self) -> frozenset[Hashable]:
+        """The names of the features that never change."""
+        found = limits.limits_of(self).items()
+        return frozenset(name for name, each in found if each.fixed)
+
     def name(self, given: Hashable) -> Hashable:
         """Return the name of a feature; spaces of arrays also take column numbers."""
         return self.schema.names[self.schema.position(given)]

@@ -1,76 +1,171 @@
-"""What the page may ask for: every request, checked before anything is done."""
+"""Forms of the page's requests: every request is checked before anything is done."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    WrapValidator,
+    create_model,
+)
 
-#: What one question may take at most.
-MOST = {"budget": 20_000, "timeout": 600.0, "n": 10}
+from bayescfx.requests.constraints import VERBS, Verb
+
+#: The largest settings of one question.
+MAXIMUM = {"budget": 20_000, "timeout": 600.0, "n": 10}
+
+MAX_ITEMS = 5_000  # entries of a list or a table; a request is at most 1 MB anyway
+MAX_RULES = 100  # entries that are each tested on every row, such as rules as text
 
 Name = Annotated[str, StringConstraints(max_length=1_000)]
 Text = Annotated[str, StringConstraints(max_length=2_000)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Cell = Annotated[bool | int | float | str | None, Field(union_mode="smart")]
-Cells = Annotated[dict[str, Cell], Field(max_length=5_000)]
-Names = Annotated[list[Name], Field(max_length=5_000)]
+Cells = Annotated[dict[str, Cell], Field(max_length=MAX_ITEMS)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Form(BaseModel):
-    """A request; what it does not know is refused."""
+    """A request; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class Prices(Form):
-    """What moving costs, by feature: 1 is normal."""
+class ConstraintsForm(Form):
+    """The visitor's constraints by verb of `Space`, as in a settings file."""
 
-    per_feature: dict[Name, Annotated[float, Field(gt=0, le=1e6)]] = {}
-
-
-class Wishes(Form):
-    """What may change; each part is a verb of `Space`, as in a settings file."""
-
-    fix: Names = []
-    allow: Names = []
-    only_up: Names = []
-    only_down: Names = []
-    between: dict[Name, Annotated[list[Cell], Field(max_length=5_000)]] = {}
-    move: dict[Name, Annotated[list[Number | None], Field(min_length=2, max_length=2)]] = {}
-    require: Annotated[list[Text], Field(max_length=100)] = []
-    together: Annotated[list[Names], Field(max_length=100)] = []
-    steps: dict[Name, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
-    max_changes: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    near_data: bool = False
-    cost: Prices = Prices()
-
-    def said(self) -> dict[str, Any]:
-        """Return what is wished for, without what is not."""
-        return self.model_dump(exclude_defaults=True)
+    def given(self) -> dict[str, Any]:
+        """Return the constraints that are given, without empty ones."""
+        values = self.model_dump(exclude_unset=True)
+        empty: tuple[Any, ...] = (None, [], {})
+        return {
+            name: value
+            for name, value in values.items()
+            if value not in empty and value is not False
+        }
 
 
-class Guess(Form):
-    """A row to be scored; with a query and wishes it is told what it breaks."""
+def type_of(schema: Mapping[str, Any], name: str, *, max_items: int = MAX_ITEMS) -> Any:
+    """Return the Python type that pydantic checks for a JSON schema.
+
+    Parameters
+    ----------
+    schema : dict
+        With ``anyOf`` or ``type``, as `Parameter.schema` returns it.
+    name : str
+        The name of a form for an object with known properties.
+    """
+    if "anyOf" in schema:
+        return _any_of([type_of(one, name) for one in schema["anyOf"]])
+    kind = schema["type"]
+    if isinstance(kind, list):
+        return _any_of([type_of({"type": one}, name) for one in kind])
+    if kind == "array":
+        least = schema.get("minItems", 0)
+        most = schema.get("maxItems", max_items)
+        items: Any = type_of(schema["items"], name)
+        return Annotated[list[items], Field(min_length=least, max_length=most)]
+    if kind == "object":
+        return _object_type(schema, name)
+    return SCALARS[kind](schema)
+
+
+def _any_of(types: list[Any]) -> Any:
+    """Return the union of some types; of those that fit, the best is taken."""
+    return Annotated[Union[tuple(types)], Field(union_mode="smart")]  # noqa: UP007 -- of a list
+
+
+def _object_type(schema: Mapping[str, Any], name: str) -> Any:
+    """Return the type of a table, or a form for known properties."""
+    if "properties" not in schema:
+        items: Any = type_of(schema["additionalProperties"], name)
+        return Annotated[dict[Name, items], Field(max_length=MAX_ITEMS)]
+    fields: dict[str, Any] = {}
+    for key, each in schema["properties"].items():
+        value: Any = type_of(each, f"{name} {key}".title())
+        fields[key] = (value, Field(default=None, validate_default=False))
+    return create_model(name, __base__=Form, **fields)
+
+
+def _integer(schema: Mapping[str, Any]) -> Any:
+    return Annotated[int, Field(ge=schema.get("minimum"), le=10_000)]
+
+
+#: The types of single values.
+SCALARS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "string": lambda _: Text,
+    "number": lambda _: int | Number,
+    "integer": _integer,
+    "boolean": lambda _: StrictBool,
+    "null": lambda _: None,
+}
+
+
+def verb_type(verb: Verb) -> Any:
+    """Return the type of a verb's value, which may be a text as on the command line."""
+    parameter = verb.parameter
+    max_items = MAX_RULES if parameter.kind in ("texts", "name lists") else MAX_ITEMS
+    value: Any = type_of(parameter.schema(), verb.name.title(), max_items=max_items)
+    if not parameter.takes_text:
+        return value
+
+    def read(given: Any, validate: Callable[[Any], Any]) -> Any:
+        if isinstance(given, str):
+            return parameter.from_texts(verb.name, given.splitlines())
+        return validate(given)
+
+    return Annotated[value | Text, WrapValidator(read)]
+
+
+def page_verbs() -> list[Verb]:
+    """Return the verbs that a visitor may use: neither code nor other columns."""
+    return [verb for verb in VERBS.values() if not (verb.runs_code or verb.changes_columns)]
+
+
+def make_constraints_form() -> type[ConstraintsForm]:
+    """Return the form of the visitor's constraints, with a field for each verb."""
+    fields: dict[str, Any] = {}
+    for verb in page_verbs():
+        default = Field(default=None, description=verb.help, validate_default=False)
+        fields[verb.name] = (verb_type(verb), default)
+    return create_model("Constraints", __base__=ConstraintsForm, **fields)
+
+
+if TYPE_CHECKING:
+
+    class Constraints(ConstraintsForm):
+        """The form of the visitor's constraints."""
+
+else:
+    Constraints = make_constraints_form()
+
+
+class PredictForm(Form):
+    """A row to score; with a query and constraints, those that it breaks are returned."""
 
     cells: Cells
     query: Cells | None = None
-    space: Wishes | None = None
+    space: Constraints | None = None
     target: Text | None = None
     tolerance: Share = 0.05
 
 
-class Goal(Form):
-    """A target as text, seen from an output."""
+class TargetForm(Form):
+    """A target as text, and the output that it is relative to."""
 
     target: Text
     output: Number
     tolerance: Share = 0.05
 
 
-class Line(Form):
-    """A feature along which a row is moved."""
+class CurveForm(Form):
+    """A row, and the feature along which it is moved."""
 
     cells: Cells
     feature: Name
@@ -78,22 +173,22 @@ class Line(Form):
     score: bool = True
 
 
-class AskForm(Form):
+class QuestionForm(Form):
     """A question."""
 
     cells: Cells
     label: Text | None = None
     target: Text
-    space: Wishes = Wishes()
-    n: Annotated[int, Field(ge=1, le=MOST["n"])] = 3
-    budget: Annotated[int, Field(ge=1, le=MOST["budget"])] | None = None
-    timeout: Annotated[float, Field(ge=0, le=MOST["timeout"])] = 60.0
+    space: Constraints = Field(default_factory=Constraints)
+    n: Annotated[int, Field(ge=1, le=MAXIMUM["n"])] = 3
+    budget: Annotated[int, Field(ge=1, le=MAXIMUM["budget"])] | None = None
+    timeout: Annotated[float, Field(ge=0, le=MAXIMUM["timeout"])] = 60.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     tolerance: Share = 0.05
     method: Name = "auto"
 
 
-class Bookmarks(Form):
-    """Which answers to a question are kept in mind."""
+class BookmarksForm(Form):
+    """The positions of the answers that a visitor keeps."""
 
     answers: Annotated[list[Annotated[int, Field(ge=0, lt=100)]], Field(max_length=100)]

@@ -1,4 +1,4 @@
-"""Who may talk to the page: from where, with which token, and how much at a time."""
+"""The guard: which requests are let through, by host, origin, token and size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "bayescfx"
 
-#: Of every answer. The hash is that of nothing: Plotly fills an empty style by script.
+#: The headers of every response. The hash is that of an empty text: Plotly fills an empty style
+#: sheet by script.
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' "
@@ -32,77 +33,101 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Let requests through that come from the page itself, or know the token."""
+    """An application that lets requests of the page itself through to another one.
 
-    app: ASGIApp  # what is guarded
-    hosts: frozenset[str]  # what the page may be called, as in "localhost:8017"
-    token: str | None = None  # without it nobody is let in
-    most: int = 1_000_000  # the largest request, in bytes
+    Parameters
+    ----------
+    app : ASGI application
+        The guarded application.
+    hosts : frozenset of str
+        The hosts that requests may name, such as ``"localhost:8017"``.
+    token : str, optional
+        The token that every request must have.
+    max_bytes : int
+        The size of the largest request.
+    """
+
+    app: ASGIApp
+    hosts: frozenset[str]
+    token: str | None = None
+    max_bytes: int = 1_000_000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        request, answer = Request(scope), self.app
-        refused = self._refused(request) or self._unknown(request)
-        if refused is not None:
-            status, error = refused
-            answer = JSONResponse({"error": error}, status)
-        elif self.token and scope["path"] == "/" and "token" in request.query_params:
-            # The token moves from the address, which is seen and kept, into a cookie.
-            cookie = f"{COOKIE}={quote(self.token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
-            answer = RedirectResponse("/", 303, {"set-cookie": cookie})
-        return await answer(scope, _counted(receive, self.most), _with_headers(send))
+        answer = self._answer(Request(scope))
+        return await answer(scope, _limited(receive, self.max_bytes), _with_headers(send))
 
-    def _refused(self, request: Request) -> tuple[int, str] | None:
-        """Return why a request that another page may have sent is refused."""
+    def _answer(self, request: Request) -> ASGIApp:
+        """Return the application that answers a request."""
+        refusal = self._refusal(request) or self._token_refusal(request)
+        if refusal is not None:
+            status, error = refusal
+            return JSONResponse({"error": error}, status)
+        has_token = request.url.path == "/" and "token" in request.query_params
+        if self.token and has_token:
+            # The token moves from the address, which is visible and stored, into a cookie.
+            cookie = f"{COOKIE}={quote(self.token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
+            return RedirectResponse("/", 303, {"set-cookie": cookie})
+        return self.app
+
+    def _refusal(self, request: Request) -> tuple[int, str] | None:
+        """Return why a request of another page, or a large one, is refused."""
         headers = request.headers
         if headers.get("host") not in self.hosts:
-            return 403, "This page is not known under that name."
+            return 403, "This page has another host name."
         origin = headers.get("origin")
-        foreign = origin is not None and origin.partition("://")[2] not in self.hosts
-        if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        is_foreign = origin is not None and origin.partition("://")[2] not in self.hosts
+        if is_foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             return 403, "Requests of other pages are refused."
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self.most:
-            return 413, f"A request must be at most {self.most} bytes."
+        if not length.isdecimal() or int(length) > self.max_bytes:
+            return 413, _size_error(self.max_bytes)
         return None
 
-    def _unknown(self, request: Request) -> tuple[int, str] | None:
-        """Return what to say to somebody who does not know the token."""
+    def _token_refusal(self, request: Request) -> tuple[int, str] | None:
+        """Return why a request without the token is refused."""
         if self.token is None:
             return None
-        given = [request.headers.get("authorization", "").removeprefix("Bearer ")]
-        given.append(request.query_params.get("token", ""))
-        given.append(unquote(request.cookies.get(COOKIE, "")))
-        known = [secrets.compare_digest(g.encode(), self.token.encode()) for g in given]
-        told = "Open the address that the program printed: it has the token."
-        return None if any(known) else (401, told)
+        given = (
+            request.headers.get("authorization", "").removeprefix("Bearer "),
+            request.query_params.get("token", ""),
+            unquote(request.cookies.get(COOKIE, "")),
+        )
+        expected = self.token.encode()
+        if any(secrets.compare_digest(each.encode(), expected) for each in given):
+            return None
+        return 401, "Open the address that the program printed: it has the token."
 
 
-def _counted(receive: Receive, most: int) -> Receive:
-    """Return what receives a request until it is too long, whatever it says of its length."""
-    seen = 0
+def _size_error(max_bytes: int) -> str:
+    return f"A request must be at most {max_bytes} bytes."
 
-    async def counted() -> Message:
-        nonlocal seen
+
+def _limited(receive: Receive, max_bytes: int) -> Receive:
+    """Return a receiver that raises once a request is too long, whatever length it declares."""
+    n_bytes = 0
+
+    async def receive_limited() -> Message:
+        nonlocal n_bytes
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > most:
-            raise HTTPException(413, f"A request must be at most {most} bytes.")
+        n_bytes += len(message.get("body", b""))
+        if n_bytes > max_bytes:
+            raise HTTPException(413, _size_error(max_bytes))
         return message
 
-    return counted
+    return receive_limited
 
 
 def _with_headers(send: Send) -> Send:
-    """Return what sends an answer with our headers; it may have its own."""
+    """Return a sender that adds our headers to a response, unless it has its own."""
 
-    async def headed(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, text in HEADERS.items():
                 headers.setdefault(name, text)
         await send(message)
 
-    return headed
+    return send_with_headers

@@ -1,4 +1,4 @@
-"""Questions on the page: asked, waiting, running, answered; a bounded number at a time."""
+"""Questions on the page: a queue, and worker threads that answer a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -14,167 +14,215 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayescfx.arrays import Array
-from bayescfx.data.tables import Rows
+import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, hearing
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.explainer import explain
-from bayescfx.models.protocols import cell
 from bayescfx.plots.info.view import View
+from bayescfx.requests.json_values import json_value
 from bayescfx.requests.messages import describe_error
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.target_text import parse_target
-from bayescfx.result import wording
-from bayescfx.result.assessment import around
-from bayescfx.result.explanation import Explanation
-from bayescfx.search.turns import Step
-from bayescfx.space.region import Region
-from bayescfx.web.forms import AskForm
-from bayescfx.web.plain import Plain, answer_as_plain, pair
-from bayescfx.web.site import Site
+from bayescfx.requests.texts import wanted_text
+from bayescfx.web.forms import QuestionForm
+from bayescfx.web.payloads import Payload, answer_payload, pair_payload
+from bayescfx.web.site import Outputs, Site
+
+MAX_VIEW_ROWS = 1000  # scored rows that the surrogate of an answer's curves is fitted to
 
 
-class FullError(BayesCFXError):
+class QueueFullError(BayesCFXError):
     """Too many questions wait already."""
 
 
-class GoneError(BayesCFXError):
+class NoQuestionError(BayesCFXError):
     """There is no such question."""
 
 
 @dataclass(eq=False)
-class Ticket:
-    """A question, what became of it so far, and who may stop it."""
+class PageQuestion:
+    """A question of a visitor, from its request to its answer.
+
+    Parameters
+    ----------
+    id : int
+        Its number.
+    form : QuestionForm
+        The request.
+    query : dict
+        The row, checked.
+    space : Space
+        The operator's space with the visitor's constraints.
+    """
 
     id: int
-    asked: AskForm
-    region: Region  # what may change
+    form: QuestionForm
+    query: dict[str, Any]
+    space: cfx.Space
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     steps: list[list[Any]] = field(default_factory=list)  # rows, potential, output, reached, cost
-    reachable: tuple[float, float] | None = None  # outputs seen among the allowed rows
+    reachable: tuple[float, float] | None = None  # the lowest and highest output so far
     bookmarks: tuple[int, ...] = ()
     error: str | None = None
-    notes: list[str] = field(default_factory=list)  # what there is to say about the row
-    answer: Explanation | None = None
-    view: View | None = None  # the answer through a surrogate
-    told: Plain | None = None  # the answer as the page gets it
-    heard: Evaluations = field(default_factory=Evaluations)  # what the model said
-    stopped: bool = False
-    begun: float | None = None
+    notes: list[str] = field(default_factory=list)  # warnings about the row
+    answer: cfx.Explanation | None = None
+    view: View | None = None  # the answer with a surrogate, for curves
+    payload: Payload | None = None  # the answer in JSON's own types
+    scored: cfx.Evaluations = field(default_factory=cfx.Evaluations)
+    is_stopped: bool = False
+    started: float | None = None
     seconds: float = 0.0
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more will come of it."""
+    def has_ended(self) -> bool:
+        """Whether it is answered or has failed."""
         return self.state in ("done", "failed")
 
     @property
-    def settled(self) -> bool:
-        """Whether the same question would be answered the same way."""
-        cut = ("timeout", "interrupted", "fault")
-        return self.answer is not None and self.answer.stopped not in cut
+    def is_repeatable(self) -> bool:
+        """Whether the same question would have the same answer: nothing cut it short."""
+        cuts = ("timeout", "interrupted", "fault")
+        return self.answer is not None and self.answer.stopped not in cuts
 
-    def hear(self, rows: Rows, outputs: Array) -> None:
-        """Hear what the model says."""
-        self.heard.keep(rows, outputs)
-        try:
-            allowed = self.region.contains(self.region.encode(rows)) & np.isfinite(outputs)
-        except BayesCFXError:  # rows of others, which are scored again
-            return
-        seen = [*outputs[allowed].tolist(), *(self.reachable or ())]
+    def record(self, rows: Any, outputs: Outputs) -> None:
+        """Keep scored rows, and the range of their outputs."""
+        self.scored.keep(rows, outputs)
+        finite = outputs[np.isfinite(outputs)].tolist()
+        seen = [*finite, *(self.reachable or ())]
         self.reachable = (min(seen), max(seen)) if seen else None
 
-    def step(self, step: Step) -> None:
-        """Hear how far the search is; end it if somebody wants that."""
-        if self.begun is not None:
-            self.seconds = time.monotonic() - self.begun
-        told = step.n_evaluations, step.potential, step.output, step.reached, step.cost
-        self.steps.append(list(map(cell, told)))
-        if self.stopped:
+    def take_step(self, step: cfx.Step) -> None:
+        """Keep a step of the search; end the search if the visitor has stopped it."""
+        if self.started is not None:
+            self.seconds = time.monotonic() - self.started
+        shown = (step.n_evaluations, step.potential, step.output, step.reached, step.cost)
+        self.steps.append([json_value(value) for value in shown])
+        if self.is_stopped:
             raise StopIteration
 
-    def now(self) -> Plain:
-        """Return what changes while it is answered, in JSON's own types."""
-        seconds = round(self.seconds, 2)
-        return {"spent": len(self.heard), "seconds": seconds, "reachable": pair(self.reachable)}
+    def progress_payload(self) -> Payload:
+        """Return the part that changes during the search, in JSON's own types."""
+        return {
+            "spent": len(self.scored),
+            "seconds": round(self.seconds, 2),
+            "reachable": pair_payload(self.reachable),
+        }
 
 
-class Desk:
-    """Answers questions about a site, some at a time, in the order in which they came.
+class QuestionQueue:
+    """Answers questions about a site in the order in which they come.
 
-    As many are answered at the same time as there are workers, so many may wait in the queue, and
-    so many are kept: the oldest without a bookmark go first.
+    Parameters
+    ----------
+    site : Site
+        The model and the data.
+    workers : int, default 2
+        Questions that are answered at the same time.
+    queue : int, default 32
+        Questions that may wait.
+    kept : int, default 100
+        Questions that are kept; the oldest without a bookmark are removed first.
     """
 
     def __init__(self, site: Site, *, workers: int = 2, queue: int = 32, kept: int = 100) -> None:
-        self.site, self._queue, self._kept = site, queue, kept
+        self.site = site
+        self._max_waiting = queue
+        self._max_kept = kept
         self._workers = ThreadPoolExecutor(workers, "search")
-        self._questions: dict[int, Ticket] = {}  # the oldest first
+        self._questions: dict[int, PageQuestion] = {}  # the oldest first
         self._lock = threading.Lock()
-        self._last = 0
+        self._last_id = 0
 
-    def __iter__(self) -> Iterator[Ticket]:
+    def __iter__(self) -> Iterator[PageQuestion]:
         """Yield the questions, the newest first."""
         return reversed(self._questions.copy().values())
 
-    def __getitem__(self, number: int) -> Ticket:
+    def __getitem__(self, number: int) -> PageQuestion:
         try:
             return self._questions[number]
         except KeyError:
-            raise GoneError(f"There is no question {number}.") from None
+            raise NoQuestionError(f"There is no question {number}.") from None
 
-    def as_plain(self, question: Ticket, *, whole: bool = True) -> Plain:
-        """Return a question and what became of it; without steps and answer in a list."""
-        asked, answer = question.asked, question.answer
-        wish = asked.target if answer is None else wording.intervals(answer.wanted)
-        label, waits = asked.label or "edited row", question.state == "waiting"
-        told: Plain = {
+    def payload(self, question: PageQuestion) -> Payload:
+        """Return a question with its steps and its answer, in JSON's own types."""
+        whole = {"steps": question.steps.copy(), "answer": question.payload}
+        return {**self.summary_payload(question), **whole}
+
+    def summary_payload(self, question: PageQuestion) -> Payload:
+        """Return a question without its steps and its answer, in JSON's own types."""
+        form = question.form
+        answer = question.answer
+        label = form.label or "edited row"
+        target = form.target if answer is None else wanted_text(answer.wanted)
+        return {
             "id": question.id,
             "state": question.state,
-            "place": sum(q.state == "waiting" and q.id < question.id for q in self) * waits,
-            "request": asked.model_dump() | {"space": asked.space.said()},
+            "place": self._place(question),
+            "request": form.model_dump() | {"space": form.space.given()},
             "label": label,
-            "title": f"{label}: {wish}",
+            "title": f"{label}: {target}",
             "status": None if answer is None else answer.status,
-            **question.now(),
+            **question.progress_payload(),
             "error": question.error,
             "notes": question.notes.copy(),
             "bookmarks": list(question.bookmarks),
         }
-        return told | ({"steps": question.steps.copy(), "answer": question.told} if whole else {})
 
-    def ask(self, asked: AskForm) -> Ticket:
-        """Return the question, which will be answered; it must make sense now.
+    def _place(self, question: PageQuestion) -> int:
+        """Return the number of questions that are answered before a waiting one."""
+        if question.state != "waiting":
+            return 0
+        return sum(other.state == "waiting" and other.id < question.id for other in self)
 
-        The same question again is the one before, if that has come to its own end.
+    def ask(self, form: QuestionForm) -> PageQuestion:
+        """Return the question of a request, which a worker will answer.
+
+        A request that cannot be answered is an error now. An equal request returns the earlier
+        question, unless that was cut short.
         """
-        parse_target(asked.target)
-        region = around(self.site.allowed(asked.space.said()), self.site.row(asked.cells))
+        parse_target(form.target)
+        space = self.site.constrain(form.space.given())
+        query = self.site.read_row(form.cells, space)
         with self._lock:
-            for known in self:
-                if known.asked == asked and (known.settled or not (known.ended or known.stopped)):
-                    return known
-            if sum(q.state == "waiting" for q in self) >= self._queue:
-                raise FullError(f"{self._queue} questions wait already. Stop one, or try later.")
-            self._last += 1
-            question = self._questions[self._last] = Ticket(self._last, asked, region)
-            old = [q.id for q in reversed([*self]) if q.ended and not q.bookmarks]
-            for number in old[: max(0, len(self._questions) - self._kept)]:
-                del self._questions[number]
+            earlier = self._find(form)
+            if earlier is not None:
+                return earlier
+            if sum(question.state == "waiting" for question in self) >= self._max_waiting:
+                raise QueueFullError(
+                    f"{self._max_waiting} questions wait already. Stop one, or try later."
+                )
+            self._last_id += 1
+            question = PageQuestion(self._last_id, form, query, space)
+            self._questions[question.id] = question
+            self._remove_oldest()
         self._workers.submit(self._work, question)
         return question
 
-    def stop(self, question: Ticket) -> None:
-        """End a search with the best so far; one that waits is not begun."""
-        question.stopped = True
-        if question.state == "waiting":
-            question.error, question.state = "Stopped before it began.", "failed"
+    def _find(self, form: QuestionForm) -> PageQuestion | None:
+        """Return the question of an equal request whose answer would be the same."""
+        for question in self:
+            is_running = not (question.has_ended or question.is_stopped)
+            if question.form == form and (question.is_repeatable or is_running):
+                return question
+        return None
 
-    def forget(self, number: int) -> None:
+    def _remove_oldest(self) -> None:
+        """Remove the oldest ended questions without a bookmark, beyond those that are kept."""
+        n_excess = max(0, len(self._questions) - self._max_kept)
+        ended = [q.id for q in self._questions.values() if q.has_ended and not q.bookmarks]
+        for number in ended[:n_excess]:
+            del self._questions[number]
+
+    def stop(self, question: PageQuestion) -> None:
+        """End a search with the best so far; a waiting question fails."""
+        question.is_stopped = True
+        if question.state == "waiting":
+            question.error = "Stopped before it began."
+            question.state = "failed"
+
+    def remove(self, number: int) -> None:
         """Stop a question and remove it."""
         self.stop(self[number])
         self._questions.pop(number, None)
-        _release()
+        _release_memory()
 
     def close(self) -> None:
         """End all searches with their best so far."""
@@ -182,55 +230,79 @@ class Desk:
             self.stop(question)
         self._workers.shutdown(wait=True, cancel_futures=True)
 
-    def _work(self, question: Ticket) -> None:
-        if question.stopped:
+    def _work(self, question: PageQuestion) -> None:
+        """Answer a question, or record why it failed."""
+        if question.is_stopped:
             return
-        question.state, question.begun = "running", time.monotonic()
+        question.state = "running"
+        question.started = time.monotonic()
         try:
-            with self.site.known() as known, hearing(question.notes.append):
-                answer = self._answer(question, known)
-                view = View.of(answer)
-            kept = view.relevant(1000)
-            question.answer = answer = replace(answer, evaluations=question.heard)
-            question.view = view = View(answer, view.region, view.X[kept], view.y[kept])
-            question.told = answer_as_plain(answer, view, question.asked)
-            question.reachable = answer.reachable
-            question.state = "done"
-        except Exception as error:  # whatever the model raises, and what the space refuses
+            with hearing(question.notes.append), self.site.evaluations() as evaluations:
+                answer = self._answer(question, evaluations)
+                view = View.of(answer).reduced(MAX_VIEW_ROWS)
+            self._finish(question, view)
+        except Exception as error:  # the model may raise anything
             question.reachable = None
-            question.error, question.state = describe_error(error), "failed"
+            question.error = describe_error(error)
+            question.state = "failed"
         finally:
-            question.seconds = time.monotonic() - question.begun
-            self.site.learn(question.heard)
-            _release()
+            question.seconds = time.monotonic() - question.started
+            self.site.share(question.scored)
+            _release_memory()
 
-    def _answer(self, question: Ticket, known: Evaluations) -> Explanation:
-        """Return the answer; if the model fails half-way, the best so far."""
-        asked, site = question.asked, self.site
+    def _answer(
+        self, question: PageQuestion, evaluations: cfx.Evaluations | None
+    ) -> cfx.Explanation:
+        """Return the answer; if the model fails during the search, the best so far."""
+        form = question.form
+        explainer = cfx.Explainer(
+            _recorded(self.site.model, question),
+            question.space,
+            evaluations,
+            on_fault=self.site.settings.on_fault,
+            **form.model_dump(include={"method", "budget", "n", "tolerance", "timeout"}),
+        )
+        target = parse_target(form.target)
         try:
-            answer = explain(
-                site.watched(question.hear),
-                site.row(asked.cells),
-                site.allowed(asked.space.said()),
-                parse_target(asked.target),
-                **asked.model_dump(include={"method", "budget", "n", "tolerance", "timeout"}),
-                evaluations=known,
-                rng=asked.seed,
-                on_step=question.step,
-                on_fault=site.settings.on_fault,
+            return explainer.explain(
+                question.query, target, rng=form.seed, on_step=question.take_step
             )
         except Exception as error:
-            best = getattr(error, "explanations", None)
-            if not best:
+            partial_answers = getattr(error, "explanations", None)
+            if not partial_answers:
                 raise
-            question.error, answer = describe_error(error), best[0]
-        named = asked.label is not None and site.settings.id is not None
-        about = report_facts(site.settings, asked.label or "edited", is_identified=named)
-        return replace(answer, seed=asked.seed, about=about)
+            question.error = describe_error(error)
+            best_so_far: cfx.Explanation = partial_answers[0]
+            return best_so_far
+
+    def _finish(self, question: PageQuestion, view: View) -> None:
+        """Keep the answer of a view with its facts and its payload."""
+        form = question.form
+        settings = self.site.settings
+        is_identified = form.label is not None and settings.id is not None
+        about = report_facts(settings, form.label or "edited", is_identified=is_identified)
+        scored = question.scored
+        answer = replace(view.answer, seed=form.seed, about=about, evaluations=scored)
+        question.answer = answer
+        question.view = replace(view, answer=answer)
+        question.payload = answer_payload(question.view, form, self.site)
+        question.reachable = answer.reachable
+        question.state = "done"
 
 
-def _release() -> None:
-    """Give back to the system what nobody needs, where it can be told to: threads keep much."""
+def _recorded(model: Any, question: PageQuestion) -> Any:
+    """Return the model with its scored rows recorded in a question."""
+
+    def predict(rows: Any) -> Outputs:
+        outputs: Outputs = model.scores(rows)
+        question.record(rows, outputs)
+        return outputs
+
+    return replace(model, predict=predict, content=model.fingerprint())
+
+
+def _release_memory() -> None:
+    """Return freed memory to the system where possible: threads keep much of it."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""`serve`: the page on this machine, or with a token on others."""
+"""`serve`: the page on this machine or, with a token, for others."""
 
 from __future__ import annotations
 
@@ -8,84 +8,110 @@ import socket
 import webbrowser
 from argparse import Namespace
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from bayescfx.errors import SettingsError, optional
-from bayescfx.evaluations.data import Evaluations
 from bayescfx.requests.console import Console
 from bayescfx.requests.settings import gather_settings
 from bayescfx.requests.subject import identify_model, read_subject
 
-HERE = ("127.0.0.1", "localhost", "::1")
+if TYPE_CHECKING:
+    from bayescfx.web.site import Site
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+ALL_INTERFACES = ("0.0.0.0", "::")
+DEFAULT_PORT = 8017
+N_LISTED = 5_000  # rows that a cheap model scores for the list; set by judgement, 2026-11-18
+N_LISTED_EXPENSIVE = 100  # the same for an expensive model
+BACKLOG = 128  # connections that wait until the model is loaded
 
 
 def serve(options: Namespace, console: Console) -> int:
-    """Show the page until somebody presses Ctrl-C."""
+    """Serve the page until Ctrl-C."""
     for library in ("uvicorn", "fastapi", "plotly"):
         optional(library, "the page needs", "web")
     import uvicorn
 
     from bayescfx.web.app import make_app
     from bayescfx.web.guard import Guard
-    from bayescfx.web.questions import Desk
-    from bayescfx.web.site import Site
+    from bayescfx.web.questions import QuestionQueue
 
-    settings = gather_settings(options)
-    settings.require("model", "data")
-    if settings.evaluations is not None:  # can it be written?
-        Evaluations.open(settings.evaluations).close()
-    host = options.host or HERE[0]
-    with _listening(host, 8017 if options.port is None else options.port) as listening:
-        port = listening.getsockname()[1]
-        token = options.token or (None if host in HERE else secrets.token_urlsafe(16))
-        subject = read_subject(settings, console)
-        model = identify_model(subject, settings, console)
-        rows = (5000 if model.local else 100) if options.rows is None else options.rows
-        console.note(f"the model scores {min(rows, len(subject.data))} rows of the data.")
-        desk = Desk(Site.of(subject, settings, model, rows))
-        guard = Guard(make_app(desk), names_of(host, port, options.name or ()), token)
-        shown = socket.gethostname() if host == "0.0.0.0" else _bracketed(host)
-        asked = "" if token is None else f"?token={quote(token, safe='')}"
-        address = f"http://{shown}:{port}/{asked}"
+    host = options.host or LOCAL_HOSTS[0]
+    port = DEFAULT_PORT if options.port is None else options.port
+    is_local = host in LOCAL_HOSTS
+    token = options.token or (None if is_local else secrets.token_urlsafe(16))
+    with _listen(host, port) as listening:
+        port = listening.getsockname()[1]  # that of the system, if it was 0
+        queue = QuestionQueue(read_site(options, console))
+        guard = Guard(make_app(queue), host_names(host, port, options.name or ()), token)
+        address = page_address(host, port, token)
         console.write(address, {"address": address})
         console.note("Ctrl-C ends it.")
         if options.open:
             webbrowser.open(address)
         config = uvicorn.Config(guard, log_level="error", timeout_graceful_shutdown=1, ws="none")
-        with contextlib.closing(desk), contextlib.suppress(KeyboardInterrupt):
+        with contextlib.closing(queue), contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; 0 is any free port."""
+def read_site(options: Namespace, console: Console) -> Site:
+    """Return the site of a command line; the model scores the rows that the page lists."""
+    import bayescfx as cfx
+    from bayescfx.web.site import Site
+
+    settings = gather_settings(options)
+    settings.require("model", "data")
+    if settings.evaluations is not None:
+        cfx.Evaluations.open(settings.evaluations).close()  # raises if it cannot be written
+    subject = read_subject(settings, console)
+    model = identify_model(subject, settings, console)
+    n_rows = options.rows
+    if n_rows is None:
+        n_rows = N_LISTED if model.local else N_LISTED_EXPENSIVE
+    console.note(f"the model scores {min(n_rows, len(subject.data))} rows of the data.")
+    return Site.of(subject, settings, model, n_rows)
+
+
+def page_address(host: str, port: int, token: str | None) -> str:
+    """Return the address of the page, with the token if there is one."""
+    shown = socket.gethostname() if host == "0.0.0.0" else _bracketed(host)
+    query = "" if token is None else f"?token={quote(token, safe='')}"
+    return f"http://{shown}:{port}/{query}"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at a port; 0 is any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(128)  # who is quick waits until the model is loaded
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
-        found.close()
+        listening.close()
         reason = getattr(error, "strerror", None) or error
-        told = f"--port must be a free one of {host}; {port} is not: {reason}."
-        raise SettingsError(f"{told} Choose another, or 0 for any.") from error
-    return found
+        raise SettingsError(
+            f"--port must be a free one of {host}; {port} is not: {reason}. "
+            "Choose another, or 0 for any."
+        ) from error
+    return listening
 
 
-def names_of(host: str, port: int, more: Iterable[str]) -> frozenset[str]:
-    """Return what the page may be called in requests; `more` also without the port."""
-    names = {*HERE, host, *more}
-    if host in ("0.0.0.0", "::"):
+def host_names(host: str, port: int, proxies: Iterable[str]) -> frozenset[str]:
+    """Return the hosts that requests may name; those of proxies also without the port."""
+    names = {*LOCAL_HOSTS, host, *proxies}
+    if host in ALL_INTERFACES:
         names |= {socket.gethostname(), socket.getfqdn()}
         with contextlib.suppress(OSError):
             found = socket.getaddrinfo(socket.gethostname(), port)
             names |= {str(address[4][0]) for address in found}
-    shown = set(map(_bracketed, names))
-    bare = shown if port == 80 else more  # as a proxy before the page is called
-    return frozenset([*(f"{name}:{port}" for name in shown), *bare])
+    shown = {_bracketed(name) for name in names}
+    without_port = shown if port == 80 else proxies
+    return frozenset([*(f"{name}:{port}" for name in shown), *without_port])
 
 
 def _bracketed(host: str) -> str:
-    """Return a host as addresses have it."""
+    """Return a host as addresses have it: IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -1,126 +1,146 @@
-"""What a page is about: a model, its data, what may change, and what is known by now."""
+"""The site: the model, its data and the constraints that a page is about."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from bayescfx.arrays import Array
-from bayescfx.data.tables import Rows, pick
+import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
-from bayescfx.evaluations.data import Evaluations
-from bayescfx.evaluations.memory import joined
-from bayescfx.models.endpoint import Endpoint
-from bayescfx.models.model import Model
-from bayescfx.models.protocols import cell
 from bayescfx.requests.constraints import apply_constraints
+from bayescfx.requests.json_values import json_value
 from bayescfx.requests.messages import describe_error
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import Settings
-from bayescfx.requests.subject import Subject
-from bayescfx.space.space import Space
+from bayescfx.requests.subject import Model, Subject
 
-MOST = 50_000  # rows that are remembered without a file, the last ones
+Outputs = npt.NDArray[np.float64]
+
+MAX_SHARED = 50_000  # rows of an expensive model that are kept in memory, the latest
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A model and its data for everybody who looks at the page, from several threads."""
+    """A model and its data for all visitors, used by several threads.
+
+    Parameters
+    ----------
+    subject : Subject
+        The model, the data and the operator's space.
+    settings : Settings
+        The operator's settings.
+    model : Model
+        The model that is explained; one thread at a time calls it, unless it is an endpoint.
+    listed : DataFrame
+        The rows of the data that the page lists.
+    labels : tuple of str
+        Their labels.
+    outputs : ndarray of shape (n,)
+        The model's outputs for them.
+    """
 
     subject: Subject
     settings: Settings
-    model: Model  # asked by one thread at a time, unless it is a server itself
-    shown: pd.DataFrame  # rows of the data, in their order
-    labels: tuple[str, ...]  # of these rows
-    outputs: Array  # the model's, of these rows
-    _known: list[tuple[Rows, Array]] = field(default_factory=list)  # at most one
+    model: Model
+    listed: pd.DataFrame
+    labels: tuple[str, ...]
+    outputs: Outputs
+    _shared: list[cfx.Evaluations] = field(default_factory=list)  # the latest, at most one
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, subject: Subject, settings: Settings, model: Model, rows: int) -> Site:
-        """Return the site; the model scores so many rows of the data, evenly chosen."""
+    def of(cls, subject: Subject, settings: Settings, model: Model, n_rows: int) -> Site:
+        """Return the site; the model scores `n_rows` rows of the data, evenly chosen."""
         data = subject.data
-        chosen = np.linspace(0, len(data) - 1, min(rows, len(data))).astype(int)
-        shown, names = data.iloc[chosen], chosen if settings.id is None else data.index[chosen]
-        asked = _asked(model, alone=not isinstance(subject.loaded.model, Endpoint))
-        shown = shown.reset_index(drop=True)
-        outputs = asked.scores(shown)  # a row without an output is shown without one
-        site = cls(subject, settings, asked, shown, tuple(map(str, names)), outputs)
-        if not model.local:
-            # What was dear to learn serves every question; a cheap model answers as if asked alone.
-            site.learn(Evaluations(shown, outputs))
+        chosen = np.linspace(0, len(data) - 1, min(n_rows, len(data))).astype(int)
+        names = chosen if settings.id is None else data.index[chosen]
+        listed = data.iloc[chosen].reset_index(drop=True)
+        is_endpoint = isinstance(subject.loaded.model, cfx.Endpoint)
+        guarded = _guard_model(model, contextlib.nullcontext() if is_endpoint else threading.Lock())
+        labels = tuple(str(name) for name in names)
+        site = cls(subject, settings, guarded, listed, labels, guarded.scores(listed))
+        site.share(cfx.Evaluations(listed, site.outputs))
         return site
 
     @property
-    def space(self) -> Space:
-        """What may change if the page says nothing."""
+    def space(self) -> cfx.Space:
+        """The operator's space."""
         return self.subject.space
 
-    def allowed(self, wishes: Mapping[str, Any]) -> Space:
-        """Return what may change by the rules of whoever started the page, and by these wishes."""
-        for name in wishes.get("steps", {}).keys() & self.settings.space.get("steps", {}).keys():
-            raise SettingsError(f"the steps of {name!r} are given by whoever started the page.")
-        return apply_constraints(self.space, wishes, self.subject.data)
+    @property
+    def shares_evaluations(self) -> bool:
+        """Whether questions share scored rows: of an expensive model, or in the operator's file.
 
-    def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row that the page sent, or raise if it can't be one."""
+        A cheap model is scored anew for each question, so that a question has the answer that it
+        has in Python and on the command line.
+        """
+        return self.settings.evaluations is not None or not self.model.local
+
+    def constrain(self, constraints: Mapping[str, Any]) -> cfx.Space:
+        """Return the operator's space with the visitor's constraints."""
+        operator_steps = self.settings.space.get("steps", {})
+        for name in constraints.get("steps", {}):
+            if name in operator_steps:
+                raise SettingsError(f"the steps of {name!r} are set by the operator of this page.")
+        return apply_constraints(self.space, constraints, self.subject.data)
+
+    def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> dict[str, Any]:
+        """Return the cells of a visitor's row; raise if it does not fit the space."""
+        subject = self.subject if space is None else replace(self.subject, space=space)
         with hearing(lambda _: None):
-            return self.subject.check_query(self.subject.table_format.read_row(cells)[0])
+            row, _ = subject.table_format.read_row(cells)
+            return subject.check_query(row)
 
-    def cells(self, i: int) -> dict[str, Any]:
-        """Return one of the rows shown, in JSON's own types."""
-        return {name: cell(value) for name, value in row_cells(self.shown, i).items()}
-
-    def watched(self, hear: Callable[[Rows, Array], None]) -> Model:
-        """Return the model; `hear` is told what it says."""
-
-        def predict(rows: Any) -> Array:
-            found = self.model.scores(rows)
-            hear(rows, found)
-            return found
-
-        return replace(self.model, predict=predict, content=self.model.fingerprint())
+    def listed_cells(self, i: int) -> dict[str, Any]:
+        """Return the cells of a listed row, in JSON's own types."""
+        return {name: json_value(value) for name, value in row_cells(self.listed, i).items()}
 
     @contextlib.contextmanager
-    def known(self) -> Iterator[Evaluations]:
-        """Yield what is known of the model: from the file, if there is one, or by questions."""
+    def evaluations(self) -> Iterator[cfx.Evaluations | None]:
+        """Yield the evaluations that a question starts from; None if it starts from nothing."""
         if self.settings.evaluations is not None:
-            with Evaluations.open(self.settings.evaluations) as found:
-                yield found
+            with cfx.Evaluations.open(self.settings.evaluations) as opened:
+                yield opened
             return
         with self._lock:
-            parts = list(self._known)
-        yield Evaluations(*parts[0]) if parts else Evaluations()
+            shared = list(self._shared)
+        # A copy: questions run at the same time.
+        yield cfx.Evaluations(shared[0].rows, shared[0].outputs) if shared else None
 
-    def learn(self, heard: Evaluations) -> None:
-        """Let later questions know what the model said; a file knows it already."""
-        if self.settings.evaluations is not None or heard.rows is None:
+    def share(self, scored: cfx.Evaluations) -> None:
+        """Keep the rows that a question has scored, if questions share rows without a file."""
+        is_kept = self.shares_evaluations and self.settings.evaluations is None
+        if not is_kept or scored.rows is None:
             return
         with self._lock:
-            rows, outputs = joined([*self._known, (heard.rows, heard.outputs)])
-            kept = np.flatnonzero(~pd.DataFrame(rows).duplicated() & np.isfinite(outputs))[-MOST:]
-            self._known[:] = [(pick(rows, kept), outputs[kept])]
+            tables = [pd.DataFrame(each.rows) for each in (*self._shared, scored)]
+            rows = pd.concat(tables, ignore_index=True)
+            outputs = np.concatenate([each.outputs for each in (*self._shared, scored)])
+            is_new = ~rows.duplicated().to_numpy() & np.isfinite(outputs)
+            kept = np.flatnonzero(is_new)[-MAX_SHARED:]
+            self._shared[:] = [cfx.Evaluations(rows.iloc[kept], outputs[kept])]
 
 
-def _asked(model: Model, *, alone: bool) -> Model:
-    """Return the model with errors fit for the page; `alone`, it is asked by one at a time."""
-    lock = threading.Lock() if alone else contextlib.nullcontext()
+def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> Model:
+    """Return the model with a lock around it, and without paths in its errors."""
 
-    def predict(rows: Any) -> Array:
+    def predict(rows: Any) -> Outputs:
         try:
             with lock:
                 return model.scores(rows)
         except BayesCFXError:
             raise
-        except Exception as error:  # whatever a model raises, and it may know of places
-            told = re.sub(r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}", "…", describe_error(error))
-            raise ModelError(f"the model failed: {told}") from error
+        except Exception as error:  # a model may raise anything
+            path = r"(?<!\w)(?:[A-Za-z]:)?(?:[/\\][\w. -]+){2,}"
+            text = re.sub(path, "…", describe_error(error))
+            raise ModelError(f"the model failed: {text}") from error
 
     return replace(model, predict=predict, content=model.fingerprint())

@@ -46,6 +46,10 @@ export const site = (change = {}) => ({
   defaults: { budget: 2000, timeout: 60, seed: 0, n: 3, tolerance: 0.05, method: "auto" },
   maximum: { budget: 20000, timeout: 600, n: 10 },
   methods: ["auto", "sweep"],
+  verbs: [
+    { name: "fix", help: "never change", takes_text: true },
+    { name: "one_group", help: "changes stay in one group", takes_text: true },
+  ],
   predictions: { edges: [0, 10, 20, 30, 40], counts: [1, 1, 1, 1] },
   ...change,
 });

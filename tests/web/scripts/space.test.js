@@ -14,6 +14,7 @@ const WHOLE = {
   near_data: true,
   steps: { bmi: 0.5 },
   cost: { per_feature: { smoker: 5 } },
+  one_group: [["age", "bmi"], ["smoker"]],
 };
 
 test("a space survives the way to the cards and back", () => {
@@ -56,8 +57,21 @@ test("a card without allowed levels fixes its feature", () => {
   assert.deepEqual(space.toSpace(site(), cards, limits), { fix: ["smoker"] });
 });
 
+test("verbs without a control of their own have a text", () => {
+  assert.deepEqual(
+    space.otherVerbs(site()).map(({ name }) => name),
+    ["one_group"],
+  );
+  assert.deepEqual(space.verbValue('[["age", "bmi"]]'), [["age", "bmi"]]);
+  assert.equal(space.verbValue("age,bmi"), "age,bmi");
+  assert.equal(space.verbValue(" "), null);
+  assert.equal(space.verbText([["age"]]), '[["age"]]');
+  assert.equal(space.verbText("age,bmi"), "age,bmi");
+  assert.equal(space.verbText(undefined), "");
+});
+
 test("free and limited features are counted", () => {
   const { cards, limits } = space.fromSpace(site(), WHOLE);
   assert.deepEqual(space.countFree(site(), cards), { nAll: 3, nFree: 2, nLimited: 2 });
-  assert.equal(space.countConstraints(cards, limits), 3 + 1 + 1 + 1 + 1);
+  assert.equal(space.countConstraints(cards, limits), 3 + 1 + 1 + 1 + 1 + 1);
 });

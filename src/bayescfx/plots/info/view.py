@@ -132,6 +132,11 @@ class View:
         """Return the positions of the rows most relevant to the answer, at most `most`."""
         return relevant(self.region, self.X, most, self.answers[:_BASES])
 
+    def reduced(self, most: int) -> View:
+        """Return the view with only the rows that matter for the answer, so many at most."""
+        kept = self.relevant(most)
+        return View(self.answer, self.region, self.X[kept], self.y[kept])
+
     @cached_property
     def link(self) -> Logit | None:
         """The scale of the surrogate: log-odds if every output is a probability."""

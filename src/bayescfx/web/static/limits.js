@@ -4,10 +4,10 @@ import { asApiError, latest, predict } from "./api.js";
 import { crossButton, debounce, field, fill, h, icon } from "./dom.js";
 import { isFree } from "./features.js";
 import { clip, count, name } from "./format.js";
-import { countFree } from "./space.js";
+import { countFree, otherVerbs, verbText, verbValue } from "./space.js";
 import { emit, on, space, state } from "./state.js";
 
-/** @import { Feature, Limits } from "./types.js" */
+/** @import { Feature, Limits, Verb } from "./types.js" */
 
 const requestCheck = latest(predict);
 
@@ -33,10 +33,11 @@ export function limitsPanel() {
   const most = maxChangesList(free.length);
   const near = nearDataSwitch();
   const together = togetherPicker(free);
+  const others = otherVerbs(site).map(verbControl);
 
   function draw() {
     drawSummary(summary);
-    for (const part of [rules, most, near, together]) part.draw();
+    for (const part of [rules, most, near, together, ...others]) part.draw();
   }
   on("space row", draw);
   draw();
@@ -60,6 +61,7 @@ export function limitsPanel() {
         field("Most features that may change", most.node),
         near.node,
         free.length > 1 ? together.node : null,
+        others.map(({ node }) => node),
       ),
     ),
   );
@@ -249,6 +251,55 @@ function togetherPicker(free) {
     groups,
   );
   return { node, draw };
+}
+
+/**
+ * Return the control of a verb that has none of its own: a switch, or a text as on the command line.
+ * @param {Verb} verb
+ */
+function verbControl(verb) {
+  return verb.takes_text ? verbBox(verb) : verbSwitch(verb);
+}
+
+/**
+ * Set the value of a verb without a control of its own; null removes it.
+ * @param {string} name
+ * @param {unknown} value
+ */
+function setOther(name, value) {
+  const { [name]: _, ...others } = state.limits.other;
+  update({ other: value === null ? others : { ...others, [name]: value } });
+}
+
+/** @param {Verb} verb */
+function verbSwitch({ name: verb, help }) {
+  const id = `verb-${verb}`;
+  const box = h("input", { type: "checkbox", role: "switch", id, "data-test": id });
+  box.onchange = () => setOther(verb, box.checked ? true : null);
+  const hint = h("span", { class: "hint" }, help);
+  const node = h("label", { class: "switch", for: id }, box, h("span", null, verb, hint));
+  const draw = () => {
+    box.checked = Boolean(state.limits.other[verb]);
+  };
+  return { node, draw };
+}
+
+/** @param {Verb} verb */
+function verbBox({ name: verb, help, example, is_repeatable: isRepeatable }) {
+  const props = {
+    placeholder: example,
+    spellcheck: "false",
+    autocomplete: "off",
+    maxlength: 2000,
+    title: help,
+    "data-test": `verb-${verb}`,
+  };
+  const box = isRepeatable ? h("textarea", { rows: 2, ...props }) : h("input", props);
+  box.onchange = () => setOther(verb, verbValue(box.value));
+  const draw = () => {
+    if (document.activeElement !== box) box.value = verbText(state.limits.other[verb]);
+  };
+  return { node: field(`${verb}: ${help}`, box, { wide: true }), draw };
 }
 
 /** @param {string[]} rules */

@@ -18,7 +18,7 @@ import { show } from "./tabs.js";
 import { setTarget } from "./target.js";
 
 /** @import { ApiError } from "./api.js" */
-/** @import { Progress, Props, Question, Settings } from "./types.js" */
+/** @import { Progress, Props, Question, Settings, Site } from "./types.js" */
 
 let unfollow = () => {};
 
@@ -228,6 +228,18 @@ function settingBox(key, label, props, factor = 1) {
   return { node: field(label, input), draw };
 }
 
+/**
+ * Say whether the answer to a question depends on earlier ones.
+ * @param {Site} site
+ */
+function sharingText({ shares_evaluations: isShared, store }) {
+  if (!isShared) {
+    return "The same question with the same seed has the same answer, here, in Python and on the command line.";
+  }
+  const place = store ? "in a file" : "in memory while the server runs";
+  return `Questions reuse the rows that the model has scored, kept ${place}. An earlier question may therefore change the answer to a later one.`;
+}
+
 /** Build the settings of a search, folded behind a line that summarises them. */
 export function settingsFold() {
   const { methods, maximum } = state.site;
@@ -269,6 +281,6 @@ export function settingsFold() {
       boxes.map(({ node }) => node),
       field("Method", method),
     ),
-    h("p", { class: "hint" }, "The same question with the same seed has the same answer."),
+    h("p", { class: "hint", "data-test": "sharing" }, sharingText(state.site)),
   );
 }

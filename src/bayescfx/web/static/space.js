@@ -13,6 +13,53 @@ export const DIFFICULTIES = [
   [5, "very hard"],
 ];
 
+// Verbs that the cards and limits have a control for; all others have a generic one.
+const CONTROLLED = new Set([
+  "fix",
+  "allow",
+  "only_up",
+  "only_down",
+  "between",
+  "move",
+  "require",
+  "together",
+  "max_changes",
+  "near_data",
+  "steps",
+  "cost",
+]);
+
+/**
+ * Return the verbs without a control of their own.
+ * @param {Site} site
+ */
+export const otherVerbs = (site) => site.verbs.filter(({ name }) => !CONTROLLED.has(name));
+
+/**
+ * Return the value of a verb from a typed text: JSON, or a text as on the command line; null if it
+ * is empty.
+ * @param {string} text
+ * @returns {unknown}
+ */
+export function verbValue(text) {
+  const typed = text.trim();
+  if (typed === "") return null;
+  try {
+    return JSON.parse(typed);
+  } catch {
+    return typed;
+  }
+}
+
+/**
+ * Return the text of a verb's value.
+ * @param {unknown} value
+ */
+export function verbText(value) {
+  if (value === null || value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
 /**
  * Return the settings of a card without constraints.
  * @returns {Card}
@@ -37,6 +84,7 @@ export const freshLimits = () => ({
   together: [],
   maxChanges: null,
   nearData: false,
+  other: {},
 });
 
 /**
@@ -64,7 +112,8 @@ export const isSet = (card) =>
 export function countConstraints(cards, limits) {
   const nCards = [...cards.values()].filter(isSet).length;
   const nRules = limits.require.length + limits.together.length;
-  return nCards + nRules + Number(limits.maxChanges !== null) + Number(limits.nearData);
+  const nSwitches = Number(limits.maxChanges !== null) + Number(limits.nearData);
+  return nCards + nRules + nSwitches + Object.keys(limits.other).length;
 }
 
 /** @param {Card} card */
@@ -116,6 +165,7 @@ export function toSpace(site, cards, limits) {
       (card) => card.step,
     ),
     cost: Object.keys(factors).length ? { per_feature: factors } : null,
+    ...limits.other,
   };
   return Object.fromEntries(Object.entries(space).filter(([, value]) => !isEmpty(value)));
 }
@@ -131,7 +181,7 @@ const allowedValues = (card, feature) =>
 
 /** @param {unknown} value */
 function isEmpty(value) {
-  if (value === null) return true;
+  if (value === null || value === false) return true;
   return typeof value === "object" && Object.keys(value).length === 0;
 }
 
@@ -229,13 +279,15 @@ function toLimits(site, space) {
   const together = space.get("together");
   const groups = Array.isArray(together) ? together.map(asNames) : [];
   const nChanges = space.get("max_changes");
+  const others = otherVerbs(site).filter(({ name }) => space.has(name));
   return {
     require: asNames(space.get("require"))
       .map((text) => text.trim())
       .filter(Boolean),
     together: groups.filter((group) => group.length > 1 && group.every((name) => known.has(name))),
     maxChanges: Number.isInteger(nChanges) ? asPositive(nChanges) : null,
-    nearData: space.get("near_data") === true,
+    nearData: Boolean(space.get("near_data")),
+    other: Object.fromEntries(others.map(({ name }) => [name, space.get(name)])),
   };
 }
 

@@ -39,6 +39,17 @@ export interface Settings {
   method: string;
 }
 
+/** A verb of the constraints, described as data. */
+export interface Verb {
+  name: string;
+  help: string;
+  kind: string;
+  example: string;
+  takes_text: boolean;
+  is_repeatable: boolean;
+  schema: object;
+}
+
 /** The model and its data, from `/api/site`. */
 export interface Site {
   title: string;
@@ -49,12 +60,14 @@ export interface Site {
   id: string | null;
   store: boolean;
   local: boolean;
+  shares_evaluations: boolean;
   classifier: string | null;
   defaults: Settings;
   maximum: { budget: number; timeout: number; n: number };
   methods: string[];
   predictions: Histogram;
   rules: string[];
+  verbs: Verb[];
   features: Feature[];
 }
 
@@ -215,6 +228,7 @@ export interface Limits {
   together: string[][];
   maxChanges: number | null;
   nearData: boolean;
+  other: Space; // values of verbs without a control of their own
 }
 
 export interface BaseRow {

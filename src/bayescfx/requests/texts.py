@@ -1,0 +1,37 @@
+"""Answers, targets and numbers in words, for clients that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bayescfx.result import wording
+from bayescfx.result.answer_text import sentence
+from bayescfx.result.counterfactual import Counterfactual
+from bayescfx.result.explanation import Explanation
+
+__all__ = ["answer_sentence", "changes_text", "count_text", "number_text", "wanted_text"]
+
+
+def number_text(value: float) -> str:
+    """Return a number rounded for reading."""
+    return wording.number(value)
+
+
+def count_text(n: int, noun: str) -> str:
+    """Return a count with its noun: "1 change", "2 changes"."""
+    return wording.count(n, noun)
+
+
+def wanted_text(intervals: Sequence[tuple[float, float]]) -> str:
+    """Return the outputs that a target asks for: "at least 150"."""
+    return wording.intervals(tuple(intervals))
+
+
+def answer_sentence(answer: Explanation) -> str:
+    """Return the best counterfactual of an answer in one sentence."""
+    return sentence(answer)
+
+
+def changes_text(found: Counterfactual) -> str:
+    """Return the changes of a counterfactual: "bmi 32.1 → 27.4, bp 101 → 93"."""
+    return wording.moves(found.changes)
