@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -257,20 +258,39 @@ def _question(
     is_accepted = contains(target.acceptance(output, settings.tolerance), [output])[0]
     # A query that reaches the target by breaking a rule is searched for.
     is_met = is_accepted and account.region.contains(account.region.query[None])[0]
-    how: dict[str, Any] = {
-        "deadline": call.deadline,
-        "n": int(settings.n),
-        "tolerance": float(settings.tolerance),
-        "position": position,
-        "name": name,
-    }
+    question = _make_question(call, account, output, target, rng, bool(is_met), bool(is_accepted))
+    question.position = position
+    question.name = name
+    return question
+
+
+def _make_question(
+    call: Call,
+    account: Account,
+    output: float,
+    target: Target,
+    rng: np.random.Generator,
+    is_met: bool,
+    is_accepted: bool,
+) -> Question:
+    """Return a question; one whose target is the query's own output counts as met."""
+    settings = call.settings
+    make = partial(
+        Question,
+        account,
+        output,
+        target,
+        rng,
+        deadline=call.deadline,
+        n=int(settings.n),
+        tolerance=float(settings.tolerance),
+    )
     try:
-        return Question(account, output, target, rng, **how, already_met=bool(is_met))
+        return make(already_met=is_met)
     except TargetError:
         if not is_accepted:
             raise
-        # The target is the query's own output, which no other row has for certain.
-        return Question(account, output, target, rng, **how, already_met=True)
+        return make(already_met=True)  # no other row has this output for certain
 
 
 def _as_target(stated: Any, account: Account, output: float, rng: np.random.Generator) -> Target:

@@ -44,16 +44,16 @@ class Question:
         The number of counterfactuals wanted.
     tolerance : float, default 0.05
         The share of the wanted change that may be missed.
-    position : int, default 0
-        The position of the query among all queries of the call.
-    name : str, optional
-        How messages refer to the query where there are several.
     already_met : bool, default False
         Whether the query itself is an allowed row that reaches the target. Such a question is not
         searched for and has no potential.
 
     Attributes
     ----------
+    position : int
+        The position of the query among all queries of the call.
+    name : str or None
+        How messages refer to the query where there are several.
     region : Region
         The rows that are allowed.
     known : Known
@@ -82,8 +82,6 @@ class Question:
         n: int = 1,
         tolerance: float = 0.05,
         *,
-        position: int = 0,
-        name: str | None = None,
         already_met: bool = False,
     ) -> None:
         self.account = account
@@ -93,8 +91,8 @@ class Question:
         self.deadline = deadline
         self.n = n
         self.tolerance = tolerance
-        self.position = position
-        self.name = name
+        self.position = 0
+        self.name: str | None = None
         self.already_met = already_met
         self.ran: list[str] = []
         self.ending: Stopped | None = None
