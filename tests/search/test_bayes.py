@@ -22,7 +22,13 @@ from bayescfx.search.bayes import BayesCFX, Phase
 from bayescfx.search.learning import relevant
 from bayescfx.search.question import Question
 from bayescfx.search.selection import different, distinct
-from bayescfx.search.start import alone, few_rows, first_rows, towards_query, towards_target
+from bayescfx.search.start import (
+    few_rows,
+    first_rows,
+    single_changes,
+    towards_query,
+    towards_target,
+)
 from bayescfx.space.neighbourhood import n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
@@ -413,7 +419,7 @@ def test_all_candidates_are_allowed(weight: float | None) -> None:
         towards_target(question, value),
         towards_query(question, X[3:5]),
         few_rows(question, X[3], 2),
-        alone(region),
+        single_changes(region),
     ]
     for rows in sets:
         assert len(rows)

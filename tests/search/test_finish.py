@@ -20,7 +20,7 @@ from bayescfx.search.finish import finish, halve
 from bayescfx.search.objectives import FlatBoxes
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct, needless
-from bayescfx.search.start import alone
+from bayescfx.search.start import single_changes
 from bayescfx.space.effort import effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle, take_back
 from bayescfx.space.space import Space
@@ -87,7 +87,7 @@ def test_what_is_exchanged_is_nearer_and_changes_less() -> None:
 
 def test_rows_with_few_values_are_tried_value_by_value() -> None:
     region = MIXED.around(OWN)
-    rows = alone(region)
+    rows = single_changes(region)
     assert (region.changes(rows).sum(axis=1) == 1).all()
     assert sorted(rows[rows[:, 1] != 5.0, 1].tolist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
     assert sorted(rows[rows[:, 2] != 0.0, 2].tolist()) == [1.0, 2.0]
@@ -95,13 +95,13 @@ def test_rows_with_few_values_are_tried_value_by_value() -> None:
     assert region.changes(first).any(axis=0).all()  # each feature once, before any twice
     later = rows[6:]
     assert (np.diff(region.distance(later)) >= -1e-12).all()
-    assert set(map(tuple, alone(region, 0.0)[:, :1].tolist())) == {(0.5,)}
+    assert set(map(tuple, single_changes(region, 0.0)[:, :1].tolist())) == {(0.5,)}
 
 
 def test_features_that_move_together_are_tried_together() -> None:
     space = Space({"a": Real(0, 1), "b": Real(0, 1), "c": Real(0, 1)}).together("a", "b")
     region = space.around({"a": 0.5, "b": 0.5, "c": 0.5})
-    changed = {tuple(row) for row in region.changes(alone(region)).tolist()}
+    changed = {tuple(row) for row in region.changes(single_changes(region)).tolist()}
     assert changed == {(True, True, False), (False, False, True)}
 
 

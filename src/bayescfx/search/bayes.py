@@ -420,12 +420,12 @@ class _Run:
     @cached_property
     def _alone(self) -> Array:
         """The query with single features changed."""
-        return start.alone(self.question.region)
+        return start.single_changes(self.question.region)
 
     @cached_property
     def _few_values(self) -> Array:
         """The query with single features of few values changed."""
-        return start.alone(self.question.region, 0.0)
+        return start.single_changes(self.question.region, 0.0)
 
     @property
     def n_starts(self) -> int:
@@ -455,7 +455,7 @@ class _Run:
         region = self.question.region
         farthest = float(region.distance(self.record().answers[:1])[0])
         while reaches:
-            rows = self._untried(start.alone(region, farthest * reaches.pop(0)))
+            rows = self._untried(start.single_changes(region, farthest * reaches.pop(0)))
             if len(rows):
                 return rows
         return self._alone[:0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.search.question import best_first
-from bayescfx.search.start import usual_rows
+from bayescfx.search.start import typical_rows
 from bayescfx.search.sweep_state import TUNING, SweepState
 from bayescfx.space.neighbourhood import Moves, cumulative_moves, single_moves
 from bayescfx.space.repair import project
@@ -58,7 +58,7 @@ def _find_starts(state: SweepState) -> Generator[Array, Array, list[Array]]:
     question = state.question
     region = state.region
     n = min(TUNING.data_starts, state.spare // TUNING.data_share)
-    data = usual_rows(region, n, question.rng)
+    data = typical_rows(region, n, question.rng)
     query = project(region, region.query[None])
     rows = np.vstack([query, data])
     y = yield from state.ask(rows, state.spare)

@@ -18,7 +18,7 @@ from bayescfx.propose import propose
 from bayescfx.search.baselines import is_satisfied
 from bayescfx.search.learning import surrogate_for
 from bayescfx.search.question import Question, Rounds
-from bayescfx.search.start import usual_rows
+from bayescfx.search.start import typical_rows
 from bayescfx.space.region import Region
 from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
 
@@ -86,7 +86,7 @@ class NaiveBayes:
     def rounds(self, question: Question) -> Rounds:
         """Yield proposals ``(k, d)`` to be scored."""
         region = question.region
-        first = usual_rows(region, self.starts, question.rng)
+        first = typical_rows(region, self.starts, question.rng)
         if len(first) and not is_satisfied(question):
             yield first
         values = partial(_potentials, question)

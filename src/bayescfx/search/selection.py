@@ -1,4 +1,4 @@
-"""Which of the evaluated rows are handed out."""
+"""The selection of answers among the evaluated rows."""
 
 from __future__ import annotations
 
@@ -9,79 +9,127 @@ from bayescfx.search.question import Question, best_first
 from bayescfx.space.effort import clear_changes
 from bayescfx.space.region import Region
 
+#: Rows that are compared with each other; set by judgement, benchmark `make quality` (2026-11-18).
+MOST_COMPARED = 2000
+#: A sparser answer may cost this much more; set by judgement, as the next (2026-11-18).
+SPARSER_COST = 1.02
+#: Rows differ if a feature moves this share of the larger change further.
+CLEAR_SHARE = 0.25
+
 
 def distinct(question: Question, n: int) -> Indices:
     """Return positions in ``question.X`` of up to `n` answers, best first.
 
     Rows that reach the target, or if there are none, rows that come nearer to it than the query,
     or else the query itself. Different sets of changed features come first, then other rows that
-    say something else (:func:`different`); fewer rather than the same twice.
+    differ clearly (:func:`different`); fewer rather than the same twice.
     """
-    region, y = question.region, question.y
+    some, is_reached = _candidates(question)
+    chooser = _Choice(question.region, question.X[some], is_reached=is_reached)
+    chooser.choose(n, only_new_sets=True)
+    chooser.choose(n, only_new_sets=False)
+    return np.asarray(some[chooser.chosen])
+
+
+def _candidates(question: Question) -> tuple[Indices, bool]:
+    """Return the positions of rows that may be answers, best first, and whether they hit."""
+    region = question.region
+    all_rows = question.X
+    y = question.y
     hit = question.accepted(y)
-    reached = bool(hit.any())
-    # Of the rows of many questions only those that may be chosen are looked at closely.
-    some = np.flatnonzero(hit) if reached else np.arange(len(y))
-    X = question.X[some]
-    order = best_first(question, X, y[some])[:2000]
-    some, X = some[order], X[order]
-    moved = region.changes(X).any(axis=1)
-    if reached and moved.any():
-        some, X = some[moved], X[moved]
-    elif not reached and not moved.all():
-        # What does not come nearer to the target than the query does is no guess worth making.
-        nearer = max(1, int(np.argmin(moved)))
-        some, X = some[:nearer], X[:nearer]
-    changed = clear_changes(region, X)
-    chosen: list[int] = []
-    seen: set[bytes] = set()
-    left = np.ones(len(X), dtype=np.bool_)  # what may still be chosen
-    for new_sets_only in (True, False):
-        for i in np.flatnonzero(left).tolist():
-            if len(chosen) == n:
-                break
-            if not left[i] or (new_sets_only and changed[i].tobytes() in seen):
+    is_reached = bool(hit.any())
+    some = np.flatnonzero(hit) if is_reached else np.arange(len(y))
+    some = some[best_first(question, all_rows[some], y[some])[:MOST_COMPARED]]
+    moved = region.changes(all_rows[some]).any(axis=1)
+    if is_reached and moved.any():
+        return some[moved], is_reached
+    if not is_reached and not moved.all():
+        # Rows that come no nearer to the target than the query are no guesses worth making.
+        n_nearer = max(1, int(np.argmin(moved)))
+        return some[:n_nearer], is_reached
+    return some, is_reached
+
+
+class _Choice:
+    """Answers chosen one after another from rows ``(n, d)``, best first."""
+
+    def __init__(self, region: Region, X: Array, *, is_reached: bool) -> None:
+        self.region = region
+        self.X = X
+        self.is_reached = is_reached
+        self.chosen: list[int] = []
+        self._changed = clear_changes(region, X)
+        self._sets: set[bytes] = set()  # of features that the chosen rows change
+        self._is_open = np.ones(len(X), dtype=np.bool_)  # rows that may still be chosen
+
+    def choose(self, n: int, *, only_new_sets: bool) -> None:
+        """Choose rows until there are `n`; with `only_new_sets` one for each set of features."""
+        for i in np.flatnonzero(self._is_open).tolist():
+            if len(self.chosen) == n:
+                return
+            if not self._is_open[i]:
                 continue
-            left[i] = False
-            if needless(region, X, X[i]) if reached else _outdone(changed, i):
+            features = self._changed[i].tobytes()
+            if only_new_sets and features in self._sets:
                 continue
-            seen.add(changed[i].tobytes())
-            chosen.append(_sparser(region, X, i, chosen) if reached else i)
-            left &= different(region, X, X[chosen[-1:]])[:, 0]
-    return np.asarray(some[chosen])
+            self._is_open[i] = False
+            if not self._is_superfluous(i):
+                self._sets.add(features)
+                self._take(i)
+
+    def _is_superfluous(self, i: int) -> bool:
+        """Return whether row `i` has changes that another row does without."""
+        if self.is_reached:
+            return needless(self.region, self.X, self.X[i])
+        return _is_outdone(self._changed, i)
+
+    def _take(self, i: int) -> None:
+        """Choose row `i`, or a sparser one, and close the rows that are much the same."""
+        if self.is_reached:
+            i = _sparser(self.region, self.X, i, self.chosen)
+        self.chosen.append(i)
+        self._is_open &= different(self.region, self.X, self.X[[i]])[:, 0]
 
 
 def needless(region: Region, hits: Array, x: Array) -> bool:
     """Return whether one of the rows that hit is the row ``(d,)`` with changes taken back."""
-    changed, own = region.changes(hits), region.changes(x[None])[0]
-    left = ((hits == x) | ~changed)[:, own].all(axis=1) & (changed <= own).all(axis=1)
-    count = changed.sum(axis=1)
-    return bool((left & (count < own.sum()) & (count > 0)).any())
+    changed = region.changes(hits)
+    own = region.changes(x[None])[0]
+    is_subset = (changed <= own).all(axis=1)
+    is_same = ((hits == x) | ~changed)[:, own].all(axis=1)
+    n_changes = changed.sum(axis=1)
+    is_fewer = (n_changes < own.sum()) & (n_changes > 0)
+    return bool((is_subset & is_same & is_fewer).any())
 
 
-def _outdone(changed: Mask, i: int) -> bool:
+def _is_outdone(changed: Mask, i: int) -> bool:
     """Return whether a better guess changes only some of the features that guess `i` changes."""
-    part = (changed[:i] <= changed[i]).all(axis=1) & (changed[:i] != changed[i]).any(axis=1)
-    return bool(part.any())
+    is_subset = (changed[:i] <= changed[i]).all(axis=1)
+    is_smaller = (changed[:i] != changed[i]).any(axis=1)
+    return bool((is_subset & is_smaller).any())
 
 
 def _sparser(region: Region, X: Array, i: int, chosen: list[int]) -> int:
-    """Return `i`, or a row of those that hit that does as well without the trifles `i` changes."""
-    changed, cost = region.changes(X), region.distance(X)
-    # Leaving out a change may cost a fiftieth more.
-    fewer = np.flatnonzero((changed <= changed[i]).all(axis=1) & (cost <= 1.02 * cost[i]))
-    fewer = fewer[changed[fewer].any(axis=1) & ~different(region, X[fewer], X[[i]])[:, 0]]
+    """Return `i`, or a hit that is as good without some trivial changes of `i`."""
+    changed = region.changes(X)
+    cost = region.distance(X)
+    is_subset = (changed <= changed[i]).all(axis=1)
+    fewer = np.flatnonzero(is_subset & (cost <= SPARSER_COST * cost[i]))
+    is_same = ~different(region, X[fewer], X[[i]])[:, 0]
+    fewer = fewer[changed[fewer].any(axis=1) & is_same]
     fewer = fewer[different(region, X[fewer], X[chosen]).all(axis=1)]
-    for k in fewer[np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))].tolist():
+    order = np.lexsort((cost[fewer], changed[fewer].sum(axis=1)))
+    for k in fewer[order].tolist():
         if k == i or not needless(region, X, X[k]):
             return int(k)
     return i
 
 
 def different(region: Region, X: Array, others: Array) -> Mask:
-    """Return which rows ``(n, d)`` say something else than which others ``(m, d)``; shape (n, m).
+    """Return which rows ``(n, d)`` differ clearly from which others ``(m, d)``; shape (n, m).
 
-    Either has something that the other has not: what only goes further the same way says the same.
+    Either moves something further than the other: a row that only goes further the same way is no
+    different answer.
     """
     return further(region, X, others) & further(region, others, X).T
 
@@ -91,11 +139,13 @@ def further(region: Region, X: Array, others: Array) -> Mask:
 
     Or to the other side, or to another level; shape (n, m).
     """
-    own, theirs = region.units(X)[:, None, :], region.units(others)[None]
+    own = region.units(X)[:, None, :]
+    theirs = region.units(others)[None]
     most = np.maximum(own, theirs)
-    # Differences are measured as moves from the query, which knows levels, circles and gaps.
+    # Differences are measured as moves from the query, which handles levels, circles and gaps.
     moves = (X[:, None, :] - others + region.query).reshape(-1, X.shape[1])
     between = region.units(moves).reshape(most.shape)
-    clear = between > 0.25 * most.max(axis=2, initial=0.0)[:, :, None]
-    elsewhere = (own > 0) & (theirs > 0) & (region.categorical | (between > most))
-    return np.asarray((clear & ((own > theirs) | elsewhere)).any(axis=2))
+    is_clear = between > CLEAR_SHARE * most.max(axis=2, initial=0.0)[:, :, None]
+    both_move = (own > 0) & (theirs > 0)
+    is_elsewhere = both_move & (region.categorical | (between > most))
+    return np.asarray((is_clear & ((own > theirs) | is_elsewhere)).any(axis=2))

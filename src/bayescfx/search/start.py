@@ -1,8 +1,9 @@
-"""Rows worth a look: where a search begins, and from where each proposal does."""
+"""Candidate rows: where a search begins, and where each of its proposals starts from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,125 +14,176 @@ from bayescfx.space.region import Region
 from bayescfx.space.repair import project, repair
 from bayescfx.space.sampling import background_rows, sample
 
-POOL = 256  # candidates of each sort
-FEW = 16  # features with at most so many values are tried value by value
+
+@dataclass(frozen=True)
+class StartTuning:
+    """Numbers of start rows and candidates.
+
+    Set by judgement; benchmark `make quality` and `benchmarks/efficiency.py` (2026-11-18).
+    """
+
+    pool: int = 256  # candidates of each kind
+    few_values: int = 16  # features with at most so many values are tried value by value
+    fruitless_pools: int = 8  # pools without a new row before random rows count as exhausted
+    listed: int = 100_000  # regions with at most so many points are then listed
+    data_rows: int = 1000  # candidates made of data rows
+    copies_until: float = 0.4  # share of the budget up to which few features are copied
+    best_rows: int = 8  # scored rows among the candidates while nothing hits
+    copied: tuple[int, ...] = (1, 2, 3)  # how many features are copied from a data row
+    whole_changes: float = 0.5  # share of changes that are not shortened
+
+
+TUNING = StartTuning()
 
 
 def fresh_rows(question: Question) -> Iterator[Array]:
-    """Yield codes ``(d,)`` of allowed rows that are not known, each once, in random order."""
-    region, known = question.region, question.known
+    """Yield codes ``(d,)`` of allowed rows that are not scored, each once, in random order."""
+    region = question.region
     seen: set[bytes] = set()
-
-    def new(rows: Array) -> Iterator[Array]:
-        rows = rows[~known.holds(rows)]
-        for row, key in zip(rows, row_keys(rows), strict=True):
-            if key not in seen:
-                seen.add(key)
-                yield row
-
-    vain = 0  # pools without a new row
-    while vain < 8:
+    n_fruitless = 0
+    while n_fruitless < TUNING.fruitless_pools:
         question.deadline.check()
         before = len(seen)
-        yield from new(sample(region, 256, question.rng))
-        vain = 0 if len(seen) > before else vain + 1
-        if vain and (everything := region.enumerate(100_000)) is not None:
-            yield from new(everything[question.rng.permutation(len(everything))])
+        yield from _unseen(question, sample(region, TUNING.pool, question.rng), seen)
+        if len(seen) > before:
+            n_fruitless = 0
+            continue
+        n_fruitless += 1
+        everything = region.enumerate(TUNING.listed)
+        if everything is not None:
+            order = question.rng.permutation(len(everything))
+            yield from _unseen(question, everything[order], seen)
             return
 
 
-def usual_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
+def _unseen(question: Question, rows: Array, seen: set[bytes]) -> Iterator[Array]:
+    """Yield the rows ``(n, d)`` that are neither scored nor `seen`, and add them to `seen`."""
+    rows = rows[~question.known.holds(rows)]
+    for row, key in zip(rows, row_keys(rows), strict=True):
+        if key not in seen:
+            seen.add(key)
+            yield row
+
+
+def typical_rows(region: Region, n: int, rng: np.random.Generator) -> Array:
     """Return `n` rows of the data that fit the region, or random ones where there are too few."""
     rows = background_rows(region, n, rng)
-    return rows if len(rows) == n else np.vstack([rows, sample(region, n - len(rows), rng)])
+    if len(rows) == n:
+        return rows
+    return np.vstack([rows, sample(region, n - len(rows), rng)])
 
 
 def first_rows(question: Question, n: int) -> Array:
     """Return at most `n` rows to begin with: features moved alone or in groups, data rows."""
-    region, rng = question.region, question.rng
+    region = question.region
     rows = np.empty((0, len(region.query)))
     if question.weight > 0.0:
-        rows = alone(region)
+        rows = single_changes(region)
         if n < len(region.moving):
-            steps = [block_values(region, block, FEW, 1.0)[:1] for block in region.moving]
-            groups = np.array_split(rng.permutation(len(steps)), n)
-            rows = np.repeat(region.query[None], n, axis=0)
-            for row, group in zip(rows, groups, strict=True):
-                for at in group.tolist():
-                    row[region.moving[at]] = steps[at]
-            rows = project(region, rows)
-            rows = rows[region.changes(rows).any(axis=1)]
-            if len(rows):
-                return rows
-    return np.vstack([rows[:n], usual_rows(region, n - min(n, len(rows)), rng)])
+            grouped = _grouped_changes(region, n, question.rng)
+            if len(grouped):
+                return grouped
+            rows = grouped
+    n_typical = n - min(n, len(rows))
+    return np.vstack([rows[:n], typical_rows(region, n_typical, question.rng)])
 
 
-def alone(region: Region, reach: float = 1.0) -> Array:
+def _grouped_changes(region: Region, n: int, rng: np.random.Generator) -> Array:
+    """Return `n` rows in which random groups of blocks are moved, each block in one row."""
+    steps = [block_values(region, block, TUNING.few_values, 1.0)[:1] for block in region.moving]
+    groups = np.array_split(rng.permutation(len(steps)), n)
+    rows = np.repeat(region.query[None], n, axis=0)
+    for row, group in zip(rows, groups, strict=True):
+        for at in group.tolist():
+            row[region.moving[at]] = steps[at]
+    rows = project(region, rows)
+    return np.asarray(rows[region.changes(rows).any(axis=1)])
+
+
+def single_changes(region: Region, reach: float = 1.0) -> Array:
     """Return the query with one feature moved, or features that move together.
 
     Features with few values take each, others a step of `reach` units either way, or none. First
-    one row of each, towards where the data are; then the second of each; then others by distance.
+    one row of each, towards the data; then the second of each; then the others by distance.
     """
-    rows, turn = [region.query[None][:0]], [np.empty(0)]
+    rows = [region.query[None][:0]]
+    turns = [np.empty(0)]
     for block in region.moving:
-        steps = block_values(region, block, FEW, reach)
-        moved = np.repeat(region.query[None], len(steps), axis=0)
-        moved[:, block] = steps
+        values = block_values(region, block, TUNING.few_values, reach)
+        moved = np.repeat(region.query[None], len(values), axis=0)
+        moved[:, block] = values
         rows.append(moved)
-        turn.append(np.minimum(np.arange(len(steps)), 2.0))
+        turns.append(np.minimum(np.arange(len(values)), 2.0))
     X, allowed = repair(region, np.vstack(rows))
     allowed &= region.changes(X).any(axis=1)
-    order = np.lexsort((region.distance(X), np.concatenate(turn)))
+    order = np.lexsort((region.distance(X), np.concatenate(turns)))
     return np.asarray(X[order][allowed[order]])
 
 
-def _copied(question: Question, n: int, *changes: int | None) -> Array:
-    """Return the query with so many features copied from data rows, at most `n` rows of each."""
+def _copies(question: Question, n: int, *n_copied: int | None) -> Array:
+    """Return the query with features copied from data rows, at most `n` rows of each number.
+
+    None copies all features.
+    """
     rows = [np.empty((0, len(question.region.query)))]
-    for k in changes:
+    for k in n_copied:
         rows.append(background_rows(question.region, n, question.rng, changes=k))
     return np.vstack(rows)
 
 
-def data_rows(question: Question, n: int = 1000) -> Array:
-    """Return rows of the data; at first, where nearness counts, the query with few copied."""
-    account = question.account
-    if question.weight == 0.0 or account.spent > 0.4 * account.budget:
-        return _copied(question, n, None)
-    return _copied(question, n // 4, 1, 2, 3, None)
+def data_rows(question: Question, n: int = TUNING.data_rows) -> Array:
+    """Return rows of the data; early, where nearness counts, also the query with few copied."""
+    is_late = question.spent > TUNING.copies_until * question.budget
+    if question.weight == 0.0 or is_late:
+        return _copies(question, n, None)
+    kinds = (*TUNING.copied, None)
+    return _copies(question, n // len(kinds), *kinds)
 
 
 def towards_target(question: Question, value: Array) -> Array:
     """Return candidates while nothing hits: the best by `value` ``(n,)``, data rows, mixtures."""
-    region, rng, X = question.region, question.rng, question.X
-    i, j = rng.integers(len(X), size=(2, POOL // 4))
-    between = X[i] + rng.random((len(i), 1)) * (X[j] - X[i])
-    mixed = np.where(rng.random((len(i), X.shape[1])) < rng.random((len(i), 1)), X[i], X[j])
-    best, data = X[np.argsort(-value, kind="stable")[:8]], _copied(question, POOL // 2, None)
-    few = _copied(question, POOL // 4, *((1, 2, 3) if question.weight > 0.0 else ()))
-    return project(region, np.vstack([best, data, few, between, mixed]))
+    rng = question.rng
+    X = question.X
+    few = TUNING.pool // 4
+    i, j = rng.integers(len(X), size=(2, few))
+    between = X[i] + rng.random((few, 1)) * (X[j] - X[i])
+    is_first = rng.random((few, X.shape[1])) < rng.random((few, 1))
+    mixed = np.where(is_first, X[i], X[j])
+    best = X[np.argsort(-value, kind="stable")[: TUNING.best_rows]]
+    data = _copies(question, TUNING.pool // 2, None)
+    copied = TUNING.copied if question.weight > 0.0 else ()
+    sparse = _copies(question, few, *copied)
+    return project(question.region, np.vstack([best, data, sparse, between, mixed]))
 
 
 def towards_query(question: Question, centres: Array) -> Array:
     """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target."""
-    region, rng, q = question.region, question.rng, question.region.query
-    ordered = ~(region.categorical | region.cyclic)  # unordered levels have no length
-    rows = centres[rng.integers(len(centres), size=POOL)]
-    rows = np.where(rng.random(rows.shape) < rng.random((POOL, 1)), rows, q)
-    length = np.where(rng.random(rows.shape) < 0.5, 1.0, rng.random((POOL, 1)))
-    rows = np.where(ordered, q + length * (rows - q), rows)
-    rows = np.vstack([rows, _copied(question, POOL // 4, 1, 2, 3)])
-    shorter = np.where(ordered, q + rng.random((len(rows), 1)) * (rows - q), rows)
+    region = question.region
+    rng = question.rng
+    query = region.query
+    n = TUNING.pool
+    has_length = ~(region.categorical | region.cyclic)
+    rows = centres[rng.integers(len(centres), size=n)]
+    is_kept = rng.random(rows.shape) < rng.random((n, 1))
+    rows = np.where(is_kept, rows, query)
+    is_whole = rng.random(rows.shape) < TUNING.whole_changes
+    length = np.where(is_whole, 1.0, rng.random((n, 1)))
+    rows = np.where(has_length, query + length * (rows - query), rows)
+    rows = np.vstack([rows, _copies(question, n // 4, *TUNING.copied)])
+    shrunk = query + rng.random((len(rows), 1)) * (rows - query)
+    shorter = np.where(has_length, shrunk, rows)
     return project(region, np.vstack([centres, rows, shorter]))
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
-    """Return candidates that differ from a row in few features, copied from other rows."""
-    region, rng = question.region, question.rng
-    data, drawn = background_rows(region, POOL, rng), sample(region, POOL // 2, rng)
+    """Return candidates that differ from a row in at most `most` features, copied from others."""
+    region = question.region
+    rng = question.rng
+    data = background_rows(region, TUNING.pool, rng)
+    drawn = sample(region, TUNING.pool // 2, rng)
     others = np.vstack([data, drawn, question.X])
-    others = others[rng.integers(len(others), size=2 * POOL)]
-    moved = np.zeros(others.shape, dtype=bool)
+    others = others[rng.integers(len(others), size=2 * TUNING.pool)]
     order = np.argsort(rng.random((len(others), len(region.free))), axis=1)
-    moved[:, region.free] = order < rng.integers(1, most + 1, size=(len(others), 1))
-    return project(region, np.where(moved, others, centre))
+    is_moved = np.zeros(others.shape, dtype=bool)
+    is_moved[:, region.free] = order < rng.integers(1, most + 1, size=(len(others), 1))
+    return project(region, np.where(is_moved, others, centre))
