@@ -1,10 +1,12 @@
-"""Rows that break rules, made allowed with as little change as possible.
+"""Repair: rows that break rules, made allowed with as little change as possible.
 
-Grid, directions and the l0 bound first, then linear rules by projection, then single coordinates
-on the grid; what function rules still reject is pulled towards the query.
+Grid, directions and the l0 bound come first, then linear rules by projection, then single
+coordinates on the grid. Rows that function rules still reject are pulled towards the query.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,87 +15,127 @@ from bayescfx.space.linear import coordinate_corrections, project_linear, violat
 from bayescfx.space.region import Region
 
 
+@dataclass(frozen=True)
+class RepairTuning:
+    """Numbers of the repair; set by judgement, benchmark `make quality` (2026-11-18)."""
+
+    least_move: float = 2e-6  # in scales; twice what counts as a move of features that go together
+    halvings: int = 7  # of changes, on the way back to the query
+    seed_halvings: int = 10  # of the way to an allowed row
+    corrections: int = 3  # rounds of corrections of single coordinates
+    corrected_rows: int = 256  # per round
+
+
+TUNING = RepairTuning()
+
+
 def repair(region: Region, X: Array) -> tuple[Array, Mask]:
     """Return the nearest allowed rows found, in order, and which of them are allowed."""
     Y = trim(region, X)
-    good = region.contains(Y)
-    if good.all() or not region.rules:
-        return Y, good
+    allowed = region.contains(Y)
+    if allowed.all() or not region.rules:
+        return Y, allowed
     if len(region.A):
-        X = Y[~good]
-        metric = np.where(region.sliding & _supports(region, X), region.scale**2, 0.0)
-        low, high = np.nan_to_num(region.low), np.nan_to_num(region.high)
-        Z = project_linear(np.nan_to_num(X), region.A, region.b, metric, low, high).points
-        Y[~good] = trim(region, np.where(np.isnan(X), X, Z))
-        good = region.contains(Y)
-        _correct(region, Y, good)
-    if not good.all() and region.contains(region.query[None, :])[0]:
-        _pull_back(region, Y, good)
-    return Y, good
+        Y[~allowed] = _project_rules(region, Y[~allowed])
+        allowed = region.contains(Y)
+        _correct(region, Y, allowed)
+    if not allowed.all() and region.contains(region.query[None, :])[0]:
+        _pull_back(region, Y, allowed)
+    return Y, allowed
 
 
 def project(region: Region, X: Array) -> Array:
     """Return the nearest allowed rows; rows that can't be repaired are dropped."""
-    rows, kept = repair(region, X)
-    return rows[kept]
+    rows, allowed = repair(region, X)
+    return rows[allowed]
 
 
 def trim(region: Region, X: Array) -> Array:
-    """Return rows on the grid that keep the l0 bound and move features together as they must.
-
-    The largest changes are kept, whole blocks at a time; a block that is torn goes back, but one
-    that is only held back by rounding dust makes the smallest moves that count.
-    """
-    X, query, bound = region.on_grid(X), region.query, region.max_changes
-    for at in region.blocks:
-        side = region.sides(X, at)
-        if (dust := np.isnan(side)).any():
-            least = 2e-6 * np.sign(X[:, at] - query[at]) * region.scale[at]
-            X[:, at] = np.where(dust, query[at] + least, X[:, at])
-            X = region.on_grid(X)
-            side = region.sides(X, at)
-        X[:, at] = np.where((side == side[:, :1]).all(axis=1, keepdims=True), X[:, at], query[at])
-    if bound is not None:
-        over = np.flatnonzero(region.changes(X).sum(axis=1) > bound)
-        if len(over):
-            changed, members = region.changes(X[over]), region.members
-            mean = region.units(X[over]) @ members.T / members.sum(axis=1)
-            order = np.argsort(-mean, axis=1, kind="stable")
-            kept = fill(region, np.full(len(over), bound), order, changed @ members.T > 0)
-            X[over] = np.where(changed & ~kept, query, X[over])
+    """Return rows on the grid that keep the l0 bound and move features together as they must."""
+    X = region.on_grid(X)
+    for block in region.blocks:
+        X = _align(region, X, block)
+    if region.max_changes is not None:
+        _drop_smallest(region, X, region.max_changes)
     return region.complete(X)
 
 
+def _align(region: Region, X: Array, block: list[int]) -> Array:
+    """Return rows whose features in the block move to the same side, or else all go back.
+
+    Features held back only by rounding make the smallest moves that count.
+    """
+    query = region.query[block]
+    sides = region.sides(X, block)
+    is_dust = np.isnan(sides)
+    if is_dust.any():
+        least = TUNING.least_move * np.sign(X[:, block] - query) * region.scale[block]
+        X[:, block] = np.where(is_dust, query + least, X[:, block])
+        X = region.on_grid(X)
+        sides = region.sides(X, block)
+    is_aligned = (sides == sides[:, :1]).all(axis=1, keepdims=True)
+    X[:, block] = np.where(is_aligned, X[:, block], query)
+    return X
+
+
+def _drop_smallest(region: Region, X: Array, bound: int) -> None:
+    """Take back the smallest changes beyond the l0 bound, in place, whole blocks at a time."""
+    over = np.flatnonzero(region.changes(X).sum(axis=1) > bound)
+    if not len(over):
+        return
+    changed = region.changes(X[over])
+    members = region.members
+    mean_change = region.units(X[over]) @ members.T / members.sum(axis=1)
+    order = np.argsort(-mean_change, axis=1, kind="stable")
+    kept = fill(region, np.full(len(over), bound), order, changed @ members.T > 0)
+    X[over] = np.where(changed & ~kept, region.query, X[over])
+
+
 def fill(region: Region, room: Indices, order: Indices, wanted: Mask | None = None) -> Mask:
-    """Return features ``(n, d)``: blocks in an order ``(n, blocks)``, while they fit in `room`."""
+    """Return masks of features ``(n, d)``: blocks in the given order, as long as they fit.
+
+    Parameters
+    ----------
+    room : array of shape (n,)
+        The most features of each row.
+    order : array of shape (n, blocks)
+        The order in which blocks are taken.
+    wanted : mask of shape (n, blocks), optional
+        The blocks that may be taken.
+    """
     sizes = region.members.sum(axis=1)
-    chosen, rows, left = np.zeros(order.shape, dtype=np.bool_), np.arange(len(order)), room + 0.0
-    for at in order.T:
-        fits = sizes[at] <= left
+    chosen = np.zeros(order.shape, dtype=np.bool_)
+    rows = np.arange(len(order))
+    left = room + 0.0
+    for block in order.T:
+        fits = sizes[block] <= left
         if wanted is not None:
-            fits &= wanted[rows, at]
-        chosen[rows, at] = fits
-        left -= np.where(fits, sizes[at], 0.0)
+            fits &= wanted[rows, block]
+        chosen[rows, block] = fits
+        left -= np.where(fits, sizes[block], 0.0)
         if not left.any():
             break
     return np.asarray(chosen @ region.members > 0)
 
 
 def pull(region: Region, X: Array, seeds: Array, rng: np.random.Generator) -> Array:
-    """Return allowed rows on the way from rejected `X` to allowed `seeds`, which is halved."""
+    """Return allowed rows on the way from rejected `X` to allowed `seeds`, by halving the way."""
     Z = seeds[rng.integers(len(seeds), size=len(X))]
-    own = region.query[None, :]
-    if region.max_changes is not None and region.contains(own)[0]:
-        # a way between different supports changes too much; the query has none
-        Z = np.repeat(own, len(X), axis=0)
-    done = X[:0]
-    for t in 0.5 ** np.arange(1, 11):
+    query = region.query[None, :]
+    if region.max_changes is not None and region.contains(query)[0]:
+        # Between rows with different changes there are too many; the query has none.
+        Z = np.repeat(query, len(X), axis=0)
+    found = X[:0]
+    for t in 0.5 ** np.arange(1, TUNING.seed_halvings + 1):
         if not len(X):
             break
-        Y = region.snap(between(region, X, Z, t, np.where(rng.random(X.shape) < t, X, Z)))
-        good = region.contains(Y)
-        X, Z, done = X[~good], Z[~good], np.concatenate([done, Y[good]])
-    return done
+        levels = np.where(rng.random(X.shape) < t, X, Z)
+        Y = region.snap(between(region, X, Z, t, levels))
+        allowed = region.contains(Y)
+        found = np.concatenate([found, Y[allowed]])
+        X = X[~allowed]
+        Z = Z[~allowed]
+    return found
 
 
 def between(region: Region, X: Array, Z: Array, t: float | Array, levels: Array) -> Array:
@@ -102,43 +144,54 @@ def between(region: Region, X: Array, Z: Array, t: float | Array, levels: Array)
     return np.where(region.categorical | region.cyclic, levels, Y)
 
 
-def _pull_back(region: Region, Y: Array, good: Mask) -> None:
+def _project_rules(region: Region, X: Array) -> Array:
+    """Return rows ``(n, d)`` projected onto the linear rules."""
+    movable = region.sliding & _movable(region, X)
+    metric = np.where(movable, region.scale**2, 0.0)
+    low = np.nan_to_num(region.low)
+    high = np.nan_to_num(region.high)
+    Z = project_linear(np.nan_to_num(X), region.A, region.b, metric, low, high).points
+    return trim(region, np.where(np.isnan(X), X, Z))
+
+
+def _pull_back(region: Region, Y: Array, allowed: Mask) -> None:
     """Pull rejected rows to the query, in place, by halving their numeric changes."""
-    for t in 0.5 ** np.arange(1, 8):
-        bad = np.flatnonzero(~good)
-        if not len(bad):
+    for t in 0.5 ** np.arange(1, TUNING.halvings + 1):
+        rejected = np.flatnonzero(~allowed)
+        if not len(rejected):
             break
-        Z = region.snap(between(region, Y[bad], region.query, t, Y[bad]))
-        fine = region.contains(Z) & region.changes(Z).any(axis=1)
-        Y[bad[fine]] = Z[fine]
-        good[bad[fine]] = True
+        Z = region.snap(between(region, Y[rejected], region.query, t, Y[rejected]))
+        is_good = region.contains(Z) & region.changes(Z).any(axis=1)
+        Y[rejected[is_good]] = Z[is_good]
+        allowed[rejected[is_good]] = True
 
 
-def _supports(region: Region, X: Array) -> Mask:
+def _movable(region: Region, X: Array) -> Mask:
     """Return which features of each row may still move without breaking the l0 bound."""
     if region.max_changes is None:
         return np.ones(X.shape, dtype=np.bool_)
     changed = region.changes(X)
-    return np.asarray(changed | (changed.sum(axis=1) < region.max_changes)[:, None])
+    has_room = changed.sum(axis=1) < region.max_changes
+    return np.asarray(changed | has_room[:, None])
 
 
-def _correct(region: Region, Y: Array, good: Mask, rounds: int = 3, most: int = 256) -> None:
+def _correct(region: Region, Y: Array, allowed: Mask) -> None:
     """Correct single coordinates of rejected rows, in place, until linear rules hold."""
-    for _ in range(rounds):
-        bad = np.flatnonzero(~good)[:most]
-        if not len(bad):
+    for _ in range(TUNING.corrections):
+        rejected = np.flatnonzero(~allowed)[: TUNING.corrected_rows]
+        if not len(rejected):
             return
-        moving = region.sliding & _supports(region, Y[bad])
-        filled = np.nan_to_num(Y[bad])
-        V, origin = coordinate_corrections(filled, region.A, region.b, region.step, moving)
+        movable = region.sliding & _movable(region, Y[rejected])
+        filled = np.nan_to_num(Y[rejected])
+        V, origin = coordinate_corrections(filled, region.A, region.b, region.step, movable)
         if not len(V):
             return
-        V = region.snap(np.where(np.isnan(Y[bad[origin]]), np.nan, V))
-        fine = region.contains(V)
-        # first allowed variants, nearest first; else the least violating one goes on
-        worst = violation(np.nan_to_num(V), region.A, region.b).sum(axis=1)
-        order = np.lexsort((region.distance(V), np.where(fine, 0.0, worst), ~fine))
+        V = region.snap(np.where(np.isnan(Y[rejected[origin]]), np.nan, V))
+        is_good = region.contains(V)
+        # Allowed variants first, the nearest of them; else the least violating one goes on.
+        broken = violation(np.nan_to_num(V), region.A, region.b).sum(axis=1)
+        order = np.lexsort((region.distance(V), np.where(is_good, 0.0, broken), ~is_good))
         _, first = np.unique(origin[order], return_index=True)
         chosen = order[first]
-        Y[bad[origin[chosen]]] = V[chosen]
-        good[bad[origin[chosen]]] = fine[chosen]
+        Y[rejected[origin[chosen]]] = V[chosen]
+        allowed[rejected[origin[chosen]]] = is_good[chosen]

@@ -1,13 +1,13 @@
 """Allowed rows of a region: draws, data rows, walks.
 
-Draws within limits, grid and the l0 bound are allowed by construction; rules then reject. Where
-they reject nearly everything, rejected draws are repaired, pulled towards a known allowed row,
-and a walk spreads what was found. Where nothing was found, a walk lowers the number of broken
-rules first.
+Draws satisfy limits, grid and the l0 bound by construction; rules then reject some. Where they
+reject nearly everything, rejected draws are repaired or pulled towards an allowed row, and a walk
+spreads the rows found. Where none was found, a walk first lowers the number of broken rules.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -19,9 +19,35 @@ from bayescfx.space.linear import violation
 from bayescfx.space.region import Region
 from bayescfx.space.repair import fill, pull, repair, trim
 
-TRIES = 2048  # draws that are counted before a region is called infeasible
-WORTHWHILE = 0.05  # share of allowed draws above which plain rejection goes on
-WALKERS, ROUNDS = 256, 100  # rows that walk at once, and their steps per batch of rows
+#: The share of allowed draws above which plain rejection goes on.
+#: Set by judgement; benchmark `make quality` (2026-11-18).
+WORTHWHILE = 0.05
+
+
+@dataclass(frozen=True)
+class SamplingTuning:
+    """Numbers of the sampling; set by judgement, benchmark `make quality` (2026-11-18)."""
+
+    tries: int = 2048  # draws that are counted before a region is called infeasible
+    first_draws: int = 256  # draws before the share of allowed ones is judged
+    least_draws: int = 64  # per round
+    repaired_draws: int = 128  # least number of draws that are repaired
+    # A rule that 1 draw in 10,000 satisfies is missed once in 28,000 times.
+    insistent_rounds: int = 50
+    walkers: int = 256  # rows that walk at once ...
+    least_walkers: int = 16
+    steps: int = 100  # ... and their steps per batch of rows
+    walked: int = 4  # rows that a walk collects for each that is wanted
+    redrawn: float = 0.5  # share of the steps that redraw a block ...
+    redrawn_or_few: float = 0.75  # ... and with those that shift few features; others shift all
+    few_features: float = 2.0  # mean number of features that a step shifts
+    shortest_shift: float = -3.0  # powers of ten of a scale
+    longest_shift: float = 0.5
+    inside: float = 0.999  # share of the way to a linear rule that a step may go
+    named_rules: int = 6  # in the message of an infeasible region
+
+
+TUNING = SamplingTuning()
 
 
 def sample(region: Region, n: int, rng: Generator) -> Array:
@@ -35,7 +61,7 @@ def sample(region: Region, n: int, rng: Generator) -> Array:
     elif len(region.free):
         found = _ruled_sample(region, n, rng)
     if not len(found):
-        every = region.enumerate(TRIES)
+        every = region.enumerate(TUNING.tries)
         if every is not None:  # so small that draws may have missed its rows
             found = every[region.changes(every).any(axis=1)]
     if not len(found):
@@ -51,24 +77,29 @@ def _wanted(region: Region, X: Array) -> Mask:
 
 
 def _ruled_sample(region: Region, n: int, rng: Generator) -> Array:
-    found, tried = np.empty((0, len(region.query))), 0
-    while len(found) < n and (tried < 256 or len(found) >= WORTHWHILE * tried):
-        X = region.complete(draw(region, max(64, min(TRIES, 2 * (n - len(found)))), rng))
+    """Return about `n` rows of a region with rules: by rejection while that is worthwhile."""
+    found = np.empty((0, len(region.query)))
+    n_tried = 0
+    is_worthwhile = True
+    while len(found) < n and is_worthwhile:
+        n_draws = max(TUNING.least_draws, min(TUNING.tries, 2 * (n - len(found))))
+        X = region.complete(draw(region, n_draws, rng))
         found = np.concatenate([found, X[_wanted(region, X)]])
-        tried += len(X)
+        n_tried += len(X)
+        is_worthwhile = n_tried < TUNING.first_draws or len(found) >= WORTHWHILE * n_tried
     return found if len(found) >= n else _persist(region, n, rng, found)
 
 
 def _persist(region: Region, n: int, rng: Generator, found: Array) -> Array:
     """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
-    batch = max(128, min(TRIES, 2 * n))
-    X = draw(region, batch, rng)
-    fixed, good = repair(region, X)
-    seeds = np.concatenate([found, fixed[good], background_rows(region, batch, rng)])
+    n_draws = max(TUNING.repaired_draws, min(TUNING.tries, 2 * n))
+    X = draw(region, n_draws, rng)
+    repaired, allowed = repair(region, X)
+    seeds = np.concatenate([found, repaired[allowed], background_rows(region, n_draws, rng)])
     if not len(seeds):
-        own = region.query[None, :]
-        seeds = own if region.contains(own)[0] else _descend(region, rng)
-    rejected = region.complete(X)[~good]
+        query = region.query[None, :]
+        seeds = query if region.contains(query)[0] else _descend(region, rng)
+    rejected = region.complete(X)[~allowed]
     more = _spread_out(region, seeds, rejected, n - len(found), rng)
     if not len(found) and not len(more):
         more = _spread_out(region, _insist(region, rng), rejected, n, rng)
@@ -87,9 +118,9 @@ def _spread_out(region: Region, seeds: Array, rejected: Array, n: int, rng: Gene
 
 
 def _insist(region: Region, rng: Generator) -> Array:
-    """Return the first allowed rows of many plain draws: the last resort against blind rules."""
-    for _ in range(50):  # a rule that 1 draw in 10,000 satisfies is missed once in 28,000 times
-        X = region.complete(draw(region, TRIES, rng))
+    """Return the first allowed rows of many plain draws: the last resort."""
+    for _ in range(TUNING.insistent_rounds):
+        X = region.complete(draw(region, TUNING.tries, rng))
         X = X[region.contains(X)]
         if len(X):
             break
@@ -103,20 +134,30 @@ def nothing_found(region: Region, rng: Generator) -> str:
             "no feature may move for this query: every one is fixed, missing or at its limits. "
             "Free a feature or widen its limits."
         )
-    X = region.complete(draw(region, TRIES, rng))
+    n_tried = TUNING.tries
+    X = region.complete(draw(region, n_tried, rng))
     passed = {rule.words.label: int(rule.holds(region, X).sum()) for rule in region.rules}
-    alone = region.contains(region.query[None, :])[0]
-    but, who = (" but the query itself", "") if alone else ("", " for this query")
-    first = f"no point{but} satisfies every rule{who} (0 of {TRIES} tried)."
+    if region.contains(region.query[None, :])[0]:
+        first = f"no point but the query itself satisfies every rule (0 of {n_tried} tried)."
+    else:
+        first = f"no point satisfies every rule for this query (0 of {n_tried} tried)."
     if not passed:
         return f"{first} Widen the limits."
-    ranked = [f"{rule!r} ({n} of {TRIES})" for rule, n in sorted(passed.items(), key=itemgetter(1))]
-    others = f" Others: {', '.join(ranked[1:6])}." if ranked[1:] else ""
-    return f"{first} Tightest rule: {ranked[0]}.{others}"
+    tightest, *others = sorted(passed.items(), key=itemgetter(1))[: TUNING.named_rules]
+    text = f"{first} Tightest rule: {_counted(tightest, n_tried)}."
+    if others:
+        text += f" Others: {', '.join(_counted(rule, n_tried) for rule in others)}."
+    return text
+
+
+def _counted(rule: tuple[str, int], n_tried: int) -> str:
+    """Return a rule's label with the number of draws that keep it."""
+    label, n_kept = rule
+    return f"{label!r} ({n_kept} of {n_tried})"
 
 
 def draw(region: Region, n: int, rng: Generator) -> Array:
-    """Return `n` draws within limits, grid, l0 bound and directions; rules are not looked at.
+    """Return `n` draws within limits, grid, l0 bound and directions; rules are not checked.
 
     Uniform over the box without an l0 bound; with one, over random supports of random size.
     Derived columns are left as in the query.
@@ -124,12 +165,12 @@ def draw(region: Region, n: int, rng: Generator) -> Array:
     X = np.repeat(region.query[None, :], n, axis=0)
     if not region.moving or not n:
         return X
-    sparse = region.max_changes is not None
-    chosen = _supports(region, n, rng) if sparse else None
+    is_sparse = region.max_changes is not None
+    chosen = _supports(region, n, rng) if is_sparse else None
     for block in region.moving:
         rows = np.arange(n) if chosen is None else np.flatnonzero(chosen[:, block[0]])
         if len(rows):
-            _draw_block(region, X, rows, block, rng, moved=sparse)
+            _draw_block(region, X, rows, block, rng, moved=is_sparse)
     return X
 
 
@@ -180,15 +221,16 @@ def background(region: Region, data: Array | None = None) -> Array:
 
 def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
     """Return at most `n` allowed rows on allowed ways from `seeds`."""
-    walkers = min(max(n, 16), WALKERS)
-    X, found = seeds[rng.integers(len(seeds), size=walkers)], seeds[:0]
-    for _ in range(ROUNDS * -(-n // walkers)):
+    n_walkers = min(max(n, TUNING.least_walkers), TUNING.walkers)
+    X = seeds[rng.integers(len(seeds), size=n_walkers)]
+    found = seeds[:0]
+    for _ in range(TUNING.steps * -(-n // n_walkers)):
         Y = _step(region, X, rng)
-        good = region.contains(Y)
-        wanted = good & (Y != X).any(axis=1) & region.changes(Y).any(axis=1)
-        X = np.where(good[:, None], Y, X)
-        found = np.concatenate([found, Y[wanted]])
-        if len(found) >= 4 * n:
+        allowed = region.contains(Y)
+        is_new = allowed & (Y != X).any(axis=1) & region.changes(Y).any(axis=1)
+        X = np.where(allowed[:, None], Y, X)
+        found = np.concatenate([found, Y[is_new]])
+        if len(found) >= TUNING.walked * n:
             break
     rows = _distinct(found)
     return rows[rng.permutation(len(rows))[:n]]
@@ -196,21 +238,22 @@ def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
 
 def _descend(region: Region, rng: Generator) -> Array:
     """Return allowed rows found by a walk that lowers the number of broken rules, if any."""
-    X = draw(region, WALKERS, rng)
+    X = draw(region, TUNING.walkers, rng)
     if len(region.data):
-        half = WALKERS // 2
+        half = TUNING.walkers // 2
         copied = region.data[rng.integers(len(region.data), size=half)][:, region.free]
         X[:half, region.free] = np.where(np.isnan(copied), X[:half, region.free], copied)
     X = trim(region, X)
     score = _broken(region, X)
-    for _ in range(ROUNDS):
-        done: Mask = score == 0
-        if done.any():
-            return X[done]
+    for _ in range(TUNING.steps):
+        is_allowed: Mask = score == 0
+        if is_allowed.any():
+            return X[is_allowed]
         Y = _step(region, X, rng)
         new = _broken(region, Y)
-        better = new <= score
-        X, score = np.where(better[:, None], Y, X), np.where(better, new, score)
+        is_better = new <= score
+        X = np.where(is_better[:, None], Y, X)
+        score = np.where(is_better, new, score)
     return np.empty((0, len(region.query)))
 
 
@@ -233,19 +276,20 @@ def _step(region: Region, X: Array, rng: Generator) -> Array:
     kind = rng.random(len(X))
     picked = rng.integers(len(region.moving), size=len(X))
     for at, block in enumerate(region.moving):
-        rows = np.flatnonzero((picked == at) & (kind < 0.5))
+        rows = np.flatnonzero((picked == at) & (kind < TUNING.redrawn))
         if len(rows):
             _draw_block(region, Y, rows, block, rng, moved=True)
-    reach = 10.0 ** rng.uniform(-3, 0.5, size=(len(X), 1))
+    powers = rng.uniform(TUNING.shortest_shift, TUNING.longest_shift, size=(len(X), 1))
+    reach = 10.0**powers
     shift = rng.standard_normal(X.shape) * reach * region.scale * region.sliding
     if region.max_changes is not None:
         shift *= region.changes(X)
-    few = rng.random(X.shape) < 2.0 / len(region.free)
-    shift = np.where((kind < 0.75)[:, None], shift * few, shift)
-    shifted = (kind >= 0.5)[:, None] & region.sliding
-    Y = np.where(shifted, X + shift, Y)
+    is_few = rng.random(X.shape) < TUNING.few_features / len(region.free)
+    shift = np.where((kind < TUNING.redrawn_or_few)[:, None], shift * is_few, shift)
+    is_shifted = (kind >= TUNING.redrawn)[:, None] & region.sliding
+    Y = np.where(is_shifted, X + shift, Y)
     if len(region.A):
-        Y = np.where(shifted, _slide(region, X, Y), Y)
+        Y = np.where(is_shifted, _slide(region, X, Y), Y)
     return region.complete(_swap(region, region.on_grid(Y), X, rng))
 
 
@@ -255,8 +299,8 @@ def _slide(region: Region, X: Array, Y: Array) -> Array:
     speed = direction @ region.A.T
     slack = np.maximum(region.b - np.nan_to_num(X) @ region.A.T, 0.0)
     reach = np.where(speed > 0, slack / np.where(speed > 0, speed, 1.0), np.inf)
-    t = np.minimum(1.0, 0.999 * reach.min(axis=1))
-    # a rule that holds with equality can only be followed by projecting onto it, in repair
+    t = np.minimum(1.0, TUNING.inside * reach.min(axis=1))
+    # A rule that holds with equality can only be followed by projecting onto it, in repair.
     return np.where(np.isnan(X), X, X + t[:, None] * direction)
 
 
@@ -269,11 +313,11 @@ def _swap(region: Region, Y: Array, X: Array, rng: Generator) -> Array:
     excess = changed.sum(axis=1) - bound
     if (excess <= 0).all():
         return Y
-    # the smallest random keys among old changes go back to the query
+    # The smallest random keys among old changes go back to the query.
     keys = np.where(changed & (Y == X), rng.random(Y.shape), np.inf)
     rank = np.argsort(np.argsort(keys, axis=1), axis=1)
-    back = (rank < excess[:, None]) & np.isfinite(keys)
-    return np.where(back, region.query, Y)
+    goes_back = (rank < excess[:, None]) & np.isfinite(keys)
+    return np.where(goes_back, region.query, Y)
 
 
 def _distinct(X: Array) -> Array:

@@ -39,16 +39,18 @@ class Slice:
     @cached_property
     def polytope(self) -> Polytope:
         """Limits and linear rules; rules on derived or missing features are left out."""
-        region, at = self.region, self.features
-        other = np.ones(len(self.row), dtype=np.bool_)
-        other[at] = False
-        unknown = region.recomputed | np.isnan(self.row)
+        region = self.region
+        at = self.features
+        is_held = np.ones(len(self.row), dtype=np.bool_)
+        is_held[at] = False
+        is_unknown = region.recomputed | np.isnan(self.row)
         uses = region.A != 0.0
-        usable = uses[:, at].any(axis=1) & ~uses[:, unknown].any(axis=1)
-        A, b = region.A[usable], region.b[usable]
-        rest = A[:, other] @ np.nan_to_num(self.row[other])
-        low, high = region.low[at] / self.scale, region.high[at] / self.scale
-        return Polytope(low, high, A[:, at] * self.scale, b - rest)
+        is_usable = uses[:, at].any(axis=1) & ~uses[:, is_unknown].any(axis=1)
+        A = region.A[is_usable]
+        held_part = A[:, is_held] @ np.nan_to_num(self.row[is_held])
+        low = region.low[at] / self.scale
+        high = region.high[at] / self.scale
+        return Polytope(low, high, A[:, at] * self.scale, region.b[is_usable] - held_part)
 
     def coordinates(self, x: Array) -> Array:
         """Return the coordinates ``(k,)`` of a row of codes."""
@@ -79,15 +81,17 @@ class Slice:
         return np.asarray(self.codes(Z)[:, self.features] / self.scale)
 
     def land(self, z: Array) -> Array | None:
-        """Return an allowed row ``(d,)`` at coordinates, or near, repaired, or None."""
+        """Return an allowed row ``(d,)`` at coordinates ``(k,)``, or repaired near, or None."""
         rows = self.codes(z[None, :])
         if self.region.contains(rows)[0]:
             return np.asarray(rows[0])
         rows, allowed = repair(self.region, rows)
-        return np.asarray(rows[0]) if allowed[0] and self.holds(rows[0]) else None
+        if allowed[0] and self.holds(rows[0]):
+            return np.asarray(rows[0])
+        return None
 
     def holds(self, x: Array) -> bool:
         """Return whether a row of codes ``(d,)`` has the slice's values in all held features."""
-        held = ~self.region.recomputed  # derived features follow
-        held[self.features] = False
-        return np.array_equal(x[held], self.row[held], equal_nan=True)
+        is_held = ~self.region.recomputed  # derived features follow
+        is_held[self.features] = False
+        return np.array_equal(x[is_held], self.row[is_held], equal_nan=True)
