@@ -1,4 +1,4 @@
-"""Moves: which values are tried."""
+"""The neighbourhood of a row: values of features, moves, changes taken back or exchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ import pandas as pd
 
 import bayescfx as cfx
 from bayescfx.space.effort import effort
-from bayescfx.space.neighbourhood import finer_moves, line_values, single_moves
+from bayescfx.space.neighbourhood import (
+    block_values,
+    crossings,
+    cumulative_moves,
+    data_values,
+    finer_moves,
+    frequent_levels,
+    line_values,
+    listed_values,
+    n_to_settle,
+    shorten,
+    single_moves,
+    spread_values,
+    step_values,
+    trade,
+)
+from bayescfx.space.region import Region
 
 
 def table(n: int = 200) -> pd.DataFrame:
@@ -93,3 +109,128 @@ def test_moves_that_cost_too_much_are_left_out() -> None:
     moves = single_moves(region, region.query, 8, line_values(region, 8), 0.7)
     assert len(moves.X)
     assert (effort(region, moves.X) < 0.7).all()
+
+
+# ── values of a feature ──
+
+
+def mixed_region() -> Region:
+    space = cfx.Space(
+        {
+            "r": cfx.Real(0, 10),
+            "k": cfx.Integer(0, 5),
+            "c": cfx.Categorical(list("uvwz")),
+            "h": cfx.Integer(0, 23, cyclic=True),
+        }
+    )
+    return space.around({"r": 4.0, "k": 2, "c": "v", "h": 0})
+
+
+def test_values_are_listed_only_if_they_are_few() -> None:
+    region = mixed_region()
+    listed = listed_values(region, 1, 6)
+    assert listed is not None
+    assert listed.tolist() == [0, 1, 2, 3, 4, 5]
+    assert listed_values(region, 1, 5) is None
+    assert listed_values(region, 0, 1000) is None  # continuous
+
+
+def test_of_many_levels_the_frequent_ones_are_kept_and_the_querys_own() -> None:
+    levels = list("abcdefgh")
+    X = pd.DataFrame({"c": list("aaabbbccd") + levels})
+    region = cfx.Space.from_data(X).around({"c": "h"})
+    assert region.choices[0] is not None
+    kept = frequent_levels(region, 0, 4)
+    assert set(kept) == {0.0, 1.0, 2.0, 7.0}
+    assert frequent_levels(region, 0, 8) is region.choices[0]
+
+
+def test_spread_values_lie_at_shares_of_the_range_and_on_the_grid() -> None:
+    region = mixed_region()
+    shares = np.array([0.0, 0.5, 0.999])
+    np.testing.assert_allclose(spread_values(region, 0, shares), [0.0, 5.0, 9.99])
+    assert spread_values(region, 1, shares).tolist() == [0.0, 3.0, 5.0]
+    long = cfx.Space({"n": cfx.Integer(0, 10**6)}).around({"n": 5})
+    assert long.choices[0] is None
+    found = spread_values(long, 0, shares)
+    assert found[0] == 0.0
+    assert found.tolist() == np.round(found).tolist()
+    assert (found <= 10**6).all()
+
+
+def test_data_values_are_those_of_the_data_with_both_limits() -> None:
+    X = table(500)
+    region = cfx.Space.from_data(X).between({"x": (40, 60)}).around({**X.iloc[3], "x": 50.0})
+    found = data_values(region, 0, 10)
+    assert found[0] == region.low[0]
+    assert found[-1] == region.high[0]
+    assert np.isin(np.round(found[1:-1], 9), np.round(X["x"], 9)).all()
+    few = cfx.Space({"x": cfx.Real(0, 1)}).around({"x": 0.5})
+    np.testing.assert_allclose(data_values(few, 0, 5), np.linspace(0, 1, 5))
+
+
+def test_a_step_either_way_stays_within_the_limits_and_begins_where_data_are() -> None:
+    X = pd.DataFrame({"a": np.linspace(0.0, 10.0, 101)})
+    space = cfx.Space.from_data(X)
+    region = space.around({"a": 8.0})
+    unit = float(region.scale[0])
+    steps = step_values(region, [0], 1.0)[:, 0]
+    np.testing.assert_allclose(steps, [8.0 - unit, min(8.0 + unit, 10.0)])
+    assert step_values(region, [0], 0.0).shape == (0, 1)
+    circle = mixed_region()
+    assert set(step_values(circle, [3], 1.0 / circle.scale[3])[:, 0]) == {1.0, 23.0}
+
+
+def test_a_block_takes_each_of_few_values_nearest_first_or_a_step() -> None:
+    region = mixed_region()
+    assert block_values(region, [1], 16, 1.0)[:, 0].tolist()[:2] in ([1.0, 3.0], [3.0, 1.0])
+    assert len(block_values(region, [1], 16, 1.0)) == 5
+    assert len(block_values(region, [2], 16, 1.0)) == 3
+    assert len(block_values(region, [0], 16, 1.0)) == 2
+
+
+# ── rows from changes ──
+
+
+def test_crossings_lie_between_moves_on_either_side_of_the_target() -> None:
+    region = cfx.Space({"a": cfx.Real(0, 1), "b": cfx.Real(0, 1)}).around({"a": 0.0, "b": 0.0})
+    moves = single_moves(region, region.query, 4, line_values(region, 4))
+    moves = moves._replace(gain=moves.X[:, 0] * 10.0)
+    rows = crossings(region, moves, 0.0, [(6.1, 6.3)], 10)
+    assert len(rows)
+    assert np.isclose(rows[:, 0], 0.62).any()  # where a linear model hits the middle
+    assert (np.diff(effort(region, rows)) >= 0.0).all()
+    assert not len(crossings(region, moves, 0.0, [(11.0, 12.0)], 10))
+
+
+def test_moves_add_up_one_block_after_the_other() -> None:
+    region = cfx.Space({name: cfx.Real(0, 1) for name in "abc"}).around(dict.fromkeys("abc", 0.5))
+    X = np.array([[0.9, 0.5, 0.5], [0.8, 0.5, 0.5], [0.5, 0.1, 0.5], [0.9, 0.9, 0.9]])
+    rows = cumulative_moves(region, region.query, X)
+    np.testing.assert_array_equal(rows, [[0.9, 0.5, 0.5], [0.9, 0.1, 0.5]])
+    assert cumulative_moves(region, region.query, X[:0]).shape == (0, 3)
+
+
+def test_only_a_share_of_a_change_is_left() -> None:
+    region = cfx.Space({name: cfx.Real(0, 1) for name in "abc"}).around(dict.fromkeys("abc", 0.5))
+    x = np.array([0.9, 0.1, 0.7])
+    rows = shorten(region, x, [0, 1], np.array([0.0, 0.25, 1.0]))
+    np.testing.assert_allclose(rows, [[0.5, 0.5, 0.7], [0.6, 0.4, 0.7], [0.9, 0.1, 0.7]])
+
+
+def test_the_cost_of_two_changes_is_shared_otherwise_and_less_in_all() -> None:
+    region = cfx.Space({name: cfx.Real(0, 1) for name in "abc"}).around(dict.fromkeys("abc", 0.0))
+    x = np.array([0.5, 0.3, 0.0])
+    rows = trade(region, x[None])
+    assert len(rows)
+    assert (rows[:, 2] == 0.0).all()
+    assert (region.distance(rows) < region.distance(x[None])[0]).all()
+    assert (rows[:, 0] > 0.5).any()  # one change may grow
+
+
+def test_rows_to_settle_grow_with_the_changes_but_not_beyond_two_for_each() -> None:
+    region = cfx.Space({name: cfx.Real(0, 1) for name in "abcdef"}).around(
+        dict.fromkeys("abcdef", 0.5)
+    )
+    X = np.where(np.tri(6, 6, dtype=bool), 0.9, 0.5)
+    assert n_to_settle(region, X).tolist() == [0, 2, 5, 8, 10, 12]

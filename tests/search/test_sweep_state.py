@@ -1,0 +1,131 @@
+"""The state of one sweep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bayescfx.potentials import at_least, increase
+from bayescfx.search.question import Question
+from bayescfx.search.sweep_state import TUNING, SweepState
+from bayescfx.space.neighbourhood import n_to_settle, single_moves
+from bayescfx.space.space import Space
+from tests.search.questions import UNIT, asked
+from tests.search.steps import run_step
+
+
+def state_of(question: Question) -> SweepState:
+    return SweepState(question, 24, 200)
+
+
+def unreached(budget: int = 80) -> SweepState:
+    """A state that knows the query only, 1.5 below its target."""
+    return state_of(asked(Space(UNIT), at_least(4.5), rows=0, budget=budget))
+
+
+HIT = np.array([0.5, 0.9, 0.9, 0.5])  # 5.0
+FAR_HIT = np.array([0.9, 0.9, 0.9, 0.9])  # 5.4
+
+
+def test_the_query_is_known_from_the_start() -> None:
+    state = unreached()
+    np.testing.assert_array_equal(state.X, state.region.query[None])
+    assert state.y.tolist() == [3.0]
+    assert state.origin == 3.0
+    assert not state.is_reached
+    assert state.cost_limit == np.inf
+
+
+def test_of_many_known_rows_the_best_are_kept() -> None:
+    question = asked(Space(UNIT), increase(by=1.0), rows=2 * TUNING.known_rows, budget=2000)
+    state = state_of(question)
+    assert len(state.y) in (TUNING.known_rows, TUNING.known_rows + 1)  # and the query
+    hits = question.accepted(question.y).sum()
+    assert state.question.accepted(state.y).sum() == min(hits, TUNING.known_rows)
+
+
+@pytest.mark.parametrize(
+    ("budget", "growth"), [(100, 1.0), (2000, 1.0), (8000, 4.0), (10**6, 10.0)]
+)
+def test_larger_budgets_try_more(budget: int, growth: float) -> None:
+    state = unreached(budget)
+    assert state.batch == round(200 * growth)
+    assert state.n_values == round(24 * np.sqrt(growth))
+
+
+def test_rows_that_are_not_allowed_or_affordable_are_not_evaluated() -> None:
+    state = unreached()
+    X = np.array([[0.1, 0.5, 0.5, 0.5], [1.5, 0.5, 0.5, 0.5], [0.2, 0.5, 0.5, 0.5], HIT])
+    y, calls = run_step(state.question, state.ask(X, 2))
+    np.testing.assert_array_equal(calls[0], X[[0, 2]])
+    assert np.isnan(y).tolist() == [False, True, False, True]
+    assert state.is_cut
+    assert len(state.y) == 3
+
+
+def test_the_limit_is_the_cost_of_the_last_answer_once_there_are_enough() -> None:
+    question = asked(Space(UNIT), at_least(4.5), rows=0)
+    for n, is_limited in ((1, True), (2, False)):
+        state = state_of(replace(question, n=n))
+        run_step(state.question, state.ask(np.array([HIT]), 10))
+        assert state.is_reached
+        assert np.isfinite(state.cost_limit) == is_limited
+
+
+def test_rows_are_kept_to_finish_answers_and_more_while_nothing_hits() -> None:
+    state = unreached()
+    assert state.spare == state.question.left - 80 // TUNING.kept_of_misses
+    assert state.spare_when_settled == state.question.left
+    run_step(state.question, state.ask(np.array([FAR_HIT]), 10))
+    assert state.spare == state.question.left - 80 // TUNING.kept_of_hits
+    settling = n_to_settle(state.region, FAR_HIT[None])[0]
+    assert state.spare_when_settled == state.question.left - settling
+
+
+def test_a_standing_is_better_with_more_answers_or_a_clearly_lower_cost() -> None:
+    state = unreached()
+    before = state.standing()
+    assert before[0] == 0
+    assert before[1] == pytest.approx(-1.5, abs=0.1)  # the miss, less the tolerance
+    assert not state.is_better_than(before)
+    run_step(state.question, state.ask(np.array([FAR_HIT]), 10))
+    assert state.is_better_than(before)
+    reached = state.standing()
+    trifle = FAR_HIT - np.array([0.0, 0.0, 0.0, 1e-4])
+    run_step(state.question, state.ask(trifle[None], 10))
+    assert not state.is_better_than(reached)
+    run_step(state.question, state.ask(HIT[None], 10))
+    assert state.is_better_than(reached)
+
+
+def test_without_a_cost_of_moving_enough_answers_satisfy() -> None:
+    state = state_of(asked(Space(UNIT).cost(weight=0), at_least(4.5), rows=0))
+    assert not state.is_satisfied
+    run_step(state.question, state.ask(HIT[None], 10))
+    assert state.is_satisfied
+    costly = unreached()
+    run_step(costly.question, costly.ask(HIT[None], 10))
+    assert not costly.is_satisfied
+
+
+def test_the_remaining_way_shrinks_from_the_query_to_the_target() -> None:
+    state = unreached()
+    assert state.remaining_way == 1.0
+    run_step(state.question, state.ask(np.array([[0.5, 0.9, 0.5, 0.5]]), 10))  # 3.8
+    assert 0.3 < state.remaining_way < 0.6
+    run_step(state.question, state.ask(HIT[None], 10))
+    assert state.remaining_way == 0.0
+
+
+def test_gains_are_measured_from_each_base_and_unscored_moves_left_out() -> None:
+    state = unreached()
+    bases = np.array([[0.5, 0.5, 0.5, 0.5], [0.5, 0.9, 0.5, 0.5]])
+    parts = [single_moves(state.region, base, 4, state.values) for base in bases]
+    y = np.concatenate([moves.X @ [1.0, 2.0, 3.0, 0.0] for moves in parts])
+    y[0] = np.nan
+    found = state.with_gains(parts, np.array([3.0, 3.8]), y)
+    assert len(found[0].X) == len(parts[0].X) - 1
+    for base, moves in zip(bases, found, strict=True):
+        np.testing.assert_allclose(moves.gain, (moves.X - base) @ [1.0, 2.0, 3.0, 0.0])
