@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -66,9 +64,10 @@ def test_rows_that_are_not_allowed_or_affordable_are_not_evaluated() -> None:
 
 
 def test_the_limit_is_the_cost_of_the_last_answer_once_there_are_enough() -> None:
-    question = asked(Space(UNIT), at_least(4.5), rows=0)
     for n, is_limited in ((1, True), (2, False)):
-        state = state_of(replace(question, n=n))
+        question = asked(Space(UNIT), at_least(4.5), rows=0)
+        question.n = n
+        state = state_of(question)
         run_step(state.question, state.ask(np.array([HIT]), 10))
         assert state.is_reached
         assert np.isfinite(state.cost_limit) == is_limited
