@@ -98,7 +98,28 @@ def ascend(
 
 
 class _Climb:
-    """The state of the rows that still climb; directions and slopes are in units of the ranges."""
+    """The state of the `m` rows that still climb; directions and slopes are in units of the ranges.
+
+    Attributes
+    ----------
+    rows : array of shape (m,)
+        Positions of the rows among all.
+    x, g, value : arrays of shape (m, c), (m, c) and (m,)
+        Coordinates, slopes and values of the rows.
+    p, step, gain : arrays of shape (m, c), (m,) and (m,)
+        Directions, the shares of them that are tried, and the rises that they promise.
+    H : array of shape (m, c, c)
+        Inverse Hessians of the negated function.
+    is_first, is_alive, is_fresh : masks of shape (m,)
+        Whether the curvature is unknown, the row still climbs, it needs a new direction.
+    quiet : array of shape (m,)
+        Directions in turn that promised nothing.
+    floor, ceiling : arrays of shape (m, c)
+        Limits; `low` and `high` are those up to the next kink, `bottom` and `top` those above and
+        below a kink.
+    side : array of shape (m, c)
+        The side of the kink on which a coordinate is, or on which its slope is taken.
+    """
 
     #: Attributes with one entry per row that still climbs.
     PER_ROW = (
@@ -110,7 +131,7 @@ class _Climb:
     def __init__(self, X: Array, box: Box, H: Array | None, doubt: float) -> None:
         m, c = box.columns.shape
         self.doubt = doubt
-        self.rows = np.arange(m)  # positions among all rows
+        self.rows = np.arange(m)
         self.at = self.rows[:, None]
         self.X = X.copy()
         self.columns = box.columns
@@ -122,21 +143,21 @@ class _Climb:
         rounding = 8 * np.finfo(float).eps * np.abs(self.x)
         self.nudge = np.maximum(TUNING.nudge * box.span, rounding)
         self.H = np.tile(np.eye(c), (m, 1, 1))
-        self.is_first: Mask = np.ones(m, dtype=bool)  # the curvature is unknown
+        self.is_first: Mask = np.ones(m, dtype=bool)
         if H is not None:
             self.is_first = np.asarray(~H.any(axis=(1, 2)))
             self.H[~self.is_first] = H[~self.is_first]
         self.rules = _Halfspaces(box, X) if len(box.A) else None
         self.is_alive = np.ones(m, dtype=bool)
-        self.is_fresh = np.ones(m, dtype=bool)  # needs a new direction
-        self.quiet = np.zeros(m, dtype=int)  # directions in turn that promised nothing
+        self.is_fresh = np.ones(m, dtype=bool)
+        self.quiet = np.zeros(m, dtype=int)
         self.step = np.ones(m)
         self.gain = np.zeros(m)
         self.p = np.zeros((m, c))
         self.g = np.zeros((m, c))
-        self.low = box.low  # limits up to the next kink
+        self.low = box.low
         self.high = box.high
-        self.bottom = np.fmax(box.low, box.kink)  # limits above and below a kink
+        self.bottom = np.fmax(box.low, box.kink)
         self.top = np.fmin(box.high, box.kink)
         self.side = np.where(self.x < box.kink, -1.0, 1.0)
         self.value = np.full(m, -np.inf)

@@ -48,7 +48,31 @@ class EffortParts(NamedTuple):
 
 
 class Pairs:
-    """Pairs of scored moves from one base: their rows, costs and expected outputs."""
+    """Pairs of scored moves from one base: their rows, costs and expected outputs.
+
+    Parameters
+    ----------
+    region : Region
+    moves : Moves
+        Moves ``(m,)`` whose gains are known.
+    origin, value : float
+        Outputs of the query and of the base, on the surrogate's scale.
+    limit : float, optional
+        Pairs that cost as much or more are left out.
+
+    Attributes
+    ----------
+    i, j : arrays of shape (p,)
+        The two moves of each pair.
+    cost : array of shape (p,)
+        The effort of its row.
+    is_open : mask of shape (p,)
+        Whether it was not tried yet.
+    lane, blocks : arrays of shape (p,)
+        Which two rays, and which two blocks, it combines.
+    price : EffortParts
+        What each move adds to the effort of the base, ``(m,)`` each.
+    """
 
     def __init__(
         self, region: Region, moves: Moves, origin: float, value: float, limit: float = np.inf
@@ -56,16 +80,15 @@ class Pairs:
         self.region = region
         self.moves = moves
         self.gain = moves.gain
-        self.origin = origin  # output of the query, on the surrogate's scale
-        self.value = value  # output of the base
+        self.origin = origin
+        self.value = value
         self._touched = region.changes(moves.X, moves.base)  # (m, d)
         prices = EffortParts.of(region, np.vstack([moves.base, moves.X]))
         self._base_price = EffortParts(prices.powers[:1], prices.premiums[:1])
-        # What each move adds to the base's price, (m,) each.
         self.price = EffortParts(
             prices.powers[1:] - prices.powers[0], prices.premiums[1:] - prices.premiums[0]
         )
-        self.i, self.j = np.nonzero(np.triu(~self._clashes()))  # (p,) moves of each pair
+        self.i, self.j = np.nonzero(np.triu(~self._clashes()))
         self.cost = self._costs()
         if np.isfinite(limit):
             is_cheap = np.flatnonzero(self.cost < limit)
@@ -74,9 +97,8 @@ class Pairs:
             self.cost = self.cost[is_cheap]
         n = len(self.i)
         n_rays = moves.ray.max(initial=0) + 1
-        self.is_open = np.ones(n, dtype=bool)  # (p,) not tried yet
-        self.lane = moves.ray[self.i] * n_rays + moves.ray[self.j]  # (p,) which two rays
-        # (p,) which two blocks
+        self.is_open = np.ones(n, dtype=bool)
+        self.lane = moves.ray[self.i] * n_rays + moves.ray[self.j]
         self.blocks = moves.block[self.i] * len(region.moving) + moves.block[self.j]
         # (p,) variance of the interaction, relative to that at the end of both rays
         self._prior = moves.place[self.i] * moves.place[self.j]

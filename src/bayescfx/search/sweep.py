@@ -103,28 +103,39 @@ class Sweep:
 
 def _sweep(state: SweepState) -> Generator[Array, Array, None]:
     """Search around the query and the best rows while that helps, then finish the answers."""
-    question = state.question
     yield from _search_around_query(state)
-    n_rounds = 0
-    goes_on = True
-    while goes_on and state.spare > 0 and not state.is_satisfied:
+    is_first = True
+    while state.spare > 0 and not state.is_satisfied:
         before = state.standing()
-        is_far = state.remaining_way > TUNING.far
-        if not state.is_reached and (n_rounds > 0 or is_far):
-            yield from climb(state)
-        n_rounds += 1
-        # Where the model has no steps, climbs lead on better than the surroundings of a row.
-        if state.is_reached or state.has_steps or not state.starts:
-            bases = _next_bases(state, max(TUNING.least_bases, question.n))
-            yield from _search_around(state, bases)
-        goes_on = state.is_better_than(before)
-        if not state.is_reached:
-            goes_on |= n_rounds == 1 or bool(state.starts)
+        yield from _search_on(state, is_first=is_first)
+        has_starts = is_first or bool(state.starts)
+        is_first = False
+        is_stuck = state.is_reached or not has_starts
+        if is_stuck and not state.is_better_than(before):
+            break
     yield from finish_sweep(state)
 
 
+def _search_on(state: SweepState, *, is_first: bool) -> Generator[Array, Array, None]:
+    """Climb while nothing hits, and search around the best rows; one round.
+
+    In the first round only targets that are far away are climbed to. Where the model has no steps,
+    climbs lead on better than the surroundings of a row, as long as there are starts.
+    """
+    if not state.is_reached:
+        is_far = state.remaining_way > TUNING.far
+        if is_far or not is_first:
+            yield from climb(state)
+    if state.is_reached or state.has_steps or not state.starts:
+        n_bases = max(TUNING.least_bases, state.question.n)
+        yield from _search_around(state, _next_bases(state, n_bases))
+
+
 def _next_bases(state: SweepState, n: int) -> list[Base]:
-    """Return the best rows with different changes whose surroundings were not searched yet."""
+    """Return the best rows with different changes whose surroundings were not searched yet.
+
+    At most `n`; only rows that hit, once there are any.
+    """
     order = best_first(state.question, state.X, state.y)[: TUNING.candidates]
     if state.is_reached:
         order = order[state.question.accepted(state.y[order])]
@@ -146,7 +157,11 @@ def _n_values(state: SweepState, most: int, n_bases: int) -> int:
 
 
 def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
-    """Change single features of the query, then pairs of them, thoroughly."""
+    """Change single features of the query, then pairs of them, thoroughly.
+
+    A first set of pairs shows how features interact; a second one, chosen with that knowledge, is
+    expected to hit. The second is left out where the target is too far for pairs.
+    """
     if state.spare <= 0:
         return
     query = Base(state.region.query, state.question.output)
@@ -166,7 +181,10 @@ def _search_around_query(state: SweepState) -> Generator[Array, Array, None]:
 
 
 def _search_around(state: SweepState, bases: list[Base]) -> Generator[Array, Array, None]:
-    """Change single features of some rows, then pairs of them."""
+    """Change single features of some rows, then pairs of them.
+
+    Several moves at once are tried as well, except around answers with few changes.
+    """
     if not bases or state.spare <= 0:
         return
     n_values = _n_values(state, state.few_values, len(bases))
@@ -187,7 +205,11 @@ def _search_around(state: SweepState, bases: list[Base]) -> Generator[Array, Arr
 def _ask_singles(
     state: SweepState, bases: list[Base], n_values: int, limit: float
 ) -> Generator[Array, Array, list[Moves]]:
-    """Evaluate single moves from some rows; return those that were scored, by row."""
+    """Evaluate single moves from some rows; return those that were scored, by row.
+
+    About `n_values` values of each feature; moves that can't be part of a row that costs less than
+    `limit` are left out.
+    """
     parts = []
     for base in bases:
         state.centres.add(row_keys(base.row[None])[0])
