@@ -262,7 +262,7 @@ def test_no_point_is_refused_with_advice() -> None:
 
 
 @pytest.mark.parametrize("space", [cube(4), cube(4).max_changes(2), cube(4).require("x0 <= x1")])
-def test_a_glance_tells_many_different_good_rows(space: Space) -> None:
+def test_a_glance_returns_many_different_good_rows(space: Space) -> None:
     region, centre = space.around(middle(4)), np.array([0.2, 0.9, 0.5, 0.6])
     known = sample(region, 10, generator())
     best = propose(hill(centre), region, generator())

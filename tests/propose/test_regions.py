@@ -1,4 +1,4 @@
-"""Proposals in regions of every kind: allowed by construction, and the best there is."""
+"""Proposals in regions of every kind: allowed by construction, and maximal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_coordinates_that_are_not_worth_their_cost_stay_exactly_at_the_query() -
         lambda X: smooth.slope(X) - worth * np.sign(X - 0.5),
     )
     found = propose(kinked, region, generator()).points[0]
-    # soft threshold: a coordinate moves by its wish less worth / 2
-    wish = centre - 0.5
-    wanted = 0.5 + np.sign(wish) * np.maximum(np.abs(wish) - worth / 2, 0)
+    # soft threshold: a coordinate moves by its optimal shift less worth / 2
+    shift = centre - 0.5
+    wanted = 0.5 + np.sign(shift) * np.maximum(np.abs(shift) - worth / 2, 0)
     assert found == pytest.approx(wanted, abs=1e-3)
     assert (found[[1, 3, 4]] == 0.5).all()
 
@@ -124,7 +124,7 @@ def test_sets_of_changes_that_only_pay_together_are_found() -> None:
     assert found.values[0] == pytest.approx(0.25 * max(gain.values()), abs=1e-6)
 
 
-def test_the_little_hill_around_the_query_is_found_in_a_plain_of_minus_infinity() -> None:
+def test_a_small_hill_around_the_query_is_found_where_all_else_is_minus_infinity() -> None:
     d = 8
     region = cube(d).around(middle(d))
 
@@ -171,10 +171,10 @@ def test_two_hundred_features_are_solved() -> None:
 
 def test_three_of_two_hundred_features_are_found() -> None:
     d = 200
-    wish = np.full(d, 0.5)
-    wish[[17, 80, 133]] = [0.9, 0.05, 0.8]
+    summit = np.full(d, 0.5)
+    summit[[17, 80, 133]] = [0.9, 0.05, 0.8]
     region = cube(d).max_changes(3).around(middle(d))
-    found = propose(hill(wish), region, generator())
+    found = propose(hill(summit), region, generator())
     assert np.flatnonzero(region.changes(found.points)[0]).tolist() == [17, 80, 133]
     assert found.values[0] > -1e-6
 
@@ -224,10 +224,10 @@ def proposes_only_allowed_rows(seed: int) -> None:
     if not len(region.free):
         return
     width = np.where(region.high > region.low, region.high - region.low, 1.0)
-    wish = np.nan_to_num(region.low + rng.random(len(width)) * (region.high - region.low))
+    summit = np.nan_to_num(region.low + rng.random(len(width)) * (region.high - region.low))
     smooth = Plain(
-        lambda X: -(((np.nan_to_num(X) - wish) / width) ** 2).sum(axis=1),
-        lambda X: -2 * (np.nan_to_num(X) - wish) / width**2,
+        lambda X: -(((np.nan_to_num(X) - summit) / width) ** 2).sum(axis=1),
+        lambda X: -2 * (np.nan_to_num(X) - summit) / width**2,
     )
     found = propose(smooth, region, rng, k=3, avoid=region.query[None])
     if found.exhausted:
@@ -240,19 +240,19 @@ def proposes_only_allowed_rows(seed: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(5))
-def test_what_is_proposed_in_random_spaces_satisfies_every_rule(block: int) -> None:
+def test_proposals_in_random_spaces_satisfy_every_rule(block: int) -> None:
     for seed in range(10 * block, 10 * block + 10):
         proposes_only_allowed_rows(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
-def test_what_is_proposed_in_a_thousand_random_spaces_satisfies_every_rule(block: int) -> None:
+def test_proposals_in_a_thousand_random_spaces_satisfy_every_rule(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         proposes_only_allowed_rows(10_000 + seed)
 
 
-def test_an_acquisition_that_is_nowhere_finite_near_the_query_is_no_fault() -> None:
+def test_an_acquisition_may_be_infinite_everywhere_near_the_query() -> None:
     names = [f"x{j}" for j in range(40)]  # too many for a list of all pairs
     space = Space({name: Real(0, 1) for name in names}).max_changes(2)
     region = space.around(dict.fromkeys(names, 0.5))

@@ -1,4 +1,4 @@
-"""Answers without needless changes, and searches that are not blind between their starts."""
+"""The finisher: answers without needless changes; and Bayes-CFX between its start rows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_changes_are_halved_from_the_last_miss_on() -> None:
     assert halve(question, x) == pytest.approx(np.array([[0.8, 5.0, 0.0]]))
 
 
-def test_what_is_exchanged_is_nearer_and_changes_less() -> None:
+def test_exchanged_rows_are_nearer_and_change_fewer_features() -> None:
     region = MIXED.around(OWN)
     x = np.array([[0.6, 8.0, 1.0]])
     rows = exchange(region, x)
@@ -116,7 +116,7 @@ def test_features_that_move_together_are_tried_together() -> None:
 # ── walking back ──
 
 
-def test_what_is_changed_in_vain_goes_back() -> None:
+def test_needless_changes_are_taken_back() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.8))
     question.account.evaluate(np.array([[0.95, 8.0, 2.0]]))
     for X in (rounds := finish(question, 40)):
@@ -137,7 +137,7 @@ def test_a_row_is_tried_only_if_it_can_be_settled() -> None:
     assert n_to_settle(region, X).tolist() == [0, 2, 5]
 
 
-def test_an_answer_with_a_needless_change_is_not_handed_out() -> None:
+def test_an_answer_with_a_needless_change_is_not_returned() -> None:
     question = mixed(lambda r: 1.0 * (r["a"] > 0.55), n=3)
     X = np.array([[0.9, 5.0, 0.0], [0.9, 9.0, 0.0], [0.56, 9.0, 1.0]])
     question.account.evaluate(X)
@@ -153,7 +153,7 @@ def test_a_nearly_equal_answer_with_a_needless_change_does_not_replace_one_witho
     assert not any(needless(question.region, X, x) for x in answers(question))
 
 
-def test_of_a_batch_so_many_rows_are_tried_that_those_that_hit_can_be_settled() -> None:
+def test_a_batch_leaves_enough_rows_to_settle_its_hits() -> None:
     names = list("abcd")
     space = Space({name: Real(0, 1) for name in names})
     question = ask(
@@ -168,7 +168,7 @@ def test_of_a_batch_so_many_rows_are_tried_that_those_that_hit_can_be_settled() 
 
 
 @pytest.mark.parametrize("steps", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_hardly_an_answer_of_several_changes_anything_in_vain(steps: bool) -> None:
+def test_hardly_any_of_several_answers_has_a_needless_change(steps: bool) -> None:
     data = pd.DataFrame(np.random.default_rng(0).uniform(size=(80, 5)), columns=list("abcde"))
 
     def f(rows: pd.DataFrame) -> Any:
@@ -325,7 +325,7 @@ def test_levels_are_taken_back_and_features_that_move_together_shortened_togethe
     assert [tuple(row) for row in np.vstack(halves).tolist()] == [(0.4, 0.2, 1.0)]
 
 
-def test_rules_say_without_a_model_row_how_short_a_change_may_be() -> None:
+def test_rules_limit_how_short_a_change_may_be_without_a_model_row() -> None:
     region = CUBE.require("a >= 0.6").around(START)
     x = np.array([0.8, 0.4, 0.0])
     fractions = tuple(np.arange(8) / 8)

@@ -1,4 +1,4 @@
-"""Pairs of moves, and several at once: what they cost, and what they are expected to do."""
+"""Pairs of moves, and several at once: their costs and expected outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.space.test_neighbourhood import table
 
 
 @pytest.mark.parametrize("norm", [0, 1, 2])
-def test_pairs_know_what_they_cost(norm: int) -> None:
+def test_the_cost_of_a_pair_is_the_effort_of_its_row(norm: int) -> None:
     X = table()
     region = cfx.Space.from_data(X).cost(norm=norm).around(X.iloc[3])
     moves = single_moves(region, region.query, 8, line_values(region, 8))
@@ -80,7 +80,7 @@ def test_other_blocks_learn_nothing_but_the_scale() -> None:
     np.testing.assert_array_equal(pairs.guess(np.flatnonzero(~mine))[0], before)
 
 
-def test_a_fault_teaches_nothing() -> None:
+def test_a_failed_row_changes_no_guess() -> None:
     _, pairs, _ = some_pairs()
     every = np.arange(len(pairs.i))
     before = pairs.guess(every)
@@ -98,7 +98,7 @@ def test_chance_is_large_inside_small_outside_and_never_lost_in_rounding() -> No
 
 
 def test_several_moves_at_once_are_the_cheapest_if_effects_add_up() -> None:
-    """Against the fractional knapsack: the dearest gain per cost first, the last one in part."""
+    """Against the fractional knapsack: the largest gain per cost first, the last one in part."""
     rng = np.random.default_rng(5)
     X = pd.DataFrame(rng.normal(size=(300, 8)), columns=list("abcdefgh"))
     slopes = rng.normal(size=8)

@@ -114,7 +114,7 @@ def test_every_level_and_every_hour_is_tried() -> None:
     assert shops.best.changes == {"shop": ("s0", "s37")}
 
 
-def test_a_small_region_is_looked_at_whole() -> None:
+def test_a_small_region_is_evaluated_completely() -> None:
     X = pd.DataFrame({"a": [0, 1, 2, 3], "b": list("uvuv")})
     model = Recorder(lambda X: X["a"] + 10.0 * (X["b"] == "v"))
     space = cfx.Space.from_data(X)
@@ -148,7 +148,7 @@ def test_the_budget_is_exact(budget: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["sweep", "auto"])
-def test_a_far_target_is_reached_though_the_way_from_the_query_leads_elsewhere(method: Any) -> None:
+def test_a_far_target_is_reached_although_slopes_at_the_query_lead_elsewhere(method: Any) -> None:
     """Up the ridge on the query's side it is too low, and the other side begins downhill."""
 
     def ridge(X: pd.DataFrame) -> Any:
@@ -167,9 +167,9 @@ def test_a_far_target_is_reached_though_the_way_from_the_query_leads_elsewhere(m
         assert answer.best.output >= 0.5 * (here + there)
 
 
-@pytest.mark.parametrize(("wish", "start"), [(cfx.at_least(1.0), 0.1), (cfx.at_most(0.0), 0.9)])
-def test_a_probability_of_one_or_none_is_reached_where_a_forest_votes_so(
-    wish: Any, start: float
+@pytest.mark.parametrize(("target", "start"), [(cfx.at_least(1.0), 0.1), (cfx.at_most(0.0), 0.9)])
+def test_a_probability_of_one_or_zero_is_reached_where_all_trees_vote_for_it(
+    target: Any, start: float
 ) -> None:
     """Thirty votes on ten features: log-odds of the target are endless."""
     ends = np.random.default_rng(0).uniform(0.2, 0.8, size=(3, 10))
@@ -181,14 +181,14 @@ def test_a_probability_of_one_or_none_is_reached_where_a_forest_votes_so(
     X.columns = [f"x{j}" for j in range(10)]
     query = pd.Series(start, index=X.columns)
     space = cfx.Space.from_data(X)
-    answer = cfx.explain(cfx.probability(votes), query, space, wish, budget=2000, rng=0)
+    answer = cfx.explain(cfx.probability(votes), query, space, target, budget=2000, rng=0)
     assert answer.reached
     needed = ends.max(axis=0) - start if start < 0.5 else start - ends.min(axis=0)
     limit = float((needed / space.scale).sum())
     assert limit <= answer.best.cost <= 1.1 * limit
 
 
-def test_a_sweep_that_had_no_rows_left_says_so() -> None:
+def test_a_sweep_that_ran_out_of_rows_ends_with_budget() -> None:
     X = numbers(400, 12)
     model = HistGradientBoostingRegressor(max_iter=60, random_state=0)
     model.fit(X, X @ np.linspace(-1.0, 1.0, 12))
@@ -279,7 +279,7 @@ def test_a_query_that_breaks_a_rule_is_brought_to_its_edge() -> None:
 
 @pytest.mark.parametrize("norm", [1, 2, 7])
 @pytest.mark.parametrize("price", [1e160, 1e300])
-def test_a_feature_that_costs_more_than_can_be_counted_stays(norm: float, price: float) -> None:
+def test_a_feature_whose_cost_overflows_stays(norm: float, price: float) -> None:
     X = numbers()
     space = cfx.Space.from_data(X).cost(norm=norm, per_feature={"x0": price})
     answer = cfx.explain(
@@ -289,7 +289,7 @@ def test_a_feature_that_costs_more_than_can_be_counted_stays(norm: float, price:
     assert "x0" not in answer.best.changes
 
 
-def test_where_nearness_costs_nothing_the_first_hits_end_it() -> None:
+def test_without_a_cost_of_moving_the_first_hits_end_the_sweep() -> None:
     X = numbers()
     model = Recorder(lambda X: X.sum(axis=1))
     space = cfx.Space.from_data(X).cost(weight=0)
@@ -300,7 +300,7 @@ def test_where_nearness_costs_nothing_the_first_hits_end_it() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_several_answers_change_different_features_and_nothing_in_vain(n: int) -> None:
+def test_several_answers_change_different_features_and_none_needlessly(n: int) -> None:
     X = numbers(d=6)
 
     def model(X: pd.DataFrame) -> Any:
@@ -376,7 +376,7 @@ def test_more_rows_do_not_make_answers_clearly_worse() -> None:
     assert sum(a.best.cost for a in some) <= 1.1 * sum(a.best.cost for a in few)
 
 
-def test_bayes_cfx_takes_over_what_the_sweep_has_not_reached() -> None:
+def test_bayes_cfx_continues_where_the_sweep_has_not_reached_the_target() -> None:
     X = numbers()
     model = Recorder(lambda X: X.sum(axis=1))
     answer = cfx.explain(
@@ -387,7 +387,7 @@ def test_bayes_cfx_takes_over_what_the_sweep_has_not_reached() -> None:
     assert model.n == answer.n_evaluations <= 640
 
 
-def test_the_default_budget_is_for_the_kind_of_model() -> None:
+def test_the_default_budget_depends_on_the_kind_of_model() -> None:
     X = numbers()
     y = X.sum(axis=1)
     fitted = LinearRegression().fit(X, y)

@@ -1,4 +1,4 @@
-"""Projection onto linear rules, and rows made allowed."""
+"""Repair: rows that break rules, made allowed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_projection_finds_the_nearest_point_of_a_polytope(seed: int) -> None:
     assert (((z - x) / scale) ** 2).sum() <= best.fun * 1.001 + 1e-6
 
 
-def test_projection_leaves_what_must_not_move() -> None:
+def test_projection_keeps_fixed_coordinates() -> None:
     A, b = np.array([[1.0, 1.0]]), np.array([1.0])
     X = np.array([[2.0, 3.0], [2.0, 3.0]])
     mobility = np.array([[1.0, 0.0], [0.0, 0.0]])
@@ -73,6 +73,6 @@ def test_projection_returns_allowed_rows_near_the_given_ones() -> None:
     np.testing.assert_array_equal(rows[0], row)
 
 
-def test_projection_drops_what_cannot_be_repaired() -> None:
+def test_projection_drops_rows_that_cannot_be_repaired() -> None:
     region = Space(CUBE).require(lambda d: d["x0"] > 2, "never").around(dict.fromkeys(CUBE, 0.5))
     assert project(region, np.random.default_rng(0).random((5, 10))).shape == (0, 10)

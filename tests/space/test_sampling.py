@@ -111,7 +111,7 @@ def test_small_regions_under_rules_are_never_called_infeasible(seed: int) -> Non
 # ── infeasible regions ──
 
 
-def test_the_rule_nobody_can_satisfy_is_named_with_its_count() -> None:
+def test_a_rule_without_solutions_is_named_with_its_count() -> None:
     space = (
         Space(CUBE)
         .require("x0 <= 0.9")
@@ -154,7 +154,7 @@ def test_features_that_move_together_need_room_for_both() -> None:
 # ── data rows ──
 
 
-def test_background_rows_keep_the_query_s_fixed_features() -> None:
+def test_background_rows_keep_the_fixed_features_of_the_query() -> None:
     frame, space = plain()
     region = space.fix("k").around(frame.iloc[0])
     X = background(region)

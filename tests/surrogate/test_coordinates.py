@@ -1,4 +1,4 @@
-"""The surrogate's view of rows."""
+"""Inputs of the surrogate."""
 
 from __future__ import annotations
 

@@ -391,7 +391,7 @@ def several(state: SweepState, pairs: Pairs, record: Record | None) -> Array:
     found = [crossings(region, pairs.moves, pairs.value, accepted, most)]
     for low, high in accepted:
         aim = 0.5 * (low + high)
-        if not np.isfinite(aim):  # no middle: a little more than what is asked for
+        if not np.isfinite(aim):  # no middle: a little beyond the target's end
             end = high if state.origin > high else low
             aim = end + TUNING.beyond * (end - state.origin)
         rows, mean = pairs.combinations(aim)

@@ -57,7 +57,7 @@ def sample(region: Region, n: int, rng: Generator) -> Array:
         return found
     if len(region.free) and not region.rules:
         X = draw(region, n, rng)
-        found = X[_wanted(region, X)]
+        found = X[_allowed_changes(region, X)]
     elif len(region.free):
         found = _ruled_sample(region, n, rng)
     if not len(found):
@@ -69,11 +69,11 @@ def sample(region: Region, n: int, rng: Generator) -> Array:
     return found[:n]
 
 
-def _wanted(region: Region, X: Array) -> Mask:
-    """Return which rows are allowed and changed."""
-    wanted = np.asarray(region.changes(X).any(axis=1))
-    wanted[wanted] = region.contains(X[wanted])
-    return wanted
+def _allowed_changes(region: Region, X: Array) -> Mask:
+    """Return which rows ``(n, d)`` are allowed and change something."""
+    found = np.asarray(region.changes(X).any(axis=1))
+    found[found] = region.contains(X[found])
+    return found
 
 
 def _ruled_sample(region: Region, n: int, rng: Generator) -> Array:
@@ -84,14 +84,17 @@ def _ruled_sample(region: Region, n: int, rng: Generator) -> Array:
     while len(found) < n and is_worthwhile:
         n_draws = max(TUNING.least_draws, min(TUNING.tries, 2 * (n - len(found))))
         X = region.complete(draw(region, n_draws, rng))
-        found = np.concatenate([found, X[_wanted(region, X)]])
+        found = np.concatenate([found, X[_allowed_changes(region, X)]])
         n_tried += len(X)
         is_worthwhile = n_tried < TUNING.first_draws or len(found) >= WORTHWHILE * n_tried
     return found if len(found) >= n else _persist(region, n, rng, found)
 
 
 def _persist(region: Region, n: int, rng: Generator, found: Array) -> Array:
-    """Return more rows where draws rarely pass: repair, data rows, bisection and a walk."""
+    """Return the rows found, and more, where draws are rarely allowed.
+
+    Rejected draws are repaired or pulled to allowed rows; data rows are added; a walk spreads them.
+    """
     n_draws = max(TUNING.repaired_draws, min(TUNING.tries, 2 * n))
     X = draw(region, n_draws, rng)
     repaired, allowed = repair(region, X)
@@ -107,13 +110,16 @@ def _persist(region: Region, n: int, rng: Generator, found: Array) -> Array:
 
 
 def _spread_out(region: Region, seeds: Array, rejected: Array, n: int, rng: Generator) -> Array:
-    """Return distinct wanted rows around allowed `seeds`, in random order."""
+    """Return about `n` distinct rows around allowed `seeds` ``(s, d)``, in random order.
+
+    Rows on the way to `rejected` ones ``(r, d)``, and those of a walk; only rows with a change.
+    """
     if not len(seeds):
         return seeds
     pulled = pull(region, rejected, seeds, rng)
     walked = _walk(region, np.concatenate([seeds, pulled]), n, rng)
     X = _distinct(np.concatenate([seeds, pulled, walked]))
-    X = X[_wanted(region, X)]
+    X = X[_allowed_changes(region, X)]
     return X[rng.permutation(len(X))]
 
 
@@ -201,7 +207,10 @@ def _draw_block(
 
 
 def background_rows(region: Region, n: int, rng: Generator, changes: int | None = None) -> Array:
-    """Return at most `n` allowed rows with features copied from random data rows."""
+    """Return at most `n` allowed rows with features copied from random data rows.
+
+    With `changes`, only so many random features are copied; without, all free ones.
+    """
     if not len(region.data) or not len(region.free) or n < 1:
         return np.empty((0, len(region.query)))
     X = region.data[rng.integers(len(region.data), size=n)]
@@ -211,16 +220,25 @@ def background_rows(region: Region, n: int, rng: Generator, changes: int | None 
 
 
 def background(region: Region, data: Array | None = None) -> Array:
-    """Return the allowed rows made of the query's fixed and the free features of (other) data."""
+    """Return allowed rows with the query's fixed features and the free features of data rows.
+
+    Parameters
+    ----------
+    data : array of shape (n, d), optional
+        The rows to copy from; by default all data of the region.
+    """
     copied = (region.data if data is None else data)[:, region.free]
     X = np.repeat(region.query[None, :], len(copied), axis=0)
     X[:, region.free] = np.where(np.isnan(copied), region.query[region.free], copied)
     X = trim(region, X)
-    return X[_wanted(region, X)]
+    return X[_allowed_changes(region, X)]
 
 
 def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
-    """Return at most `n` allowed rows on allowed ways from `seeds`."""
+    """Return at most `n` allowed rows reached by random steps from allowed `seeds` ``(s, d)``.
+
+    Every step that leads to an allowed row is taken.
+    """
     n_walkers = min(max(n, TUNING.least_walkers), TUNING.walkers)
     X = seeds[rng.integers(len(seeds), size=n_walkers)]
     found = seeds[:0]
@@ -237,7 +255,10 @@ def _walk(region: Region, seeds: Array, n: int, rng: Generator) -> Array:
 
 
 def _descend(region: Region, rng: Generator) -> Array:
-    """Return allowed rows found by a walk that lowers the number of broken rules, if any."""
+    """Return allowed rows found by a walk that never raises the number of broken rules.
+
+    It starts at random draws and at data rows, and ends with the first allowed rows, or none.
+    """
     X = draw(region, TUNING.walkers, rng)
     if len(region.data):
         half = TUNING.walkers // 2
