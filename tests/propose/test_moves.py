@@ -37,7 +37,8 @@ class Hits:
         self.goal = goal
 
     def value(self, X: Array) -> Array:
-        return (self.goal == X).sum(axis=1).astype(float)
+        found: Array = (self.goal == X).sum(axis=1).astype(np.float64)
+        return found
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         return self.value(X), np.zeros(X.shape)

@@ -46,7 +46,10 @@ class FreeFeatures:
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Draw rows ``(n, d)``, every free feature spread over its own values."""
+        """Draw rows ``(n, d)``: every free feature uniform over its values, others as the query.
+
+        Continuous features are at each limit in a tenth of the rows.
+        """
         region = self.region
         X = np.tile(region.query, (n, 1))
         for j in self.all.tolist():

@@ -48,7 +48,19 @@ class _RowSet:
 
 
 class Ledger:
-    """Scores rows of a region and remembers those that are allowed and not to `avoid`."""
+    """Scores rows of a region and remembers those that are allowed.
+
+    Parameters
+    ----------
+    acquisition : Acquisition
+        The function to maximise.
+    region : Region
+        Where it is maximised.
+    avoid : array of shape (m, d), or a set of rows, optional
+        Rows that are never proposed; they have values all the same.
+    deadline : Deadline, optional
+        Raises `OutOfTime` when it has passed.
+    """
 
     def __init__(
         self,
@@ -108,7 +120,11 @@ class Ledger:
         return value
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return values and gradients of rows that need not lie on the grid; not remembered."""
+        """Return values ``(n,)`` and gradients ``(n, d)`` of rows that need not lie on the grid.
+
+        Derived columns are recomputed, and slopes through them added. Rows that break a rule other
+        than a linear one have the value ``-inf``. Nothing is remembered.
+        """
         region = self.region
         self.deadline.check()
         # Coordinates a hair beside the query's value are put back on it.

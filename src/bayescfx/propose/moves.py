@@ -46,9 +46,19 @@ class Changes(NamedTuple):
 def improve(
     ledger: Ledger, X: Array, value: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Move every row ``(m, d)`` to the best point found by single moves and their combinations.
+    """Move every row to the best point found by single moves and their combinations.
 
-    Under an l0 bound a move may be an exchange: another feature returns to the query.
+    Under an l0 bound a move may be an exchange: another feature returns to the query. Where no
+    candidate is better, a row stays.
+
+    Parameters
+    ----------
+    X, value : arrays of shape (m, d) and (m,)
+        Rows of the region and their values; not changed.
+
+    Returns
+    -------
+    X, value : arrays of shape (m, d) and (m,)
     """
     region = ledger.region
     before = value
@@ -82,7 +92,7 @@ def improve_by_pairs(
 ) -> tuple[Array, Array]:
     """Move every row ``(m, d)`` to the best point found by two moves at once.
 
-    Also tries every level of long lists, from the best row.
+    The two need not help alone. Also tries every level of long lists, from the best row.
     """
     X = X.copy()
     value = value.copy()
@@ -104,7 +114,10 @@ def subset(rng: np.random.Generator, n: int) -> Indices:
 def _pairs(
     region: Region, X: Array, changes: Changes, rng: np.random.Generator
 ) -> tuple[Indices, Array]:
-    """Make two changes of a row at once: all pairs where they are few, else random ones."""
+    """Make two changes of a row at once: all pairs where they are few, else random ones.
+
+    Returns the positions of the rows ``(p,)`` and the changed rows ``(p, d)``.
+    """
     most = TUNING.at_once // 2 // max(1, len(X))
     firsts = []
     seconds = []
@@ -160,7 +173,11 @@ def _block_moves(region: Region, X: Array, rng: np.random.Generator) -> Array:
 def _with_exchanges(
     region: Region, X: Array, changes: Changes, candidates: Array, rng: np.random.Generator
 ) -> tuple[Changes, Array]:
-    """Turn moves that exceed the l0 bound into exchanges: another feature returns to the query."""
+    """Turn moves that exceed the l0 bound into exchanges: another feature returns to the query.
+
+    `candidates` ``(t, d)`` are the rows after the changes. Each move beyond the bound becomes as
+    many exchanges as its row has other changes.
+    """
     is_over = region.changes(candidates).sum(axis=1) > (region.max_changes or 0)
     at, leaving = np.nonzero(region.changes(X)[changes.rows[is_over]])
     index = np.flatnonzero(is_over)[at]
@@ -192,7 +209,21 @@ def _take_best(X: Array, value: Array, rows: Indices, candidates: Array, scores:
 def _combine(
     X: Array, changes: Changes, candidates: Array, scores: Array, is_better: Mask
 ) -> tuple[Indices, Array]:
-    """Make several improving moves of a row at once, the best of each feature first."""
+    """Make several improving moves of a row at once, the best of each feature first.
+
+    Parameters
+    ----------
+    changes, candidates, scores : of length t
+        Single changes, the rows ``(t, d)`` that they lead to, and their values.
+    is_better : mask of shape (t,)
+        Which of them are better than the row they start from.
+
+    Returns
+    -------
+    rows : array of shape (p,)
+        Positions in `X` of the rows that were changed.
+    points : array of shape (p, d)
+    """
     rows = []
     points = []
     for row in np.unique(changes.rows[is_better]).tolist():

@@ -40,7 +40,9 @@ class _Field(NamedTuple):
 def refine(ledger: Ledger, k: int, rng: np.random.Generator, effort: Effort) -> bool:
     """Improve the best different rows in the ledger; `k` maxima are wanted.
 
-    Returns whether there were any rows.
+    From round to round fewer rows climb, for longer, and make moves in between. A thorough search
+    goes on with the best of the last round until nothing rises any more. All rows that are tried
+    are kept in the ledger. Returns whether there were any rows to begin with.
     """
     free = ledger.free
     rounds = _plan(ledger, effort)
@@ -112,7 +114,11 @@ def different(
 
 
 def _columns(free: FreeFeatures, X: Array) -> Indices:
-    """Return the features with a slope; under an l0 bound those that a row changes."""
+    """Return the features ``(m, c)`` that each row may climb in.
+
+    All features with a slope; under an l0 bound as many of them as may change, first those that
+    the row changes already.
+    """
     bound = free.region.max_changes
     if bound is None or bound >= len(free.all):
         return np.tile(free.sloped, (len(X), 1))
@@ -135,7 +141,11 @@ def _move(
 def _climb(
     ledger: Ledger, field: _Field, calls: int = TUNING.last_calls, *, is_relaxed: bool = False
 ) -> _Field:
-    """Follow the gradient in the continuous features, and in long grids if `is_relaxed`."""
+    """Follow the gradient in the continuous features, and in long grids if `is_relaxed`.
+
+    Ends are put on the grid; where that is no gain, a row stays. Under an l0 bound only features
+    that a row changes move.
+    """
     region = ledger.region
     columns = field.columns
     if not columns.size:

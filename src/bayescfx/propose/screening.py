@@ -19,7 +19,12 @@ from bayescfx.space.sampling import sample
 
 
 def screen(ledger: Ledger, starts: Array, rng: np.random.Generator, effort: Effort) -> None:
-    """Score a few hundred candidates: the `starts` ``(n, d)``, changes of them and of the query."""
+    """Score a few hundred candidates: the `starts` ``(n, d)``, changes of them and of the query.
+
+    Without an l0 bound random sets of features are changed; with one, every allowed set if there
+    are few, and otherwise random sets after a beam search. Where rules reject most candidates,
+    allowed rows are sampled.
+    """
     free = ledger.free
     region = ledger.region
     size = _n_candidates(free, effort)
@@ -102,7 +107,10 @@ def _every_support(free: int, bound: int) -> Mask | None:
 
 
 def _grow_supports(ledger: Ledger, bound: int, rng: np.random.Generator) -> None:
-    """Grow sets of changed features one by one, keeping the best of each size (beam search)."""
+    """Grow sets of changed features one by one, keeping the best of each size (beam search).
+
+    The rows go into the ledger.
+    """
     region = ledger.region
     carried = region.query[None]
     for _ in range(bound):
@@ -150,7 +158,11 @@ def _best_supports(region: Region, X: Array, value: Array) -> Indices:
 
 
 def _changed(free: FreeFeatures, origin: Array, masks: Mask, rng: np.random.Generator) -> Array:
-    """Draw changes of rows ``(n, d)`` in the features of masks ``(n, free)``."""
+    """Draw changes of rows in the features of masks ``(n, free)``.
+
+    `origin` ``(n, d)`` are the rows to change. Changes of ordered features are random draws, of
+    which some are shortened towards the origin.
+    """
     region = free.region
     n = len(masks)
     drawn = free.draw(rng, n)

@@ -31,7 +31,11 @@ def is_too_far(state: SweepState, moves: Moves, value: float) -> bool:
 
 
 def climb(state: SweepState) -> Generator[Array, Array, None]:
-    """Go from the next start towards the target as long as it gets nearer."""
+    """Go from the next start towards the target as long as it gets nearer.
+
+    Smooth models are followed along their slope first; models with steps, and where the slope leads
+    no further, by changes of single features.
+    """
     if state.starts is None:
         state.starts = yield from _find_starts(state)
     if not state.starts:

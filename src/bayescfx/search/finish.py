@@ -97,7 +97,11 @@ def _needless(question: Question, answers: Array, batch: int, worth: Worth | Non
 def _nearer(
     question: Question, answers: Array, room: int, batch: int, worth: Worth | None
 ) -> Array:
-    """Return new rows that may replace an answer whose changes are all needed."""
+    """Return new rows that may replace an answer whose changes are all needed.
+
+    At most `batch`, the most promising, and so few that `room` rows are enough to settle those
+    that become answers.
+    """
     region = question.region
     rows = np.vstack([halve(question, answers), exchange(region, answers)])
     rows = _new(question, rows)
@@ -206,7 +210,10 @@ def finish_sweep(state: SweepState) -> Generator[Array, Array, None]:
 
 
 def _shorten_answers(state: SweepState) -> Generator[Array, Array, None]:
-    """Take back or shorten each change of the answers while their cost falls."""
+    """Take back or shorten each change of the answers while their cost falls.
+
+    Changes that can be shortened alone are shortened together in the next call.
+    """
     before = np.inf
     combined = state.X[:0]
     while True:

@@ -141,7 +141,11 @@ def data_rows(question: Question, n: int = TUNING.data_rows) -> Array:
 
 
 def towards_target(question: Question, value: Array) -> Array:
-    """Return candidates while nothing hits: the best by `value` ``(n,)``, data rows, mixtures."""
+    """Return candidates while nothing hits.
+
+    The best scored rows by `value` ``(n,)``, rows of the data, the query with few features copied
+    from data, and rows between two scored ones or mixed of them.
+    """
     rng = question.rng
     X = question.X
     few = TUNING.pool // 4
@@ -157,7 +161,11 @@ def towards_target(question: Question, value: Array) -> Array:
 
 
 def towards_query(question: Question, centres: Array) -> Array:
-    """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target."""
+    """Return candidates nearer to the query than the `centres` ``(c, d)``, which hit the target.
+
+    The centres with random changes taken back or shortened, and the query with few features copied
+    from data, in full length and shortened.
+    """
     region = question.region
     rng = question.rng
     query = region.query
@@ -176,7 +184,10 @@ def towards_query(question: Question, centres: Array) -> Array:
 
 
 def few_rows(question: Question, centre: Array, most: int) -> Array:
-    """Return candidates that differ from a row in at most `most` features, copied from others."""
+    """Return candidates that differ from a row ``(d,)`` in at most `most` features.
+
+    These are copied from data rows, random rows and scored rows.
+    """
     region = question.region
     rng = question.rng
     data = background_rows(region, TUNING.pool, rng)
