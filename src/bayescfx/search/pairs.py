@@ -286,14 +286,14 @@ def chance(accepted: Intervals, mean: Array, std: Array) -> Array:
 
 def choose_to_learn(state: SweepState, pairs: Pairs, k: int, record: Record | None) -> Indices:
     """Return at most `k` pairs, one of each two rays, at costs that matter."""
-    bar = _bars(state, pairs, record)
-    some = _cheap_enough(pairs, bar)
+    some, worth, bar = _promising(state, pairs, record)
     if not len(some):
         return some
     cost = pairs.cost[some]
     lane = pairs.lane[some]
-    worth = _worth(state, *pairs.guess(some), cost, _part(bar, some))
-    away = np.abs(cost - _typical_cost(cost, bar))
+    # Well on the way to the cost to beat, where interactions matter.
+    typical = np.median(cost) if bar is None else TUNING.typical_cost * np.mean(bar)
+    away = np.abs(cost - typical)
     least = np.full(lane.max() + 1, np.inf)
     np.minimum.at(least, lane, away)
     first = np.flatnonzero(away == least[lane])
@@ -304,12 +304,13 @@ def choose_to_learn(state: SweepState, pairs: Pairs, k: int, record: Record | No
 
 
 def choose_to_hit(state: SweepState, pairs: Pairs, k: int, record: Record | None) -> Indices:
-    """Return at most `k` pairs, those with the largest expected saving."""
-    bar = _bars(state, pairs, record)
-    some = _cheap_enough(pairs, bar)
+    """Return at most `k` pairs, those with the largest expected saving.
+
+    Under rules a longer list is checked first; pairs that break one are not tried again.
+    """
+    some, worth, _ = _promising(state, pairs, record)
     if not len(some):
         return some
-    worth = _worth(state, *pairs.guess(some), pairs.cost[some], _part(bar, some))
     most = TUNING.shortlist * k
     if len(worth) > most:
         kept = np.argpartition(-worth, most)[:most]
@@ -325,11 +326,16 @@ def choose_to_hit(state: SweepState, pairs: Pairs, k: int, record: Record | None
     return top
 
 
-def _typical_cost(cost: Array, bar: Array | float | None) -> float:
-    """Return the cost at which interactions are screened: well on the way to the cost to beat."""
-    if bar is None:
-        return float(np.median(cost))
-    return TUNING.typical_cost * float(np.mean(bar))
+def _promising(
+    state: SweepState, pairs: Pairs, record: Record | None
+) -> tuple[Indices, Array, Array | float | None]:
+    """Return the open pairs that are cheap enough, their worth, and the costs to beat of all."""
+    bar = _bars(state, pairs, record)
+    is_cheap = pairs.is_open if bar is None else pairs.is_open & (pairs.cost < bar)
+    some = np.flatnonzero(is_cheap)
+    own_bar = bar[some] if isinstance(bar, np.ndarray) else bar
+    worth = _worth(state, *pairs.guess(some), pairs.cost[some], own_bar)
+    return some, worth, bar
 
 
 def _spread_order(lane: Indices, worth: Array) -> Indices:
@@ -342,16 +348,6 @@ def _spread_order(lane: Indices, worth: Array) -> Indices:
     sizes = np.diff(starts, append=len(order))
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
     return np.asarray(order[np.argsort(-worth[order] / np.sqrt(1.0 + rank), kind="stable")])
-
-
-def _cheap_enough(pairs: Pairs, bar: Array | float | None) -> Indices:
-    """Return the open pairs that cost less than they have to beat."""
-    return np.flatnonzero(pairs.is_open if bar is None else pairs.is_open & (pairs.cost < bar))
-
-
-def _part(bar: Array | float | None, some: Indices) -> Array | float | None:
-    """Return the costs to beat of some pairs."""
-    return bar[some] if isinstance(bar, np.ndarray) else bar
 
 
 def _bars(state: SweepState, pairs: Pairs, record: Record | None) -> Array | float | None:
