@@ -52,6 +52,7 @@ def fitted(model: Any) -> Predict:
 
 
 def _predict_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    """Return the outputs of a model for rows in the form it was fitted to."""
     return model.predict(as_fitted(model, rows, categories))
 
 
@@ -64,6 +65,7 @@ def xgboost_model(booster: Any) -> Predict:
 
 
 def _predict_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
+    """Return the outputs of XGBoost's native model."""
     matrix = importlib.import_module("xgboost").DMatrix
     return booster.predict(matrix(as_fitted(booster, rows, categories), enable_categorical=True))
 
@@ -105,6 +107,7 @@ def _predict_torch(module: Any, rows: Any) -> object:
 
 
 def _torch_content(module: Any) -> bytes:
+    """Return the structure and the weights of a module."""
     state = {name: tensor.cpu().numpy().tobytes() for name, tensor in module.state_dict().items()}
     return repr((str(module), sorted(state.items()))).encode()
 
@@ -198,6 +201,7 @@ def _onnx_column(given: Any, column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _onnx_dtype(given: Any) -> Any:
+    """Return the dtype of an input; raise a ModelError if it takes neither numbers nor text."""
     if given.type not in _ONNX_TYPES:
         raise ModelError(
             f"this ONNX model must take numbers or text; its input {given.name!r} takes "

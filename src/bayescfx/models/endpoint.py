@@ -172,6 +172,7 @@ class Endpoint:
         self._client.close()
 
     def _connect(self) -> None:
+        """Open a client, which is closed with this object."""
         httpx = optional("httpx", "a model behind HTTP needs", "models")
         self._client = httpx.Client(timeout=self.patience.timeout, headers=dict(self.headers))
         weakref.finalize(self, self._client.close)
@@ -276,6 +277,7 @@ class Endpoint:
 
 
 def _is_url(url: Any) -> bool:
+    """Return whether a text is a web address with a host."""
     try:
         parts = urlsplit(url if is_a(url, str) else "")
     except ValueError:
@@ -284,6 +286,7 @@ def _is_url(url: Any) -> bool:
 
 
 def _are_headers(headers: Any) -> bool:
+    """Return whether headers are a mapping of ASCII texts."""
     if not is_a(headers, Mapping):
         return False
     texts = [text for pair in headers.items() for text in pair]

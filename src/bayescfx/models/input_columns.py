@@ -103,6 +103,7 @@ class Category:
             )
 
     def _check_levels_known(self, levels: tuple[Any, ...], unknown: pd.Series[Any]) -> None:
+        """Raise if there are levels that the model was not trained on."""
         if len(unknown):
             first = levels[:_LISTED_LEVELS]
             listed = ", ".join(repr(v) for v in first if not isinstance(v, TruncatedLevel))
@@ -204,6 +205,7 @@ def _are_made_up(names: Sequence[Any]) -> bool:
 
 
 def _all_numeric(rows: pd.DataFrame) -> bool:
+    """Return whether all columns hold numbers."""
     return all(pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes)
 
 

@@ -168,6 +168,7 @@ class Worker:
             self._stop()
 
     def _start(self) -> None:
+        """Start the process and load the model in it."""
         # The process finds modules where this one does.
         code = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import serve; serve()"
         process = subprocess.Popen(
@@ -210,11 +211,13 @@ class Worker:
             raise
 
     def _stop(self) -> None:
+        """End the process, if there is one."""
         self._end()
         self._process = None
 
 
 def _exchange(process: Any, message: object) -> Any:
+    """Send a message to the process and wait for its answer."""
     pickle.dump(message, process.stdin)
     process.stdin.flush()
     return pickle.load(process.stdout)
@@ -295,6 +298,7 @@ def _listen(source: BinaryIO, inbox: queue.SimpleQueue[Any]) -> None:
 
 
 def _predict(predict: Callable[[Rows], object], rows: Rows) -> object:
+    """Return the outputs of the model as an array that can be sent."""
     outputs = answered(predict(rows), rows)
     pickle.dumps(outputs)  # raises here if they can't be sent
     return outputs
@@ -333,6 +337,7 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def _describe_warning(warning: warnings.WarningMessage) -> tuple[str, type[Warning], str, int]:
+    """Return text, category, file and line of a warning."""
     category = warning.category
     try:
         pickle.dumps(category)

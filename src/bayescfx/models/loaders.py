@@ -155,6 +155,7 @@ def _load_file(source: str, trust: Trust, output: str | None, position: dict[str
 
 
 def _ending(source: str) -> str:
+    """Return the ending of a file name in lower case."""
     return os.path.splitext(source)[1].lower()
 
 

@@ -37,6 +37,7 @@ def cell(value: Any) -> Any:
 
 
 def _numpy_cell(value: np.generic) -> Any:
+    """Return a cell of NumPy as a JSON value."""
     if isinstance(value, np.floating):
         return cell(float(value))
     is_number = isinstance(value, np.integer | np.bool_) and not isinstance(value, np.timedelta64)
@@ -158,12 +159,14 @@ class OpenInference:
         return self._request_matrix(rows)
 
     def _request_by_input(self, rows: Rows) -> dict[str, Any]:
+        """Return a request with one tensor for each input that the server describes."""
         names = [str(described["name"]) for described in self.inputs]
         columns = named_columns(rows, names, f"the model at {self.url}")
         pairs = zip(columns, self.inputs, strict=True)
         return {"inputs": [_tensor(column, described) for column, described in pairs]}
 
     def _request_matrix(self, rows: Rows) -> dict[str, Any]:
+        """Return a request with all columns in one tensor."""
         described = self.inputs[0] if self.inputs else {"name": "input-0", "datatype": "FP64"}
         matrix = numeric_matrix(rows, "a model behind HTTP with one input")
         tensor = {

@@ -110,6 +110,7 @@ class _Booklet:
         self._start_sheet()
 
     def _start_sheet(self) -> None:
+        """Begin a new sheet."""
         figure = matplotlib("matplotlib.figure").Figure
         self.sheet = figure(figsize=(_WIDE, _HIGH))
         self.column = 0

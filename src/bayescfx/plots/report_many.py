@@ -71,6 +71,7 @@ def _move_table(answers: Explanations, n_changing: int) -> str:
 
 
 def _move_line(importance: dict[Any, Any], has_levels: bool) -> str:
+    """Return a line of the table of moves, from a line of `Explanations.importance`."""
     share = importance["share"]
     bar = f'<span class="bar"><i style="width:{100 * share:.0f}%"></i></span>'
     median = importance["median"]
@@ -88,10 +89,12 @@ def _move_line(importance: dict[Any, Any], has_levels: bool) -> str:
 
 
 def _percent(share: float) -> str:
+    """Return a share as text; empty for nan."""
     return "" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
 def _head(text: str, *, is_left: bool = False) -> str:
+    """Return the head of a column."""
     kind = ' class="left"' if is_left else ""
     return f'<th scope="col"{kind}>{escape(text)}</th>'
 
@@ -125,6 +128,7 @@ def _number_format(outputs: list[float]) -> str:
 
 
 def _answer_line(label: str, answer: Explanation, has_targets: bool, number: str) -> str:
+    """Return a line of the list of answers; `number` is the format of outputs."""
     cells = ""
     for y in (answer.output, answer.best.output):
         cells += f'<td data-key="{y!r}">{y:{number}}</td>'

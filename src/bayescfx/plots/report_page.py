@@ -104,6 +104,7 @@ def page(about: About, parts: Iterable[str]) -> str:
 
 
 def _file(name: str) -> str:
+    """Return the text of a file of this package."""
     return files("bayescfx.plots").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -172,6 +172,7 @@ def _estimate(answer: Explanation, reason: str) -> str:
 
 
 def _probability(answer: Explanation) -> list[str]:
+    """Return the estimated probability that the target can be reached, if there is one."""
     if answer.probability_reachable is None:
         return []
     chance = percent(answer.probability_reachable)
@@ -179,6 +180,7 @@ def _probability(answer: Explanation) -> list[str]:
 
 
 def _outputs_seen(answer: Explanation) -> str:
+    """Return the range of the outputs of allowed rows."""
     low, high = answer.reachable
     if math.isnan(low):
         return "No allowed row was scored."
@@ -198,6 +200,7 @@ def _binding(answer: Explanation) -> list[str]:
 
 
 def _jump(answer: Explanation) -> list[str]:
+    """Return the outputs on either side of a target that the model may jump across."""
     if answer.jump is None:
         return []
     below, above = answer.jump

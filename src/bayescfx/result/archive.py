@@ -99,6 +99,7 @@ def write(answer: Explanation, evaluations: Plain) -> dict[str, Plain]:
 
 
 def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Plain:
+    """Return a counterfactual as plain JSON types."""
     changes = [[name, *pair] for name, pair in counterfactual.changes.items()]
     return {
         **{name: to_plain(getattr(counterfactual, name)) for name in _CELL_SCALARS},
@@ -108,6 +109,7 @@ def _write_counterfactual(counterfactual: Counterfactual, layout: Layout) -> Pla
 
 
 def _write_target(target: Target | TextTarget) -> Plain:
+    """Return a target as plain JSON types; of a user's own potential only the text."""
     try:
         return target.to_dict()
     except TargetError:  # a potential of the user's own
@@ -156,11 +158,13 @@ def _check_types(content: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(content: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    """Raise an ArchiveError if one of these fields is not a number."""
     for name in names:
         check(is_number(content[name]), name, "a number", content[name], ArchiveError)
 
 
 def _read_counterfactual(plain: Mapping[str, Any], layout: Layout) -> Counterfactual:
+    """Return the counterfactual that :func:`_write_counterfactual` wrote."""
     changes = {name: (before, after) for name, before, after in from_plain(plain["changes"])}
     return Counterfactual(
         **{name: from_plain(plain[name]) for name in _CELL_SCALARS},

@@ -68,6 +68,7 @@ class WhatIf:
         return "\n".join(lines)
 
     def _distance(self, output: wording.Output) -> str:
+        """Return how far the output is from the target, in words."""
         if not self.miss:
             return "Target reached."
         distance = output.number(wording.number(self.miss))

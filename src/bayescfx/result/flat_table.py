@@ -131,6 +131,7 @@ def _dtype(dtype: Any) -> Any:
 
 
 def _cell(value: Any, dtype: Any) -> Any:
+    """Return a cell in a form that its column holds; None if missing."""
     if value is None or pd.isna(value):
         return None
     return str(value) if dtype == "string" else value

@@ -42,6 +42,7 @@ def violations(
 
 
 def _false_outputs(is_wrong: Mask) -> list[str]:
+    """Return which outputs are wrong; the first of ``(1 + n,)`` is that of the query."""
     found = []
     if is_wrong[0]:
         found.append("the model has another output for the query")
@@ -76,6 +77,7 @@ def _false_changes(answer: Explanation, region: Region, rows: Rows, scored: Rows
 
 
 def _same_changes(claimed: Mapping[Any, Any], actual: Mapping[Any, Any]) -> bool:
+    """Return whether both have the same features, each with the same cells."""
     if len(claimed) != len(actual):
         return False
     return all(same_cell(claimed.get(name), pair) for name, pair in actual.items())

@@ -97,6 +97,7 @@ def _distinct(write: Callable[[Any, int], str], a: Any, b: Any) -> tuple[str, st
 
 
 def _is_time(value: Any) -> bool:
+    """Return whether a cell is a point in time that is not missing."""
     return isinstance(value, dt.datetime | np.datetime64) and not pd.isna(value)
 
 
@@ -116,6 +117,7 @@ def intervals(outputs: Intervals) -> str:
 
 
 def _interval(low: float, high: float) -> str:
+    """Return one interval of outputs in words."""
     if low == -math.inf and high == math.inf:
         return "anything"
     if low == -math.inf:

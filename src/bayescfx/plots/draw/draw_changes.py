@@ -77,6 +77,7 @@ def _lines(name: str, before: str, after: str) -> tuple[list[str], list[str]]:
 
 
 def _draw_head(info: ChangeInfo, ax: style.Axes) -> None:
+    """Draw the legend above the scales."""
     small: dict[str, Any] = {"va": "center", "color": GREY, "fontsize": 7}
     if not info.changes:
         ax.text(_LEFT, -0.68, "nothing changes", **small)

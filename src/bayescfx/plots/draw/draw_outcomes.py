@@ -161,6 +161,7 @@ def _draw_target(info: outcomes.SurfaceInfo, ax: style.Axes) -> None:
 
 
 def _draw_contours(info: outcomes.SurfaceInfo, ax: style.Axes) -> None:
+    """Draw lines around the target and at shares of the acquisition."""
     x = info.x_codes
     y = info.y_codes
     levels = sorted(set(outcomes.finite_ends(info.accepted)))

@@ -24,7 +24,37 @@ _MOST_DECIMALS = 6  # numbers with more decimals are written with exponents
 
 
 class Change(NamedTuple):
-    """One feature's move; places are 0 to 1 on its own scale."""
+    """One feature's move; places are 0 to 1 on its own scale.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    before : str
+        The value of the query, as text.
+    after : str
+        The value of the counterfactual, as text.
+    start : float
+        Place of the value before.
+    end : float
+        Place of the value after.
+    allowed : (float, float)
+        Places of the lowest and the highest allowed value.
+    ends : (str, str)
+        The ends of the scale, as text.
+    ordered : bool
+        Whether places have an order.
+    levels : tuple of float
+        Places of the levels, if they are few.
+    wraps : bool
+        Whether the move goes over the end of a circle.
+    effect : float, optional
+        Contribution to the change of the output; None without a surrogate.
+    effect_text : str
+        The effect, rounded so that all effects add up.
+    derived : bool
+        Whether the feature is computed from others.
+    """
 
     name: str
     before: str
@@ -32,20 +62,38 @@ class Change(NamedTuple):
     start: float
     end: float
     allowed: tuple[float, float]
-    ends: tuple[str, str]  # of the scale, as text
+    ends: tuple[str, str]
     ordered: bool
-    levels: tuple[float, ...]  # places of the levels, if they are few
-    wraps: bool  # over the end of a circle
+    levels: tuple[float, ...]
+    wraps: bool
     effect: float | None
     effect_text: str
     derived: bool
 
 
 class Prediction(NamedTuple):
-    """The model's output before and after; places are 0 to 1 on a scale with room for all."""
+    """The model's output before and after; places are 0 to 1 on a scale with room for all.
+
+    Parameters
+    ----------
+    name : str
+        Name of the output, with its unit.
+    texts : (str, str)
+        Outputs before and after; as printed, they add up with the effects.
+    start : float
+        Place of the output before.
+    end : float
+        Place of the output after.
+    accepted : tuple of (float, float)
+        Places of the accepted outputs.
+    reached : bool
+        Whether the output after is accepted.
+    change : str
+        The difference, with its sign.
+    """
 
     name: str
-    texts: tuple[str, str]  # before and after; as printed, they add up with the effects
+    texts: tuple[str, str]
     start: float
     end: float
     accepted: Intervals
@@ -54,41 +102,93 @@ class Prediction(NamedTuple):
 
 
 class ChangeInfo(NamedTuple):
-    """A change chart in numbers: the most effective change first, derived ones last."""
+    """The numbers of a change chart.
+
+    Parameters
+    ----------
+    changes : tuple of Change
+        The most effective change first, derived ones last.
+    hidden : int
+        Number of changes left out.
+    hidden_text : str
+        Their effect.
+    prediction : Prediction
+        The output.
+    """
 
     changes: tuple[Change, ...]
-    hidden: int  # number of changes left out
-    hidden_text: str  # their effect
+    hidden: int
+    hidden_text: str
     prediction: Prediction
 
 
 class Movement(NamedTuple):
-    """The moves of one feature over many answers."""
+    """The moves of one feature over many answers.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    times : int
+        Number of answers that move it.
+    moves : ndarray of shape (n,)
+        Signed moves in units of change; empty for levels without order.
+    transitions : tuple of (str, int)
+        Changes of levels without order and their numbers, the most frequent first.
+    """
 
     name: str
     times: int
-    moves: Array  # signed, in the feature's units of change; none for levels without order
-    transitions: tuple[tuple[str, int], ...]  # of levels without order, the most frequent first
+    moves: Array
+    transitions: tuple[tuple[str, int], ...]
 
 
 class MovementInfo(NamedTuple):
-    """The features that move in the best answers, the most frequent first."""
+    """The numbers of a plot of movements.
+
+    Parameters
+    ----------
+    movements : tuple of Movement
+        The features that move in the best answers, the most frequent first.
+    hidden : int
+        Number of features left out.
+    answers : int
+        Number of answers with a change.
+    """
 
     movements: tuple[Movement, ...]
-    hidden: int  # number of features left out
-    answers: int  # number of answers with a change
+    hidden: int
+    answers: int
 
 
 class AlternativesInfo(NamedTuple):
-    """Several answers side by side: places 0 to 1 on the scales of what they change."""
+    """Several answers side by side: places 0 to 1 on the scales of what they change.
 
-    names: tuple[str, ...]  # of the features, then the prediction
-    ends: tuple[tuple[str, str], ...]  # of the scales; empty for levels without order
-    marks: tuple[dict[float, str], ...]  # levels without order: those taken, by place
+    Parameters
+    ----------
+    names : tuple of str
+        The features, then the output.
+    ends : tuple of (str, str)
+        The ends of the scales; empty for levels without order.
+    marks : tuple of dict
+        For levels without order: those taken, by place.
+    query : tuple of float
+        Places of the query.
+    answers : tuple of tuple of float
+        Places of each counterfactual.
+    valid : tuple of bool
+        Whether each reaches the target.
+    accepted : tuple of (float, float)
+        Accepted outputs, on the last scale.
+    """
+
+    names: tuple[str, ...]
+    ends: tuple[tuple[str, str], ...]
+    marks: tuple[dict[float, str], ...]
     query: tuple[float, ...]
     answers: tuple[tuple[float, ...], ...]
     valid: tuple[bool, ...]
-    accepted: Intervals  # on the last scale
+    accepted: Intervals
 
 
 def change_info(view: View, which: int = 0, most: int = 12) -> ChangeInfo:
@@ -118,7 +218,19 @@ def _derived(view: View, which: int) -> list[int]:
 
 
 class Rounding(NamedTuple):
-    """Outputs and effects rounded so that they add up as printed: units of the last decimal."""
+    """Outputs and effects as whole units of the last decimal, so that they add up as printed.
+
+    Parameters
+    ----------
+    decimals : int
+        Number of decimals.
+    before : int
+        Output of the query.
+    after : int
+        Output of the counterfactual.
+    effects : list of int
+        Effects; they sum up to the difference of the outputs.
+    """
 
     decimals: int
     before: int
@@ -168,6 +280,7 @@ def _signed(units: int, decimals: int) -> str:
 
 
 def _prediction(view: View, which: int, rounding: Rounding) -> Prediction:
+    """Return the output before and after a counterfactual."""
     answer = view.answer
     after = answer.counterfactuals[which]
     scale = _output_scale(answer, after.output)
@@ -186,6 +299,7 @@ def _prediction(view: View, which: int, rounding: Rounding) -> Prediction:
 
 
 def _change(view: View, which: int, j: int, effect: float | None, text: str) -> Change:
+    """Return the move of feature `j`; `text` is its rounded effect."""
     region = view.region
     before = float(region.query[j])
     after = float(view.answers[which, j])

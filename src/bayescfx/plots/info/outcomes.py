@@ -27,62 +27,158 @@ class TooLittleError(BayesCFXError, ValueError):
 
 
 class ConvergenceInfo(NamedTuple):
-    """A convergence plot in numbers."""
+    """The numbers of a convergence plot.
 
-    rows: Array  # counted from 1
+    Parameters
+    ----------
+    rows : ndarray of shape (n,)
+        Numbers of the rows, from 1.
+    best : ndarray of shape (n,)
+        Best potential so far, relative to its peak.
+    scores : ndarray of shape (n,), optional
+        Potential of each row, if all evaluations belong to this query.
+    reached_at : int, optional
+        Number of the first row that reached the target.
+    """
+
+    rows: Array
     best: Array
-    scores: Array | None  # of the single rows, if all evaluations belong to this query
+    scores: Array | None
     reached_at: int | None
 
 
 class PotentialInfo(NamedTuple):
-    """The potential over the output."""
+    """The potential over the output.
 
-    name: str  # of the output
+    Parameters
+    ----------
+    name : str
+        Name of the output, with its unit.
+    outputs : ndarray of shape (n,)
+        Outputs from the lowest to the highest.
+    share : ndarray of shape (n,), optional
+        Potential relative to its peak; None if only the text of the target is left.
+    accepted : tuple of (float, float)
+        Accepted outputs.
+    query : float
+        Output of the query.
+    answers : tuple of float
+        Outputs of the counterfactuals.
+    reachable : (float, float)
+        Lowest and highest output seen; nan if no allowed row was scored.
+    """
+
+    name: str
     outputs: Array
-    share: Array | None  # of the peak; None if only the text of the target is left
+    share: Array | None
     accepted: Intervals
     query: float
     answers: tuple[float, ...]
-    reachable: tuple[float, float]  # nan if no allowed row was scored
+    reachable: tuple[float, float]
 
 
 class Curve(NamedTuple):
-    """The surrogate along one feature, the others as in one row."""
+    """The surrogate along one feature, with the other features as in one row.
+
+    Parameters
+    ----------
+    code : float
+        Code of the feature in that row.
+    output : float
+        Output of that row.
+    mean : ndarray of shape (n,)
+        Mean of the surrogate.
+    low : ndarray of shape (n,)
+        Two deviations below.
+    high : ndarray of shape (n,)
+        Two deviations above.
+    seen : (ndarray, ndarray)
+        Codes and outputs of scored rows on the line.
+    """
 
     code: float
     output: float
     mean: Array
-    low: Array  # two deviations below
+    low: Array
     high: Array
-    seen: tuple[Array, Array]  # codes and outputs of scored rows on the line
+    seen: tuple[Array, Array]
 
 
 class ResponseInfo(NamedTuple):
-    """Response curves of one feature around query and answer, over the same codes."""
+    """Response curves of one feature around query and counterfactual, over the same codes.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    output : str
+        Name of the output, with its unit.
+    scale : Scale
+        Scale of the allowed values.
+    codes : ndarray of shape (n,)
+        Codes of the feature.
+    query : Curve
+        The curve around the query.
+    answer : Curve, optional
+        The curve around the counterfactual; None if no other feature changes.
+    place : (float, float)
+        Code and output of the counterfactual.
+    accepted : tuple of (float, float)
+        Accepted outputs.
+    """
 
     name: str
-    output: str  # its name
+    output: str
     scale: Scale
     codes: Array
     query: Curve
-    answer: Curve | None  # None if no other feature changes
-    place: tuple[float, float]  # the answer's code and output
+    answer: Curve | None
+    place: tuple[float, float]
     accepted: Intervals
 
 
 class SurfaceInfo(NamedTuple):
-    """The surrogate over two features, the others as in the answer."""
+    """The surrogate over two features, with the other features as in the counterfactual.
+
+    Parameters
+    ----------
+    names : (str, str)
+        The features.
+    output : str
+        Name of the output, with its unit.
+    scales : (Scale, Scale)
+        Scales of the allowed values.
+    x_codes : ndarray of shape (n,)
+        Codes of the first feature.
+    y_codes : ndarray of shape (m,)
+        Codes of the second feature.
+    mean : ndarray of shape (m, n)
+        Mean of the surrogate.
+    allowed : ndarray of shape (m, n)
+        Whether the point is allowed.
+    target : ndarray of shape (m, n)
+        Whether the mean is accepted.
+    acquisition : ndarray of shape (m, n), optional
+        Relative to its maximum; None if the search is complete.
+    seen : ndarray of shape (k, 2)
+        Codes of scored rows.
+    query : (float, float)
+        Codes of the query.
+    answer : (float, float)
+        Codes of the counterfactual.
+    accepted : tuple of (float, float)
+        Accepted outputs.
+    """
 
     names: tuple[str, str]
-    output: str  # its name
+    output: str
     scales: tuple[Scale, Scale]
     x_codes: Array
     y_codes: Array
-    mean: Array  # (len(y_codes), len(x_codes)), as are the next three
+    mean: Array
     allowed: Mask
     target: Mask
-    acquisition: Array | None  # relative to its maximum; None if the search is complete
+    acquisition: Array | None
     seen: Array
     query: tuple[float, float]
     answer: tuple[float, float]
@@ -140,6 +236,7 @@ def output_range(answer: Explanation, margin: float, *outputs: float) -> tuple[f
 
 
 def _shown(answer: Explanation, *outputs: float) -> list[float]:
+    """Return the outputs that a scale must show: of the query, seen, accepted and given."""
     return [answer.output, *outputs, *finite_ends([answer.reachable, *answer.accepted])]
 
 
@@ -156,6 +253,7 @@ def _potential(answer: Explanation) -> LevelPotential | None:
 
 
 def _share(potential: LevelPotential, outputs: Array) -> Array:
+    """Return the potential of outputs relative to its peak, from 0 to 1."""
     return np.asarray(np.clip(potential.value(outputs) / potential.peak, 0.0, 1.0))
 
 
@@ -261,6 +359,7 @@ def _axis(view: View, j: int, which: int, n: int) -> tuple[Scale, Array]:
 
 
 def _curve(view: View, j: int, codes: Array, base: Array, output: float) -> Curve:
+    """Return the surrogate along feature `j` around a row ``(d,)`` with this output."""
     X = along(view.region, j, codes, base)
     return Curve(float(base[j]), output, *view.line(X, j))
 
