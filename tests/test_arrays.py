@@ -1,4 +1,4 @@
-"""Rows of codes as keys."""
+"""Rows of codes as keys of a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from bayescfx.arrays import Memory, firsts
 
 
-def test_each_row_is_asked_for_once_and_few_are_kept() -> None:
+def test_each_row_is_computed_once_and_the_cache_is_limited() -> None:
     memory, asked = Memory(most=5), []
 
     def recall(*values: float) -> list[float]:

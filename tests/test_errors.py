@@ -1,4 +1,4 @@
-"""What is suggested to those who misspell a name."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayescfx.errors import suggest
         ("q1 2018", "Q1_2018"),
     ],
 )
-def test_a_slip_is_suggested(given: str, known: str) -> None:
+def test_a_misspelling_is_suggested(given: str, known: str) -> None:
     assert suggest(given, ["something else", known]) == f" Did you mean {known!r}?"
 
 
@@ -49,9 +49,9 @@ def test_a_slip_is_suggested(given: str, known: str) -> None:
         ("-", "?"),
     ],
 )
-def test_another_name_is_no_slip(given: str, known: str) -> None:
+def test_another_name_is_not_suggested(given: str, known: str) -> None:
     assert suggest(given, [known]) == ""
 
 
-def test_the_nearest_name_is_suggested() -> None:
+def test_the_closest_name_is_suggested() -> None:
     assert suggest("garrage", ["carriage", "garage"]) == " Did you mean 'garage'?"

@@ -135,7 +135,7 @@ def test_text_gets_the_categories_of_a_classifier(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [".json", ".ubj"])
-def test_an_xgboost_file_knows_its_levels_and_takes_missing_ones(
+def test_an_xgboost_file_stores_its_levels_and_takes_missing_ones(
     ending: str, tmp_path: Path
 ) -> None:
     X, y = flats()
@@ -153,7 +153,7 @@ def test_an_xgboost_file_knows_its_levels_and_takes_missing_ones(
 
 
 @pytest.mark.slow
-def test_an_xgboost_file_that_tells_no_levels_takes_no_text(tmp_path: Path) -> None:
+def test_an_xgboost_file_without_levels_takes_no_text(tmp_path: Path) -> None:
     X, y = flats()
     path = tmp_path / "m.json"
     boosted("XGBRegressor").fit(trained_on(X), y).save_model(path)
@@ -186,8 +186,8 @@ def test_a_model_of_arrays_stores_no_columns() -> None:
     assert knowledge == ((), {}, {})
 
 
-def test_categories_that_others_have_changed_are_left_alone() -> None:
-    """What a step before the last has made of a column is not what the table has."""
+def test_categories_changed_by_earlier_steps_are_ignored() -> None:
+    """A column changed by an earlier step is not the column of the table."""
     X, y = flats()
     last = quick("LGBMRegressor").fit(trained_on(X), y)
     upper = ColumnTransformer([("heat by", StandardScaler(), ["area"])], remainder="drop")
@@ -207,7 +207,7 @@ def test_lightgbm_with_levels_in_order_takes_text() -> None:
     assert column_knowledge(model).categorical == ("grade", "seen")
 
 
-def test_a_category_is_cast_as_its_model_knows_it() -> None:
+def test_a_category_is_cast_to_the_levels_of_its_model() -> None:
     heat = Category(
         "heat", ("none", "Öl", TruncatedLevel(b"g", 3), TruncatedLevel("Ü".encode()[:1], 2)), "str"
     )

@@ -35,7 +35,7 @@ def age(rows: Any) -> Any:
 
 
 def quick(url: str, **settings: Any) -> Endpoint:
-    """Return an endpoint that does not really wait."""
+    """Return an endpoint that does not wait."""
     return Endpoint(url, sleep=lambda _: None, **settings)
 
 
@@ -86,7 +86,7 @@ def test_v2_gets_one_tensor_per_column_if_there_is_text(server: Scoring) -> None
     assert body["inputs"][1]["data"] == [21.5, 30.0, None]
 
 
-def test_v2_follows_what_the_server_says_about_its_inputs() -> None:
+def test_v2_follows_the_servers_description_of_its_inputs() -> None:
     inputs = [
         {"name": "job", "datatype": "BYTES", "shape": [-1]},
         {"name": "age", "datatype": "INT64", "shape": [-1, 1]},
@@ -111,7 +111,7 @@ def test_a_v2_tensor_of_the_servers_name_and_type() -> None:
 
 
 @pytest.mark.parametrize(("years", "sent"), [(30.0, [30, 40]), (30.5, [30.5, 40.0])])
-def test_a_v2_tensor_of_whole_numbers_never_cuts_off_a_fraction(
+def test_a_v2_tensor_of_whole_numbers_never_truncates_a_fraction(
     years: float, sent: list[float]
 ) -> None:
     v2 = OpenInference("http://h/v2/models/m")
@@ -135,7 +135,7 @@ def test_a_busy_server_is_asked_again_after_growing_pauses() -> None:
     assert pauses == [0.25, 0.5, 1.0]
 
 
-def test_a_server_that_says_when_to_come_back_is_believed() -> None:
+def test_retry_after_is_followed() -> None:
     pauses: list[float] = []
     with serving(Scoring(age, statuses=[429], headers={"Retry-After": "3"})) as server:
         Endpoint(server.url, sleep=pauses.append)(NUMBERS)
@@ -219,8 +219,8 @@ def test_hostile_json_is_an_error(body: bytes) -> None:
     ids=["not gzip", "half an answer", "garbage", "nothing"],
 )
 def test_an_answer_that_breaks_off_or_is_no_http_is_an_error(head: bytes, body: bytes) -> None:
-    told = r"does not answer: .* \(3 attempts\)"
-    with speaking([head], [body]) as url, pytest.raises(EndpointError, match=told):
+    message = r"does not answer: .* \(3 attempts\)"
+    with speaking([head], [body]) as url, pytest.raises(EndpointError, match=message):
         quick(url, patience=Patience(retries=2))(NUMBERS)
 
 
@@ -249,7 +249,7 @@ def test_a_client_that_another_thread_has_closed_is_replaced(server: Scoring) ->
     assert len(pauses) == 1
 
 
-def test_a_server_that_comes_back_costs_a_search_nothing() -> None:
+def test_a_server_that_restarts_does_not_change_a_search() -> None:
     space = cfx.Space.from_data(FRAME.assign(bmi=25.0)).fix("job")
     query, answers = {"age": 30, "bmi": 25.0, "job": "a"}, []
     for away in ([], [200, 200] + [503] * 9):
@@ -342,7 +342,7 @@ def test_a_missing_output_is_a_fault_of_that_row() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "localhost:5000", "http://"])
-def test_an_address_must_be_one(url: str) -> None:
+def test_invalid_addresses_are_refused(url: str) -> None:
     with pytest.raises(cfx.SettingsError, match=r"`url` must be like http://host:port/invocations"):
         Endpoint(url)
 

@@ -35,7 +35,7 @@ class Odd(Exception):
 
 def moody(rows: Any) -> Any:
     """Return a plane, but for rows that ask for trouble."""
-    print("said while scoring")  # noqa: T201  must not get into the answers
+    print("printed while scoring")  # noqa: T201  must not get into the answers
     mood = float(np.asarray(rows, dtype=float)[0, 0])
     if mood == 1:
         time.sleep(600)
@@ -130,7 +130,7 @@ def leaving(rows: Any) -> Any:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Unix only")
-def test_a_hang_ends_in_time_whoever_outlives_it() -> None:
+def test_a_hang_ends_in_time_even_if_a_child_survives() -> None:
     start = time.monotonic()
     with (
         isolated(leaving, timeout=1) as model,
@@ -292,14 +292,14 @@ def test_the_process_ends_with_the_program_that_started_it(
     with program:
         assert program.stdout is not None
         assert program.stdout.readline() == "once\n"
-        said, number = program.stdout.readline().split()
-        assert said == "3.0"
+        output, number = program.stdout.readline().split()
+        assert output == "3.0"
         program.send_signal(how)
         assert gone(int(number))
 
 
 def test_functions_typed_at_a_prompt_travel() -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-i", "-q"],
         input="import bayescfx as cfx, numpy as np\ndef f(X): return X[:, 0] + 1\n\n"
         "cfx.isolated(f)(np.ones((1, 2)))\n",
@@ -307,7 +307,7 @@ def test_functions_typed_at_a_prompt_travel() -> None:
         text=True,
         timeout=60,
     )
-    assert "array([2.])" in told.stdout
+    assert "array([2.])" in completed.stdout
 
 
 def test_without_cloudpickle_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

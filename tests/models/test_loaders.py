@@ -289,7 +289,7 @@ def test_a_model_trained_on_arrays_gets_arrays_and_checks_their_number(tmp_path:
         loaded.select(["age", "bmi", "y"])
 
 
-def test_names_that_libraries_make_up_are_no_names(tmp_path: Path) -> None:
+def test_numbered_names_of_libraries_are_no_names(tmp_path: Path) -> None:
     X, y = people()
     model = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1)
     model.fit(X[["age", "bmi"]].to_numpy(), y).booster_.save_model(str(tmp_path / "m.txt"))
@@ -399,8 +399,8 @@ def test_a_library_that_is_not_installed_is_an_error_that_says_how(
 def test_categorical_integers_of_lightgbm_are_categories(tmp_path: Path) -> None:
     X, y = people()
     table = X[["age", "bmi"]].assign(zone=np.arange(len(X)) % 7)
-    told: dict[str, Any] = {"categorical_feature": ["zone"], "free_raw_data": False}
-    data = lightgbm.Dataset(table, y + 40.0 * (table["zone"] == 3), **told)
+    options: dict[str, Any] = {"categorical_feature": ["zone"], "free_raw_data": False}
+    data = lightgbm.Dataset(table, y + 40.0 * (table["zone"] == 3), **options)
     booster = lightgbm.train({"verbose": -1, "num_threads": 1}, data, 5)
     booster.save_model(str(tmp_path / "m.txt"))
     loaded = load_model(str(tmp_path / "m.txt"))

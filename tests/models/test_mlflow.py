@@ -49,7 +49,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Packed]:
     return known
 
 
-def test_a_model_whose_library_is_known_is_taken_out(registry: dict[str, Packed]) -> None:
+def test_a_model_of_a_known_library_is_unwrapped(registry: dict[str, Packed]) -> None:
     model = LogisticRegression().fit(X, X["a"] > 0)
     registry["models:/credit/3"] = Packed(model, "mlflow.sklearn", None)
     loaded = load_model("models:/credit/3", trust=TRUST)
@@ -58,7 +58,7 @@ def test_a_model_whose_library_is_known_is_taken_out(registry: dict[str, Packed]
     assert loaded.columns == ("a", "b")
 
 
-def test_any_other_is_asked_through_mlflow(registry: dict[str, Packed]) -> None:
+def test_any_other_model_is_called_through_mlflow(registry: dict[str, Packed]) -> None:
     registry["folder/own"] = packed = Packed(None, "mlflow.pyfunc.model", ["a"])
     loaded = load_model("mlflow:folder/own", trust=TRUST)
     assert loaded.model is packed

@@ -1,4 +1,4 @@
-"""Any model as rows to numbers, and what is said when it is not."""
+"""Any model as a function of rows, and the errors if it is none."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_decimals_are_refused_because_they_are_no_floats() -> None:
         constant([Decimal(1), Decimal(2)])(FRAME)
 
 
-def test_durations_are_refused_because_nobody_knows_their_unit() -> None:
+def test_durations_are_refused_because_their_unit_is_unknown() -> None:
     with pytest.raises(ModelError, match="must return numbers; got"):
         constant(np.array([1, 2], dtype="timedelta64[s]"))(FRAME)
 
@@ -194,7 +194,7 @@ def test_inputs_are_matched_by_their_own_name_first_and_never_by_two_columns() -
         match_columns(["a_b"], ["a b", "a-b"])
 
 
-def test_a_classifier_passed_plainly_is_told_to_use_probability() -> None:
+def test_a_bare_classifier_is_refused_with_a_pointer_to_probability() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     clf = LogisticRegression().fit(X, ["no", "no", "yes", "yes"])
     with pytest.raises(ModelError, match=r"got 'no' for {0: 0.0}. For a classifier pass bayescfx"):
@@ -254,7 +254,7 @@ def test_a_probability_can_be_sent_to_other_processes() -> None:
     assert np.array_equal(again(X), clf.predict_proba(X)[:, 1])
 
 
-def test_probability_knows_what_it_is() -> None:
+def test_probability_has_a_name_and_a_link() -> None:
     clf, _ = three_classes()
     assert probability(clf, "dog").name == "P('dog') by Pipeline"
 
@@ -311,7 +311,7 @@ def test_probabilities_must_lie_between_zero_and_one() -> None:
     )
 
 
-def test_models_are_named_only_where_a_name_tells_them_apart() -> None:
+def test_models_are_named_only_if_a_name_identifies_them() -> None:
     fitted = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
     assert as_model(fitted).name == "LinearRegression"
     assert as_model(fitted.predict).name == "LinearRegression"

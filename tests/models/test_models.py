@@ -389,7 +389,7 @@ def test_adapters_are_found_for_classes_that_derive_from_theirs(
     assert adapter_of(object()) is None
 
 
-def test_a_class_of_ones_own_gets_rows_as_the_one_it_derives_from() -> None:
+def test_a_derived_class_gets_rows_like_its_base() -> None:
     lightgbm: Any = importlib.import_module("lightgbm")
     own = type("Own", (lightgbm.LGBMRegressor,), {"__module__": __name__})
     a = np.linspace(0, 1, 60)

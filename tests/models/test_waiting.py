@@ -18,7 +18,7 @@ QUERY = {"age": 30.0, "bmi": 25.0}
 
 
 @pytest.mark.parametrize(
-    ("wish", "pause"),
+    ("retry_after", "pause"),
     [
         ("3600", 60.0),
         ("9" * 400, 60.0),
@@ -28,12 +28,12 @@ QUERY = {"age": 30.0, "bmi": 25.0}
         ("soon", 0.25),
     ],
 )
-def test_when_to_come_back_is_seconds_or_a_date_and_a_minute_at_most(
-    wish: str, pause: float
-) -> None:
+def test_retry_after_is_seconds_or_a_date_up_to_a_minute(retry_after: str, pause: float) -> None:
     now = "Wed, 21 Oct 2015 07:28:00 GMT"
     pauses: list[float] = []
-    with serving(Scoring(age, statuses=[503], headers={"Retry-After": wish}, date=now)) as server:
+    with serving(
+        Scoring(age, statuses=[503], headers={"Retry-After": retry_after}, date=now)
+    ) as server:
         assert Endpoint(server.url, sleep=pauses.append)(NUMBERS).tolist() == [30.0, 40.0, 50.0]
     assert pauses == [pause]
 
@@ -72,16 +72,16 @@ def test_the_time_of_a_search_ends_the_waiting_for_a_server(away: str) -> None:
     assert bool(pauses) == (away != "hangs")
 
 
-def test_a_querys_own_output_is_waited_for_in_spite_of_a_short_time() -> None:
+def test_the_querys_output_is_waited_for_in_spite_of_a_short_timeout() -> None:
     with serving(Scoring(age, delay=0.1, statuses=[503])) as server:
         answer = cfx.explain(quick(server.url), QUERY, SPACE, cfx.reach(44), timeout=0.0, rng=0)
     assert (answer.output, answer.n_evaluations, answer.stopped) == (30.0, 1, "timeout")
 
 
-def test_a_querys_own_output_that_does_not_come_is_an_error(
+def test_a_missing_output_of_the_query_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(batches, "LEAST_WAIT", 0.2)
-    told = pytest.raises(EndpointError, match=r"in time: no answer within 0\.\d+ s, 1 attempts")
-    with serving(Scoring(age, delay=5.0)) as server, told:
+    fails = pytest.raises(EndpointError, match=r"in time: no answer within 0\.\d+ s, 1 attempts")
+    with serving(Scoring(age, delay=5.0)) as server, fails:
         cfx.explain(quick(server.url), QUERY, SPACE, cfx.reach(44), timeout=0.1, rng=0)

@@ -1,4 +1,4 @@
-"""What changes, in numbers: effects, scales, and many answers."""
+"""The numbers of changes: effects, scales, and many answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_effects_sum_up_to_the_whole_change_and_match_a_linear_model(
 
 
 @pytest.mark.parametrize("d", [4, 12])
-def test_effects_sum_up_exactly_whether_all_orders_or_some_are_looked_at(d: int) -> None:
+def test_effects_sum_up_exactly_for_all_orders_and_for_samples(d: int) -> None:
     X = np.random.default_rng(0).uniform(size=(50, d))
     slopes = np.arange(1.0, d + 1)
     answer = cfx.explain(
@@ -45,7 +45,7 @@ def test_effects_sum_up_exactly_whether_all_orders_or_some_are_looked_at(d: int)
     assert effects.sum() == pytest.approx(whole)
 
 
-def test_effects_use_what_the_model_said_where_it_was_asked(numbers: cfx.Explanation) -> None:
+def test_effects_use_scored_rows_where_possible(numbers: cfx.Explanation) -> None:
     row = np.array([0.6, 0.2, 0.5])
     parts = np.array([[0.6, 0.5, 0.5], [0.4, 0.2, 0.5]])
     known = cfx.Evaluations(numbers.evaluations.rows, numbers.evaluations.outputs)
@@ -128,7 +128,7 @@ def test_a_chart_works_without_enough_rows_for_a_surrogate(numbers: cfx.Explanat
     assert [change.effect for change in info.changes] == [None] * len(numbers.best.changes)
 
 
-def test_evaluations_of_other_columns_are_left_aside(numbers: cfx.Explanation) -> None:
+def test_evaluations_of_other_columns_are_ignored(numbers: cfx.Explanation) -> None:
     strange = replace(numbers, evaluations=cfx.Evaluations(np.zeros((5, 7)), np.arange(5.0)))
     assert len(View.of(strange).y) == 0
 

@@ -1,4 +1,4 @@
-"""Of the drawing only that it works; the numbers are tested elsewhere."""
+"""Drawing works; the numbers are tested in other modules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PICTURES = [
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: p.__name__)
 @pytest.mark.parametrize("kind", ["numbers", "mixed", "chances"])
-def test_every_picture_is_written_also_of_an_answer_read_back(
+def test_every_picture_is_written_also_of_an_archived_answer(
     picture: Callable[..., Any], kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     answer = request.getfixturevalue(kind)
@@ -80,7 +80,7 @@ def test_vector_files_carry_no_date(numbers: cfx.Explanation, tmp_path: Path, en
     assert b"CreationDate" not in content
 
 
-def test_letters_that_the_font_lacks_do_no_harm(tmp_path: Path) -> None:
+def test_letters_missing_from_the_font_raise_no_warning(tmp_path: Path) -> None:
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(30, 2)), columns=["年齢", "b"])
     answer = cfx.explain(
         lambda X: X["年齢"], X.iloc[0], cfx.Space.from_data(X), 0.9, budget=9, rng=0
@@ -89,7 +89,7 @@ def test_letters_that_the_font_lacks_do_no_harm(tmp_path: Path) -> None:
     assert "年齢" in page(answer)
 
 
-def test_a_query_that_has_what_is_wanted_is_drawn_too(tmp_path: Path) -> None:
+def test_a_query_that_meets_the_target_is_drawn_too(tmp_path: Path) -> None:
     X = np.random.default_rng(0).uniform(size=(30, 3))
     answers = cfx.explain_many(
         linear, X[:1], cfx.Space.from_data(X), cfx.at_least(-9), budget=5, rng=0
@@ -126,7 +126,7 @@ def texts(ax: Any) -> list[str]:
         ("a" * 40 + "b" * 40, f"{'a' * 16}\n{'a' * 8}…{'b' * 7}\n{'b' * 16}"),
     ],
 )
-def test_names_have_the_room_they_need_up_to_three_lines(name: str, shown: str) -> None:
+def test_names_take_up_to_three_lines(name: str, shown: str) -> None:
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 2)), columns=[name, "other"])
     space = cfx.Space.from_data(X).fix("other")
     answer = cfx.explain(lambda X: X[name], X.iloc[0], space, cfx.at_least(0.9), budget=30, rng=0)

@@ -1,4 +1,4 @@
-"""How the search went and what outputs are worth, in numbers."""
+"""The numbers of convergence and potential."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayescfx.plots.info.outcomes import convergence_info, potential_info
 from tests.plots.conftest import linear
 
 
-def test_convergence_tells_the_first_row_that_was_accepted(numbers: cfx.Explanation) -> None:
+def test_convergence_marks_the_first_accepted_row(numbers: cfx.Explanation) -> None:
     info = convergence_info(numbers)
     (low, high), y = numbers.accepted[0], numbers.evaluations.outputs
     first = int(np.flatnonzero((y >= low) & (y <= high))[0]) + 1
@@ -33,11 +33,11 @@ def test_convergence_of_shared_evaluations_shows_the_trace_alone(
     assert info.best[info.reached_at - 1] >= 0.99
 
 
-def test_nothing_is_reached_out_of_reach(mixed: cfx.Explanation) -> None:
+def test_a_missed_target_has_no_reaching_row(mixed: cfx.Explanation) -> None:
     assert convergence_info(mixed).reached_at is None
 
 
-def test_the_potential_is_nothing_at_the_query_and_whole_at_the_target(
+def test_the_potential_is_0_at_the_query_and_1_at_the_target(
     numbers: cfx.Explanation,
 ) -> None:
     info = potential_info(numbers)
@@ -49,7 +49,7 @@ def test_the_potential_is_nothing_at_the_query_and_whole_at_the_target(
 
 
 class Bump:
-    """A potential of the user's own."""
+    """A user's own potential."""
 
     def value(self, y: Any) -> Any:
         return np.exp(-((np.asarray(y) - 3.0) ** 2))
@@ -58,7 +58,7 @@ class Bump:
         return -2 * (np.asarray(y) - 3.0) * self.value(y)
 
 
-def test_of_a_potential_of_the_users_own_only_the_target_is_left_after_json() -> None:
+def test_a_users_own_potential_has_only_its_target_after_json() -> None:
     X = np.random.default_rng(0).uniform(size=(60, 3))
     answer = cfx.explain(linear, X[0] * 0 + 0.4, cfx.Space.from_data(X), Bump(), budget=30, rng=0)
     assert potential_info(answer).share is not None

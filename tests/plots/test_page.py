@@ -1,4 +1,4 @@
-"""The report: one HTML file, well formed, that needs nothing else."""
+"""The report: one self-contained HTML file, well formed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.plots.conftest import linear, with_row
 
 
 class Checker(HTMLParser):
-    """Collect tags and text; complain of what is not closed."""
+    """Collect tags and text; fail if a tag is not closed."""
 
     VOID = ("meta", "img", "br", "wbr")
 
@@ -57,7 +57,7 @@ def checked(html: str) -> Checker:
     return checker
 
 
-def test_a_report_is_well_formed_escaped_and_needs_nothing_else(
+def test_a_report_is_well_formed_escaped_and_self_contained(
     mixed: cfx.Explanation, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
@@ -87,7 +87,7 @@ def test_a_report_shows_every_answer_and_the_whole_query() -> None:
     assert html == page(answer)
 
 
-def test_a_report_of_an_answer_read_back_works(mixed: cfx.Explanation) -> None:
+def test_an_archived_answer_has_a_report(mixed: cfx.Explanation) -> None:
     text = "".join(checked(page(cfx.Explanation.from_json(mixed.to_json()))).text)
     assert "not restored: derive('bmi')" in text
 
@@ -107,13 +107,11 @@ def test_a_report_works_where_no_allowed_row_was_scored() -> None:
     assert "outputs seen|none" in "|".join(checked(page(answer)).text)
 
 
-def test_a_report_says_what_it_is_about_in_plain_words(
-    mixed: cfx.Explanation, tmp_path: Path
-) -> None:
-    told = replace(mixed, about={"model": "m<i>.onnx", "unit": "h", "row": "4711"})
+def test_a_report_states_its_facts_without_jargon(mixed: cfx.Explanation, tmp_path: Path) -> None:
+    answer = replace(mixed, about={"model": "m<i>.onnx", "unit": "h", "row": "4711"})
     about = {"data": "people & co.csv", "date": "2026-01-31"}
     path = tmp_path / "a.html"
-    plots.report(told, path, title="Hours <of> 4711", output="pay", unit="€", about=about)
+    plots.report(answer, path, title="Hours <of> 4711", output="pay", unit="€", about=about)
     found = checked(path.read_text(encoding="utf-8"))
     body = " ".join(found.body)
     for text in ("Hours <of> 4711", "m<i>.onnx", "people & co.csv", "4711", "2026-01-31"):
@@ -127,7 +125,7 @@ def test_a_report_says_what_it_is_about_in_plain_words(
     assert dt.date.today().isoformat() in path.read_text(encoding="utf-8")
 
 
-def test_what_changes_stands_above_what_stays() -> None:
+def test_changed_columns_come_before_unchanged_ones() -> None:
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 4)), columns=list("abcd"))
     space = cfx.Space.from_data(X).fix("d")
     answer = cfx.explain(lambda X: X["a"] * 9, X.iloc[0], space, 8.0, budget=40, rng=0)

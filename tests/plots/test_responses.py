@@ -1,4 +1,4 @@
-"""What the surrogate says around query and answer, in numbers."""
+"""The numbers of response curves and maps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_derived_columns_follow_along_a_response(mixed: cfx.Explanation) -> None
     assert info.query.mean[0] > info.query.mean[-1]  # heavier, larger bmi, less pay
 
 
-def test_a_response_goes_through_what_is_known_also_of_a_thousand_rows() -> None:
+def test_a_response_passes_through_scored_rows_among_a_thousand() -> None:
     """Far more rows than a surrogate is fitted to, steps all along the feature."""
     X = np.random.default_rng(0).uniform(0.0, 10.0, (300, 8))
     answer = cfx.explain(
@@ -82,7 +82,7 @@ def test_unknown_features_are_named(numbers: cfx.Explanation) -> None:
         plots.response(numbers, feature="x9")
 
 
-def test_too_few_rows_for_a_surrogate_are_told(numbers: cfx.Explanation) -> None:
+def test_too_few_rows_for_a_surrogate_are_an_error(numbers: cfx.Explanation) -> None:
     bare = replace(numbers, evaluations=cfx.Evaluations())
     with pytest.raises(TooLittleError, match="at least 3 rows with different outputs; got 0 rows"):
         plots.response(bare)
@@ -105,7 +105,7 @@ def test_maps_mark_the_target_and_where_to_look_next(numbers: cfx.Explanation) -
     assert info.answer == (view.answers[0, 0], view.answers[0, 1])
 
 
-def test_maps_leave_out_what_is_not_allowed() -> None:
+def test_maps_leave_out_points_that_are_not_allowed() -> None:
     X = np.random.default_rng(0).uniform(size=(60, 3))
     space = cfx.Space.from_data(X).require("x0 + x1 <= 1.2")
     answer = cfx.explain(linear, [0.4, 0.5, 0.5], space, cfx.increase(by=1), budget=25, rng=0)

@@ -1,4 +1,4 @@
-"""Answers to look at: one found among random rows, one with round numbers."""
+"""Answers for tests: one found among random rows, one with round numbers."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def ask(
     target: Any = None,
     n: int = 3,
 ) -> Explanation:
-    """Answer a question by looking at a few random rows."""
+    """Return an answer found among a few random rows."""
     space = Space.from_data(FRAME).fix("since", "score", "ok") if space is None else space
     region = space.around(FRAME.iloc[0] if query is None else query)
-    wish = as_target(decrease(by=40) if target is None else target)
+    asked_target = as_target(decrease(by=40) if target is None else target)
     evaluator = Evaluator(as_model(f), region.schema, Evaluations())
     account = Account(evaluator, region, 60)
     output = float(account.evaluate(region.query[None])[0])
     rng = np.random.default_rng(0)
-    question = Question(account, output, wish, rng)
+    question = Question(account, output, asked_target, rng)
     single = replace(region, max_changes=1)
     account.evaluate(np.concatenate([sample(region, 30, rng), sample(single, 10, rng)]))
     X, y = question.X, question.y
@@ -75,7 +75,7 @@ def ask(
     return Explanation(
         query=lines[0].row,
         output=output,
-        target=wish,
+        target=asked_target,
         wanted=question.wanted,
         accepted=question.acceptance,
         status="reached" if reached else "best_guess",

@@ -23,7 +23,7 @@ from bayescfx.space.space import Space
 from tests.result.answers import FRAME, ask, model
 
 
-def test_json_carries_everything_exactly() -> None:
+def test_json_keeps_everything_exactly() -> None:
     answer = ask()
     again = Explanation.from_json(answer.to_json())
     pd.testing.assert_frame_equal(again.to_frame(), answer.to_frame(), check_exact=True)
@@ -65,19 +65,19 @@ def test_the_text_is_strict_json_with_a_format() -> None:
     assert re.match(r"\d+\.\d+", content["version"])
 
 
-def test_missing_cells_and_infinite_wishes_survive_json() -> None:
+def test_missing_cells_and_infinite_targets_survive_json() -> None:
     space = Space.from_data(FRAME).allow("bmi", "age")
     answer = ask(space=space, query=FRAME.iloc[2], target=as_target(decrease(by=5)))
-    told = answer.wanted
+    wanted_before = answer.wanted
     answer = replace(answer, wanted=((-math.inf, 3.0),), probability_reachable=0.25)
     again = Explanation.from_json(answer.to_json())
     assert again.wanted == ((-math.inf, 3.0),)
     assert again.probability_reachable == 0.25
     assert math.isnan(again.best.row["score"])
-    assert replace(again, wanted=told).verify(model)
+    assert replace(again, wanted=wanted_before).verify(model)
 
 
-def test_evaluations_from_json_serve_the_next_question() -> None:
+def test_evaluations_from_json_serve_the_next_query() -> None:
     answer = Explanation.from_json(ask().to_json())
     region = answer.space.around(FRAME.iloc[0])
 
@@ -89,7 +89,7 @@ def test_evaluations_from_json_serve_the_next_question() -> None:
     assert y.tolist() == [answer.output]
 
 
-def test_a_potential_of_the_users_own_is_told_in_words() -> None:
+def test_a_users_own_potential_is_archived_as_text() -> None:
     class Hill:
         def value(self, y: Any) -> Array:
             return np.exp(-np.square((np.asarray(y) - 150.0) / 40.0))

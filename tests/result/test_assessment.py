@@ -1,4 +1,4 @@
-"""Rows from elsewhere, and rows changed by hand."""
+"""Rows of other libraries, and rows changed by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def space() -> cfx.Space:
     return cfx.Space.from_data(FRAME).fix("age").between({"bmi": (20, 38)}).require("bmi <= age")
 
 
-def test_a_row_changed_by_hand_is_what_the_model_says_of_it(space: cfx.Space) -> None:
+def test_a_row_changed_by_hand_has_the_models_output(space: cfx.Space) -> None:
     found = cfx.what_if(model, QUERY, {"bmi": 25.0, "job": "clerk"}, space, cfx.at_most(310))
     expected = FRAME.iloc[[30]].assign(bmi=25.0, job="clerk")
     assert found.output == float(model(expected).iloc[0])
@@ -49,7 +49,7 @@ def test_a_row_changed_by_hand_is_what_the_model_says_of_it(space: cfx.Space) ->
         (29.0, 10.0, False, "10 away from the target: not reached."),
     ],
 )
-def test_a_miss_is_told_from_the_target_itself_and_the_tolerance_apart(
+def test_a_miss_is_measured_without_the_tolerance(
     bmi: float, miss: float, reached: bool, words: str
 ) -> None:
     query = {"age": 50, "bmi": 25.0, "job": "clerk"}  # 300; wanted 350, 2.5 may be missed
@@ -58,11 +58,11 @@ def test_a_miss_is_told_from_the_target_itself_and_the_tolerance_apart(
     assert found.reached is reached
     assert repr(found).splitlines()[1] == words
     rows = pd.DataFrame([{**query, "bmi": bmi}])
-    told = cfx.assess(model, query, rows, cfx.Space.from_data(FRAME), 350.0).loc[0]
-    assert (told["miss"], told["hit"]) == (pytest.approx(miss), reached)
+    line = cfx.assess(model, query, rows, cfx.Space.from_data(FRAME), 350.0).loc[0]
+    assert (line["miss"], line["hit"]) == (pytest.approx(miss), reached)
 
 
-def test_a_change_that_is_not_allowed_is_scored_and_told(space: cfx.Space) -> None:
+def test_a_change_that_is_not_allowed_is_scored_and_reported(space: cfx.Space) -> None:
     found = cfx.what_if(model, QUERY, {"bmi": 60, "age": 30}, space.max_changes(1), 900.0)
     assert found.broken == (
         "'age' is fixed",
@@ -117,7 +117,7 @@ def test_a_one_hot_group_is_changed_by_its_name() -> None:
         ({"bmi": "x"}, "must be numbers; got 'x'"),
     ],
 )
-def test_what_can_not_be_a_change_is_refused(changes: Any, message: str, space: cfx.Space) -> None:
+def test_invalid_changes_are_refused(changes: Any, message: str, space: cfx.Space) -> None:
     with pytest.raises(cfx.BayesCFXError, match=message):
         cfx.what_if(model, QUERY, changes, space)
 
@@ -129,7 +129,7 @@ def test_an_array_is_changed_without_a_space() -> None:
         cfx.what_if(lambda X: X.sum(axis=1), np.array([1, 2]), {0: 1.5})
 
 
-def test_rows_from_elsewhere_are_measured(space: cfx.Space) -> None:
+def test_rows_of_another_library_are_assessed(space: cfx.Space) -> None:
     rows = pd.DataFrame(
         {
             "age": [50, 50, 40, 50],
@@ -167,7 +167,7 @@ def test_a_change_that_keeps_a_rule_is_needed() -> None:
     assert found["needless"].tolist() == [""]  # with the old age the rule would be broken
 
 
-def test_answers_of_our_own_are_worth_what_they_say(space: cfx.Space) -> None:
+def test_own_answers_are_assessed_as_they_claim(space: cfx.Space) -> None:
     answer = cfx.explain(model, QUERY, space, cfx.at_most(310), n=3, rng=0)
     found = cfx.assess(model, QUERY, answer.rows, space, cfx.at_most(310))
     np.testing.assert_allclose(found["distance"], [c.cost for c in answer.counterfactuals])
@@ -186,7 +186,7 @@ def test_without_a_target_there_is_no_hit(space: cfx.Space) -> None:
 
 
 class Picky:
-    """A model that knows three jobs, as an encoder does."""
+    """A model that accepts three jobs, as an encoder does."""
 
     def predict(self, rows: pd.DataFrame) -> Any:
         if not rows["job"].isin(["cook", "clerk", "nurse"]).all():
@@ -195,7 +195,7 @@ class Picky:
 
 
 @pytest.mark.parametrize("target", [None, cfx.at_most(360)])
-def test_one_bad_row_does_not_lose_the_others(space: cfx.Space, target: Any) -> None:
+def test_one_bad_row_does_not_affect_the_others(space: cfx.Space, target: Any) -> None:
     good = pd.DataFrame({"age": [50, 50], "bmi": [25.0, 26.0], "job": [QUERY["job"], "clerk"]})
     expected = cfx.assess(Picky(), QUERY, good, space, target)
     rows = pd.DataFrame(
@@ -224,7 +224,7 @@ def test_one_bad_row_does_not_lose_the_others(space: cfx.Space, target: Any) -> 
     assert lost["changes"].tolist() == ["bmi 34.9 → 25, job nurse → pilot", "", ""]
 
 
-def test_a_row_for_which_the_model_has_no_number_is_told(space: cfx.Space) -> None:
+def test_a_row_without_an_output_is_reported(space: cfx.Space) -> None:
     rows = pd.DataFrame({"age": [50, 50], "bmi": [25.0, 30.0], "job": ["clerk", "clerk"]})
 
     def shy(rows: pd.DataFrame) -> Any:
@@ -244,7 +244,7 @@ def test_no_row_at_all_is_an_empty_table_and_a_model_that_always_fails_an_error(
         cfx.assess(lambda rows: 1 / 0, QUERY, FRAME.head(2), space, 300.0)
 
 
-def test_rows_of_an_array_are_measured_one_by_one(space: cfx.Space) -> None:
+def test_rows_of_an_array_are_assessed_one_by_one(space: cfx.Space) -> None:
     rows = np.array([[50, 25.0, "clerk"], [50, "x", "clerk"]], dtype=object)
     found = cfx.assess(model, QUERY, rows, space, cfx.at_most(360))
     assert found["hit"].tolist() == [True, False]

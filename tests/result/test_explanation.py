@@ -27,7 +27,7 @@ def test_the_best_comes_first_and_reached_follows_the_status() -> None:
 
 
 @pytest.mark.parametrize("trace", [[], [0.5], [0.0, 0.0, 0.25, 0.25, 1.0], [0.1] * 1000])
-def test_a_trace_is_what_it_was_made_of(trace: list[float]) -> None:
+def test_a_trace_is_restored_from_its_runs(trace: list[float]) -> None:
     answer = plain_answer(trace=np.array(trace))
     for again in (answer, replace(answer, seed=1), pickle.loads(pickle.dumps(answer))):
         assert again.trace.tolist() == trace
@@ -83,7 +83,7 @@ def test_changes_only_shows_the_columns_that_moved() -> None:
             assert frame.loc[i, name] == (found.changes[name][1] if name in found.changes else "-")
 
 
-def test_columns_called_like_ours_are_kept() -> None:
+def test_columns_with_names_of_figures_are_kept() -> None:
     frame = pd.DataFrame({"cost": [1.5, 2.5, 3.5], "valid": [0.25, 0.5, 1.5]})
     answer = ask(sums, Space.from_data(frame), frame.iloc[0], decrease(by=1))
     columns = ["cost", "valid", "output", "valid_", "potential", "cost_", "n_changes"]

@@ -1,4 +1,4 @@
-"""Answers to several questions."""
+"""Answers to several queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_explanations_are_a_sequence() -> None:
     assert list(many) == [first, second]
 
 
-def test_frames_of_many_answers_are_put_together() -> None:
+def test_frames_of_many_answers_are_concatenated() -> None:
     many = Explanations([ask(n=2), ask(query=FRAME.iloc[3], n=1)])
     frame = many.to_frame()
     assert frame["query"].tolist() == [0, 0, 1]
@@ -67,7 +67,7 @@ def test_the_summary_has_one_line_per_query() -> None:
     assert frame["n_evaluations"].tolist() == [2, 2]
 
 
-def test_many_answers_in_words() -> None:
+def test_many_answers_as_text() -> None:
     text = repr(Explanations([plain_answer()] * 11 + [plain_answer(status="best_guess")]))
     lines = text.splitlines()
     assert lines[0] == "12 answers, 11 reached; scored 24 rows"
@@ -118,7 +118,7 @@ def test_importance_counts_moves_by_hand() -> None:
     assert Explanations([]).importance().empty
 
 
-def test_the_index_travels_through_tables_json_and_words() -> None:
+def test_the_index_is_kept_in_tables_json_and_text() -> None:
     X = people()
     space = cfx.Space.from_data(X).fix("day")
     many = cfx.explain_many(score, X.iloc[2:5], space, cfx.at_least(60), budget=30, rng=0)
@@ -132,7 +132,7 @@ def test_the_index_travels_through_tables_json_and_words() -> None:
         assert "  103. " in repr(answers)
 
 
-def test_flat_lines_have_the_changes_and_what_was_before() -> None:
+def test_flat_lines_have_the_changes_and_the_cells_before() -> None:
     X = people()
     space = cfx.Space.from_data(X).fix("day")
     many = cfx.explain_many(score, X.head(6), space, cfx.at_least(40), budget=30, rng=0)
@@ -146,16 +146,16 @@ def test_flat_lines_have_the_changes_and_what_was_before() -> None:
     assert (met == (table["changes"] == "already meets the target")).all()
 
 
-def test_markdown_takes_no_text_for_its_own() -> None:
+def test_markdown_escapes_all_text() -> None:
     best = replace(plain_answer().best, changes={"a|b_*": ("<i>", "x\ny")})
     text = plain_answer(counterfactuals=(best,)).to_markdown()
     assert "| a\\|b\\_\\* | \\<i\\> | x y |" in text
     assert text.startswith("Target: prediction 171 (43 below 214)\n\n|  | now | answer 1 |")
 
 
-def test_what_an_answer_is_about_survives_json() -> None:
-    told = replace(plain_answer(), about={"model": "m.onnx", "unit": "€"})
-    assert Explanation.from_json(told.to_json()).about == told.about
-    broken = told.to_json().replace('"m.onnx"', "7")
+def test_about_survives_json() -> None:
+    answer = replace(plain_answer(), about={"model": "m.onnx", "unit": "€"})
+    assert Explanation.from_json(answer.to_json()).about == answer.about
+    broken = answer.to_json().replace('"m.onnx"', "7")
     with pytest.raises(ArchiveError, match="`about` must be texts by name"):
         Explanation.from_json(broken)

@@ -1,4 +1,4 @@
-"""The check of an answer from itself alone."""
+"""Verification of an answer by its own content."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_another_model_does_not_verify() -> None:
     )
 
 
-def test_rounding_is_forgiven() -> None:
+def test_rounding_is_tolerated() -> None:
     answer = ask()
     assert answer.verify(lambda rows: model(rows) * (1 + 1e-15))
     assert not answer.verify(lambda rows: model(rows) * (1 + 1e-13))
 
 
-def test_a_model_that_depends_on_the_batch_is_forgiven_what_it_differs_by() -> None:
+def test_differences_between_batches_are_tolerated() -> None:
     def wavering(rows: pd.DataFrame) -> Any:
         return model(rows) * (1 + 1e-10 / len(rows))
 
@@ -50,7 +50,7 @@ def test_a_model_that_depends_on_the_batch_is_forgiven_what_it_differs_by() -> N
 
 
 @pytest.mark.parametrize("size", [10.0, 2e6])
-def test_each_output_is_measured_by_itself(size: float) -> None:
+def test_each_output_has_its_own_tolerance(size: float) -> None:
     space = Space({"a": Real(0.0, 3.0 * size), "b": Real(0.0, 1.0)})
 
     def f(rows: Any) -> Any:
@@ -71,7 +71,7 @@ def test_each_output_is_measured_by_itself(size: float) -> None:
     assert "the model has another output for the query" in small.violations(f)
 
 
-def test_halves_are_no_single_precision_that_decides() -> None:
+def test_single_precision_does_not_decide_at_an_edge() -> None:
     def f(rows: pd.DataFrame) -> Any:
         return 2_000_000.5 + 0.5 * rows["k"].to_numpy()
 
@@ -104,7 +104,7 @@ def test_another_target_is_found() -> None:
     assert other.violations(model) == ("the target asks for other outputs",)
 
 
-def test_a_damaged_row_is_a_violation_and_no_error() -> None:
+def test_a_damaged_row_is_a_violation_not_an_error() -> None:
     space = Space({"k": Integer(0, 17), "x": Real(0, 1)})
     query = pd.Series({"k": 3, "x": 0.5}, dtype=object)
     answer = cfx.explain(lambda r: r["k"] + r["x"], query, space, cfx.at_least(9), budget=30, rng=0)
@@ -121,7 +121,7 @@ def test_a_forged_cost_is_found() -> None:
     )
 
 
-def test_models_in_single_precision_are_forgiven_more() -> None:
+def test_single_precision_has_a_larger_tolerance() -> None:
     def single(rows: Any) -> Any:
         return model(rows).astype(np.float32)
 
@@ -174,7 +174,7 @@ def test_rows_that_break_limits_or_rules_are_found_by_name() -> None:
     assert ruled.violations(model) == ("a row breaks very thin",)
 
 
-def test_rules_that_are_functions_must_be_brought_along() -> None:
+def test_a_space_is_required_if_rules_are_functions() -> None:
     space = Space.from_data(FRAME).fix("since", "score", "ok")
     space = space.require(lambda rows: rows["bmi"] > 0, label="a body")
     answer = ask(space=space)

@@ -1,4 +1,4 @@
-"""The answer in words and as HTML."""
+"""The answer as text and as HTML."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_several_answers_are_columns_of_a_table() -> None:
     ]
 
 
-def test_no_change_is_called_that() -> None:
+def test_an_answer_without_a_change_says_so() -> None:
     still = replace(plain_answer().best, changes={}, output=214.0, valid=False)
     answer = plain_answer(counterfactuals=(still,), status="best_guess")
     assert repr(answer).splitlines()[2:4] == ["  no change", "  prediction  214"]
@@ -138,7 +138,7 @@ def test_a_long_list_of_changes_is_cut_but_the_table_is_not() -> None:
     assert "  c29" in repr(answer)
 
 
-def test_every_ending_has_words() -> None:
+def test_every_ending_has_a_text() -> None:
     for stopped in get_args(Stopped):
         assert REASONS[stopped] in plain_answer(stopped=stopped).verdict.replace("The", "the")
 
@@ -154,7 +154,7 @@ def test_every_ending_has_words() -> None:
         (((-math.inf, math.inf),), "anything"),
     ],
 )
-def test_targets_of_every_kind_have_words(wanted: Intervals, words: str) -> None:
+def test_targets_of_every_kind_have_a_text(wanted: Intervals, words: str) -> None:
     assert f"Target: prediction {words} (43 below 214)" in repr(plain_answer(wanted=wanted))
 
 
@@ -208,9 +208,7 @@ def test_html_is_self_contained_and_escaped() -> None:
         (math.nan, "nan"),
     ],
 )
-def test_numbers_have_exponents_only_where_a_person_would_write_them(
-    value: float, text: str
-) -> None:
+def test_only_very_small_and_large_numbers_have_exponents(value: float, text: str) -> None:
     assert wording.number(value) == text
 
 
@@ -228,7 +226,7 @@ def test_numbers_have_exponents_only_where_a_person_would_write_them(
         (pd.Timedelta("36h"), "1 days 12:00:00"),
     ],
 )
-def test_cells_of_every_type_have_words(value: Any, text: str) -> None:
+def test_cells_of_every_type_have_a_text(value: Any, text: str) -> None:
     assert wording.cell(value) == text
 
 
@@ -244,7 +242,7 @@ def test_cells_of_every_type_have_words(value: Any, text: str) -> None:
         ),
     ],
 )
-def test_a_move_has_as_many_digits_as_tell_its_ends_apart(
+def test_a_move_has_enough_digits_to_tell_its_ends_apart(
     before: Any, after: Any, text: str
 ) -> None:
     assert wording.move(before, after) == text
