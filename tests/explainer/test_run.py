@@ -64,7 +64,7 @@ def test_the_time_is_kept_between_model_calls(method: str, monkeypatch: pytest.M
     assert answer.stopped == "timeout"
     assert clock.now == 4.0  # no model call begins after the deadline
     assert answer.status == "best_guess"
-    assert "the time is over" in repr(answer)
+    assert "the time limit was reached" in repr(answer)
 
 
 def test_the_time_is_kept_while_fitting_and_proposing(monkeypatch: pytest.MonkeyPatch) -> None:
