@@ -227,11 +227,7 @@ def onnx_classifier(session: Any) -> Classifier | None:
 
 def _map_labels(session: Any) -> tuple[Any, ...]:
     """Return the labels of an ONNX classifier from its output for a row of zeros."""
-    feed = {}
-    for given in session.get_inputs():
-        shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
-        dtype = _onnx_dtype(given)
-        feed[given.name] = np.full(shape, "", object) if dtype is object else np.zeros(shape, dtype)
+    feed = {given.name: _zeros(given) for given in session.get_inputs()}
     try:
         line = session.run([session.get_outputs()[1].name], feed)[0][0]
     except Exception as error:  # the runtime has no common base for its errors
@@ -242,15 +238,32 @@ def _map_labels(session: Any) -> tuple[Any, ...]:
     return tuple(line)
 
 
+def _zeros(given: Any) -> NDArray[Any]:
+    """Return one row of zeros, or of empty texts, for an input."""
+    shape = [n if isinstance(n, int) and n > 0 else 1 for n in given.shape]
+    dtype = _onnx_dtype(given)
+    return np.full(shape, "", object) if dtype is object else np.zeros(shape, dtype)
+
+
 # ── all libraries ──
 
 
 class Adapter(NamedTuple):
-    """How the models of one class are used."""
+    """How the models of one class are used: three functions of a model.
 
-    predict: Callable[[Any], Predict]  # returns the model as a function of rows
-    classifier: Callable[[Any], object]  # returns it as a classifier; None if it is none
-    content: Callable[[Any], bytes | None]  # returns its parameters, to identify it
+    Parameters
+    ----------
+    predict : callable
+        Returns the model as a function of rows.
+    classifier : callable
+        Returns the model as a classifier; None if it is none.
+    content : callable
+        Returns the learned parameters as bytes, to identify the model.
+    """
+
+    predict: Callable[[Any], Predict]
+    classifier: Callable[[Any], object]
+    content: Callable[[Any], bytes | None]
 
 
 #: By the full name of the class.

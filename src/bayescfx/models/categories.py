@@ -17,11 +17,21 @@ from bayescfx.models.input_columns import Category, TruncatedLevel, plain_name
 
 
 class ColumnKnowledge(NamedTuple):
-    """What a model stores about its columns."""
+    """What a model stores about its columns.
 
-    categorical: tuple[str, ...]  # columns it takes as categories, whatever their dtype
-    levels: dict[str, tuple[Any, ...]]  # levels it was trained on, by column
-    orders: dict[str, tuple[Any, ...]]  # levels in an order that the user gave, by column
+    Parameters
+    ----------
+    categorical : tuple of str
+        Columns that it takes as categories, whatever their dtype.
+    levels : dict of str to tuple
+        Levels that it was trained on, by column.
+    orders : dict of str to tuple
+        Levels in the order that the user gave, by column.
+    """
+
+    categorical: tuple[str, ...]
+    levels: dict[str, tuple[Any, ...]]
+    orders: dict[str, tuple[Any, ...]]
 
 
 def column_knowledge(model: Any) -> ColumnKnowledge:
@@ -107,14 +117,19 @@ def _source_column(step: Any, name: str) -> str | None:
     """Return the column that a step passes on unchanged under this name, if there is one."""
     if step is None or _is_identity(step):
         return name
-    for label, part, selection in getattr(step, "transformers_", ()):
-        if not _is_identity(part):
-            continue
-        prefix = f"{label}__" if step.verbose_feature_names_out else ""
-        for column in _selected_names(selection, step.feature_names_in_):
-            if plain_name(prefix + column) == plain_name(name):  # LightGBM rewrites names
-                return column
+    for passed_name, column in _passed_columns(step):
+        if plain_name(passed_name) == plain_name(name):  # LightGBM rewrites names
+            return column
     return None
+
+
+def _passed_columns(step: Any) -> Iterator[tuple[str, str]]:
+    """Yield the columns that a column transformer passes on unchanged: new name and old name."""
+    for label, part, selection in getattr(step, "transformers_", ()):
+        if _is_identity(part):
+            prefix = f"{label}__" if step.verbose_feature_names_out else ""
+            for column in _selected_names(selection, step.feature_names_in_):
+                yield prefix + column, column
 
 
 def _is_identity(step: Any) -> bool:
@@ -193,14 +208,16 @@ def _xgboost_categories(booster: Any) -> Iterator[Category]:
     with contextlib.suppress(AttributeError, ImportError):  # an older version, or no pyarrow
         arrays = dict(booster.get_categories(export_to_arrow=True).to_arrow())
     for name, kind in zip(names, kinds, strict=False):
-        if kind != "c":
-            continue
-        array = arrays.get(name)
-        if array is None:
-            yield Category(name)
-        else:
-            dtype = "str" if str(array.type) == "string" else str(array.type)
-            yield Category(name, _xgboost_levels(array), dtype)
+        if kind == "c":
+            yield _xgboost_category(name, arrays.get(name))
+
+
+def _xgboost_category(name: str, array: Any) -> Category:
+    """Return the category of a column from the Arrow array of its levels, which may be None."""
+    if array is None:
+        return Category(name)
+    dtype = "str" if str(array.type) == "string" else str(array.type)
+    return Category(name, _xgboost_levels(array), dtype)
 
 
 def _xgboost_levels(array: Any) -> tuple[Any, ...] | None:
@@ -216,10 +233,15 @@ def _xgboost_levels(array: Any) -> tuple[Any, ...] | None:
     content = letters.to_pybytes()[: cuts[-1]]
     if content.isascii() or _counts_bytes():
         return tuple(array.to_pylist())
+    levels = _split_levels(content, [end - start for start, end in pairwise(cuts)])
+    return tuple(levels) if len(set(levels)) == len(levels) else None
+
+
+def _split_levels(content: bytes, lengths: Sequence[int]) -> list[str]:
+    """Return levels of these numbers of letters; where bytes are missing, truncated levels."""
     levels: list[str] = []
     rest = content
-    for start, end in pairwise(cuts):
-        length = end - start
+    for length in lengths:
         level = rest.decode(errors="ignore")[:length]
         if len(level) == length:
             levels.append(level)
@@ -227,7 +249,7 @@ def _xgboost_levels(array: Any) -> tuple[Any, ...] | None:
         else:
             levels.append(TruncatedLevel(rest, length))
             rest = b""
-    return tuple(levels) if len(set(levels)) == len(levels) else None
+    return levels
 
 
 def _counts_bytes() -> bool:

@@ -65,13 +65,29 @@ class Patience:
         check_whole("retries", self.retries, 0)
         check(is_number(self.pause, 0), "pause", "seconds >= 0", self.pause)
 
+    def pause_after(self, attempt: int) -> float:
+        """Return the seconds to wait after an attempt, counted from 1."""
+        return min(_LONGEST_PAUSE, self.pause * 2.0 ** (attempt - 1))
+
 
 class Reply(NamedTuple):
-    """The result of one attempt: an answer of the server, or the fault that prevented it."""
+    """The result of one attempt: an answer of the server, or the fault that prevented it.
+
+    Parameters
+    ----------
+    code : int
+        The status code; 0 without an answer.
+    content : bytes
+        The body of the answer.
+    retry_after : float
+        Seconds after which the server wants the next attempt.
+    fault : str
+        Why there is no answer; empty if there is one.
+    """
 
     code: int = 0
     content: bytes = b""
-    retry_after: float = 0.0  # seconds
+    retry_after: float = 0.0
     fault: str = ""
 
     @property
@@ -220,7 +236,7 @@ class Endpoint:
                 )
             if not reply.is_busy or attempt > self.patience.retries:
                 break
-            pause = min(_LONGEST_PAUSE, self.patience.pause * 2.0 ** (attempt - 1))
+            pause = self.patience.pause_after(attempt)
             pause = min(max(pause, reply.retry_after), _LONGEST_RETRY_AFTER)
             self.sleep(min(pause, deadline.left))
         if reply.fault:

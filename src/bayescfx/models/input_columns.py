@@ -61,8 +61,14 @@ def has_level(levels: Iterable[Any], text: str) -> bool:
 class Category:
     """A column that a model was trained on as pandas' categories.
 
-    `levels` is None if the model does not store them. `dtype` is the dtype of the levels if the
-    model accepts no other levels; else it is empty.
+    Parameters
+    ----------
+    name : str
+        The column, as the model calls it.
+    levels : tuple, optional
+        The levels in their order; None if the model does not store them.
+    dtype : str
+        The dtype of the levels if the model accepts no other levels; else empty.
     """
 
     name: str
@@ -172,6 +178,15 @@ def as_fitted(estimator: Any, rows: Any, categories: Sequence[Category] = ()) ->
     """Return rows as an estimator was fitted: with its column names, categories, or as an array.
 
     scikit-learn warns about rows with names if it was fitted without, and the reverse.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted model, in the manner of scikit-learn or a booster.
+    rows : DataFrame, array of shape (n, columns), or another table
+        The rows.
+    categories : sequence of Category
+        The columns that the model needs as categories; see `categories_of`.
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
     library = _library(estimator)
@@ -220,16 +235,18 @@ def match_columns(names: Iterable[str], columns: Iterable[Any]) -> list[Any]:
     None stands for a name without a column.
     """
     by_name = {str(column): column for column in columns}
-    found = []
-    for name in names:
-        alike = [c for c in by_name.values() if plain_name(c) == plain_name(name)]
-        if len(alike) > 1 and name not in by_name:
-            raise ModelError(
-                f"the model's input {name!r} must be one column; got "
-                f"{' and '.join(map(repr, alike))}, which read alike. Rename one of them."
-            )
-        found.append(by_name.get(name, alike[0] if alike else None))
-    return found
+    return [by_name[name] if name in by_name else _similar(name, by_name) for name in names]
+
+
+def _similar(name: str, by_name: dict[str, Any]) -> Any:
+    """Return the only column with the same plain name, None if there is none."""
+    similar = [column for column in by_name.values() if plain_name(column) == plain_name(name)]
+    if len(similar) > 1:
+        raise ModelError(
+            f"the model's input {name!r} must be one column; got "
+            f"{' and '.join(map(repr, similar))}, which read alike. Rename one of them."
+        )
+    return similar[0] if similar else None
 
 
 def named_columns(rows: Any, names: Sequence[str], model: str) -> list[pd.Series[Any]]:

@@ -44,9 +44,19 @@ class Trust:
 
 
 class ConstantColumn(NamedTuple):
-    """A column that a model takes and that has the same cell in every row."""
+    """A column that a model takes and that has the same cell in every row.
 
-    columns: list[str]  # all columns of the model, in its order
+    Parameters
+    ----------
+    columns : list of str
+        All columns of the model, in its order.
+    name : str
+        The column.
+    cell : object
+        Its cell.
+    """
+
+    columns: list[str]
     name: str
     cell: Any
 
@@ -178,6 +188,10 @@ class Loaded:
                 f"the label {label!r} must be one of a classifier's; this model is none. Leave it "
                 "out."
             )
+        return self._wrapped(score)
+
+    def _wrapped(self, score: object) -> object:
+        """Return a model that gets arrays, a constant column or has one output, if necessary."""
         if not self.array and self.output is None and self.always is None:
             return score
         wrapped = as_model(score)

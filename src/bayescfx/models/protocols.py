@@ -77,7 +77,7 @@ def _pick(value: Any, column: str | None) -> Any:
         if column is None:
             return value
         raise ModelError(f"answers with one number per row; got output {column!r}. Leave it out.")
-    by_name = value if isinstance(value, dict) else {str(k): v for k, v in enumerate(value)}
+    by_name = _by_name(value)
     if column is None and len(by_name) == 1:
         return next(iter(by_name.values()))
     if column not in by_name:
@@ -86,6 +86,13 @@ def _pick(value: Any, column: str | None) -> Any:
             "Choose one of them as the output."
         )
     return by_name[column]
+
+
+def _by_name(values: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    """Return several numbers by name; those of a list by their position."""
+    if isinstance(values, dict):
+        return values
+    return {str(k): value for k, value in enumerate(values)}
 
 
 def _content_of(key: str, kinds: tuple[type, ...], content: Any, protocol: str) -> Any:
