@@ -43,7 +43,7 @@ def potential_of(question: Question) -> LevelPotential:
 
 
 def assert_accurate(question: Question, potential: LevelPotential | None = None) -> None:
-    """Compare with the oracle as the accuracy promise says."""
+    """Compare with the oracle to the documented accuracy."""
     out = log_ei(
         [question.mean], [question.std], potential or potential_of(question), question.best
     )
@@ -223,14 +223,14 @@ class Known:
         self.width = getattr(inner, "width", 1.0)
 
 
-def told_by_values(question: Question) -> bool:
-    """Tell whether differences of values, in double precision, can know the improvement."""
+def is_resolved_by_values(question: Question) -> bool:
+    """Return whether differences of values resolve the improvement in double precision."""
     far_below = question.kind == "aep+" and question.mean > 27.0 and question.std <= 1.0
     return question.best != NEAR_PEAK and not far_below
 
 
-@pytest.mark.parametrize("question", [q for q in CORNERS if told_by_values(q)], ids=str)
-def test_a_potential_that_knows_only_the_protocol_is_as_accurate(question: Question) -> None:
+@pytest.mark.parametrize("question", [q for q in CORNERS if is_resolved_by_values(q)], ids=str)
+def test_a_potential_with_the_bare_protocol_is_as_accurate(question: Question) -> None:
     assert_accurate(question, potential=Known(potential_of(question)))
 
 

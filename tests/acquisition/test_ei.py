@@ -99,7 +99,7 @@ class Bump:
         return np.asarray(-2.0 * (y - 1.0) * np.exp(-np.square(y - 1.0)))
 
 
-def test_a_potential_of_value_and_slope_alone_is_served() -> None:
+def test_a_potential_of_value_and_slope_alone_works() -> None:
     # E[exp(-(y - 1)**2)] is a normal density: exact
     mean, std = np.array([0.0, 1.5, -2.0]), np.array([0.5, 0.1, 1.0])
     spread = 1.0 + 2.0 * std * std
@@ -110,7 +110,7 @@ def test_a_potential_of_value_and_slope_alone_is_served() -> None:
 
 
 def everywhere(n: int) -> tuple[Array, Array, Array]:
-    """Means, deviations and levels over all that is promised, in widths of one side."""
+    """Means, deviations and levels over the documented range, in widths of one side."""
     rng = np.random.default_rng(2)
     low, high = 10.0 ** rng.uniform(-15.0, -0.5, n), PEAK * (1.0 - 10.0 ** rng.uniform(-12, 0, n))
     level = np.where(rng.random(n) < 0.5, low, high)
@@ -122,7 +122,7 @@ def everywhere(n: int) -> tuple[Array, Array, Array]:
     return np.where(rng.random(n) < 0.5, mean, 1.0 + away * std), std, level
 
 
-def test_closed_form_and_log_form_agree_wherever_the_closed_form_is_called_sound() -> None:
+def test_closed_form_and_log_form_agree_where_the_closed_form_is_sound() -> None:
     mean, std, level = everywhere(100_000)
     closed = ep_closed_form(mean, std, level)
     sound = closed.sound
@@ -137,7 +137,7 @@ def test_closed_form_and_log_form_agree_wherever_the_closed_form_is_called_sound
 
 
 class Counted(Bump):
-    """A user's potential that counts how many outputs it has been asked for."""
+    """A user's potential that counts the outputs it evaluates."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -151,7 +151,7 @@ class Counted(Bump):
         return super().slope(y)
 
 
-def test_a_users_potential_is_examined_again_only_for_points_beyond_what_is_known() -> None:
+def test_a_users_potential_is_sampled_again_only_for_points_beyond_its_range() -> None:
     potential = Counted()
     prepared = LogEI(potential, 0.3)
     mean, std = np.linspace(-2.0, 4.0, 50), np.full(50, 5.0)  # wide: its own nodes serve
@@ -229,7 +229,7 @@ def test_shapes_are_kept() -> None:
 
 
 @pytest.mark.parametrize("potential", ALL, ids=repr)
-def test_many_points_give_what_each_gives_alone(potential: LevelPotential) -> None:
+def test_many_points_give_the_values_of_single_points(potential: LevelPotential) -> None:
     mean, std = points(5000)
     best = np.random.default_rng(1).uniform(0.0, 0.36, 5000)
     for level in (np.full(5000, 0.2), best):
@@ -239,7 +239,7 @@ def test_many_points_give_what_each_gives_alone(potential: LevelPotential) -> No
             np.testing.assert_allclose(together[:, k], np.array(alone), rtol=1e-9, atol=1e-12)
 
 
-def test_a_point_without_a_number_leaves_the_others_alone() -> None:
+def test_a_nan_does_not_change_other_points() -> None:
     for potential in ALL:
         out = log_ei([0.5, math.nan, 0.5], 0.4, potential, 0.2)
         assert np.isnan(out.value[1]) or out.value[1] == -math.inf

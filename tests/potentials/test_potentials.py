@@ -148,7 +148,7 @@ def test_the_depth_keeps_the_digits_next_to_the_peak() -> None:
     assert float(depth(PEAK)) == 0.0
 
 
-def test_target_sets_carry_epsilon_beyond_what_a_level_can_tell() -> None:
+def test_target_sets_carry_epsilon_beyond_the_precision_of_a_level() -> None:
     ((low, high),) = Plateau(0.0, 0.0, 1.0).target_set(1e-20)
     assert (low, high) == (-1e-10, 1e-10)
     ((low, high),) = AEP(-1.0, 1.0).target_set(1e-20)  # the peak is at 0: nothing is rounded
@@ -226,7 +226,7 @@ def test_monotone_roots_are_found_next_to_a_peak() -> None:
         (lambda: Sampled(AEP(0.0, 1.0), 0.0, 1.0).target_set(2.0), "`epsilon` must be at least 0"),
     ],
 )
-def test_impossible_shapes_are_explained(make: Any, message: str) -> None:
+def test_impossible_shapes_raise(make: Any, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         make()
 
@@ -320,7 +320,7 @@ def test_a_linked_potential_is_the_potential_of_the_probability() -> None:
     assert Linked(Plateau(1.5, 2.0, 0.1), Logit()).target_set(0.0) == ()
 
 
-def test_a_sampled_potential_finds_peak_and_sets_by_itself() -> None:
+def test_a_sampled_potential_finds_its_peak_and_sets() -> None:
     sampled, exact = Sampled(SEP(0.0, 1.0), -3.0, 3.0), SEP(0.0, 1.0)
     assert sampled.peak == pytest.approx(exact.peak, rel=1e-12)
     np.testing.assert_allclose(sampled.superlevel(0.2), exact.superlevel(0.2), atol=1e-9)

@@ -1,4 +1,4 @@
-"""Targets: words, potentials, what counts as reached, and clear errors."""
+"""Targets: text, potentials, accepted outputs, and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OURS: list[Target] = [
         (at_most(percent=20), "at least 20 % less"),
     ],
 )
-def test_targets_speak(target: Target, words: str) -> None:
+def test_targets_have_a_text(target: Target, words: str) -> None:
     assert target.describe() == str(target) == words
 
 
@@ -92,7 +92,7 @@ def test_targets_become_potentials(
 
 
 @pytest.mark.parametrize("target", OURS, ids=str)
-def test_the_potential_is_at_its_peak_where_the_target_wants_it(target: Target) -> None:
+def test_the_potential_is_at_its_peak_at_the_wanted_outputs(target: Target) -> None:
     output = 37.0
     potential = target.potential(output)
     wanted = target.wanted(output)
@@ -103,7 +103,7 @@ def test_the_potential_is_at_its_peak_where_the_target_wants_it(target: Target) 
 
 @pytest.mark.parametrize("target", OURS, ids=str)
 @pytest.mark.parametrize("tolerance", [0.0, 0.01, 0.05, 0.5])
-def test_the_epsilon_of_a_tolerance_stays_within_what_is_accepted(
+def test_the_epsilon_of_a_tolerance_stays_within_accepted_outputs(
     target: Target, tolerance: float
 ) -> None:
     output = 37.0
@@ -210,10 +210,10 @@ def test_a_potential_of_ours_is_accepted_by_its_superlevel_set() -> None:
     ],
     ids=str,
 )
-def test_a_range_that_is_met_falls_off_as_fast_as_its_end_is_near(
+def test_the_width_of_a_met_range_is_the_distance_to_its_end(
     target: Target, output: float, end: float
 ) -> None:
-    """A query may have what is wanted and break a rule."""
+    """A query may be inside the range and break a rule."""
     potential = target.potential(output)
     assert float(potential.value(output)) == potential.peak
     assert float(potential.value(end)) == pytest.approx(0.1 * potential.peak)
@@ -267,7 +267,7 @@ def test_a_range_that_is_met_falls_off_as_fast_as_its_end_is_near(
         ),
     ],
 )
-def test_bad_targets_are_explained(make: Any, message: str) -> None:
+def test_bad_targets_raise(make: Any, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         make()
 

@@ -51,7 +51,7 @@ def test_the_batch_does_not_change_what_is_drawn() -> None:
     pd.testing.assert_frame_equal(drawn[0], drawn[2])
 
 
-def test_random_search_stops_early_only_if_nothing_can_be_gained() -> None:
+def test_random_search_stops_early_only_if_it_is_satisfied() -> None:
     at_once = replace(KINDS["real"], target=increase(by=0.5))
     question, _ = ask(at_once, 400)
     assert drive(RandomSearch(batch=1), question) == "converged"

@@ -1,4 +1,4 @@
-"""What keeps a target away: limits, rules, the bound on changes, ends of features."""
+"""Binding constraints: limits, rules, the bound on changes, ends of features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def words(space: Space, target: object, **more: Any) -> tuple[str, ...]:
     return judge(asked(space, target, **more)).binding
 
 
-def test_a_limit_that_was_set_is_named_with_its_end() -> None:
+def test_a_limit_of_the_user_is_named_with_its_value() -> None:
     assert words(Space(UNIT).between({"c": (0, 0.6)}), 8.0)[0] == "limit on 'c' (at most 0.6)"
     assert words(Space(UNIT).move({"c": (-0.1, 0.1)}), -4.0)[0] == "limit on 'c' (at least 0.4)"
     assert words(Space(UNIT).only_up("c"), -4.0)[0] == "limit on 'c' (at least 0.5)"
@@ -38,7 +38,7 @@ def test_an_end_of_the_data_is_not_called_a_limit() -> None:
     assert words(Space(UNIT), 9.0)[0] == "the upper end of 'c' (1)"
 
 
-def test_where_data_end_at_nothing_less_is_not_asked_for() -> None:
+def test_values_below_zero_are_not_suggested_where_data_end_at_zero() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).random((50, 4)), columns=list("abcd"))
     above = Space.from_data(frame - frame.min() + 0.1)
     at_zero = Space.from_data(frame - frame.min())
@@ -109,7 +109,7 @@ def test_an_ordered_feature_with_levels_left_out_is_named() -> None:
 
 
 def staircase(frame: pd.DataFrame) -> Any:
-    """Return what `plane` does, in steps of an eighth, and flat beyond the ends, as trees do."""
+    """Return `plane` in steps of an eighth, and flat beyond the ends, like trees."""
     stairs = (8 * frame[list("abc")]).apply(np.floor).clip(0, 7) / 7
     return plane(stairs)
 
@@ -142,7 +142,7 @@ BOUND: list[tuple[str, Space, float, dict[str, float]]] = [
 
 @pytest.mark.parametrize("f", [plane, staircase])
 @pytest.mark.parametrize(("named", "space", "target", "query"), BOUND)
-def test_what_binds_is_named_first(
+def test_the_binding_constraint_is_named_first(
     f: Callable[[Any], Any],
     named: str,
     space: Space,
@@ -170,7 +170,7 @@ def test_a_limit_binds_although_all_changes_are_used_up(
     assert answer.binding[0] == f"limit on 'a' (at most {high})"
 
 
-def test_what_brings_little_beside_another_is_not_told() -> None:
+def test_a_constraint_with_a_small_gain_is_not_named() -> None:
     def f(frame: pd.DataFrame) -> Any:
         return 5 * frame["a"] + 0.1 * frame["b"]
 
@@ -203,7 +203,7 @@ def test_the_bound_of_an_integer_is_named() -> None:
         Space(UNIT).only_up("d"),
     ],
 )
-def test_nothing_is_named_where_the_model_goes_no_further(space: Space) -> None:
+def test_nothing_is_named_where_the_model_is_flat_beyond(space: Space) -> None:
     def capped(frame: pd.DataFrame) -> Any:
         return np.minimum(plane(frame), 2.5)
 
@@ -225,7 +225,7 @@ def test_a_limit_that_does_not_bind_is_not_named(space: Space) -> None:
     assert all(text.startswith("the upper end of") for text in ends)
 
 
-def test_a_fixed_feature_binds_if_others_have_moved_it() -> None:
+def test_a_fixed_feature_binds_if_other_questions_moved_it() -> None:
     free = Space(UNIT).around(MIDDLE)
     question = asked(Space(UNIT).fix("c"), 8.0)
     assert "'c' being fixed" not in judge(question).binding  # nothing is known of its effect
@@ -241,7 +241,7 @@ def test_nothing_binds_where_no_feature_matters() -> None:
 
 @pytest.mark.parametrize("size", [1e150, 1.0, 1e-150])
 @pytest.mark.parametrize("changes", [1, 2])
-def test_what_binds_is_the_same_whatever_the_size_of_outputs(size: float, changes: int) -> None:
+def test_the_scale_of_outputs_does_not_matter(size: float, changes: int) -> None:
     X = np.random.default_rng(0).normal(size=(200, 3))
     space = cfx.Space.from_data(X).max_changes(changes)
     answer = cfx.explain(

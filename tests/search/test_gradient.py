@@ -128,7 +128,7 @@ def test_a_query_with_a_slope_is_the_first_visit() -> None:
 
 
 @pytest.mark.parametrize("query", [0.5, 3.5])
-def test_both_sides_of_a_symmetric_wish_are_tried_from_the_query(query: float) -> None:
+def test_both_sides_of_a_symmetric_target_are_tried_from_the_query(query: float) -> None:
     # only one of f(q) ± 2 is within the limits
     given = replace(
         SMOOTH, query={"a": query, "b": 10.0}, model=lambda r: r["a"], target=change(by=2.0)
@@ -210,8 +210,8 @@ def test_single_precision_columns_get_single_precision_numbers() -> None:
 # ── finite differences, and gradients of the user ──
 
 
-class Watched:
-    """The model 2a + b, and the rows that it was asked for last."""
+class Recorded:
+    """The model 2a + b, and the rows it scored last."""
 
     def __init__(self, fails_at: float = np.inf) -> None:
         self.rows = np.empty((0, 2))
@@ -224,15 +224,15 @@ class Watched:
 
 def test_differences_go_where_the_rules_allow() -> None:
     region = AB.require("a <= 1").fix("b").around({"a": 1.0, "b": 10.0})
-    f = Watched()
+    f = Recorded()
     found = difference_quotients(f, region, region.query, np.array([[0.5, 0.0]]))
     assert f.rows.tolist() == [[1.0, 10.0], [0.5, 10.0]]
     assert found[0] == 12.0
     assert found[1].tolist() == [1.0]  # over the whole move
 
 
-def test_what_cannot_be_tried_is_not_called_flat() -> None:
-    f = Watched()
+def test_a_blocked_direction_is_not_flat() -> None:
+    f = Recorded()
     locked = AB.require("a + b == 11").around({"a": 1.0, "b": 10.0})
     moves = np.array([[0.5, 0.0], [0.0, 0.5], [0.5, -0.5]])  # the last keeps the rule
     found = difference_quotients(f, locked, locked.query, moves)
@@ -241,7 +241,7 @@ def test_what_cannot_be_tried_is_not_called_flat() -> None:
 
 
 def test_a_thin_band_is_entered_with_a_shorter_move() -> None:
-    f = Watched()
+    f = Recorded()
     thin = AB.require("a + b <= 11.001").require("a + b >= 11").around({"a": 1.0, "b": 10.0})
     found = difference_quotients(f, thin, thin.query, np.array([[0.05, 0.0]]))
     assert 0 < f.rows[1, 0] - 1.0 < 1e-3
@@ -250,7 +250,7 @@ def test_a_thin_band_is_entered_with_a_shorter_move() -> None:
 
 def test_differences_on_a_grid_are_whole_steps() -> None:
     region = Space({"a": Real(0, 1), "b": Integer(0, 9)}).around({"a": 1.0, "b": 3})
-    f = Watched()
+    f = Recorded()
     found = difference_quotients(f, region, region.query, np.diag([0.25, 1.0]))
     assert f.rows.tolist() == [[1.0, 3.0], [0.75, 3.0], [1.0, 4.0]]
     assert found[1].tolist() == [0.5, 1.0]
@@ -258,7 +258,7 @@ def test_differences_on_a_grid_are_whole_steps() -> None:
 
 def test_a_difference_without_an_output_is_not_known() -> None:
     region = AB.around({"a": 1.0, "b": 10.0})
-    f = Watched(fails_at=1.5)
+    f = Recorded(fails_at=1.5)
     found = difference_quotients(f, region, region.query, 0.5 * np.eye(2))
     np.testing.assert_array_equal(found[1], [np.nan, 0.5])
 
@@ -278,7 +278,7 @@ MIXED = replace(
         lambda r: pd.DataFrame(smooth_slope(r), columns=["a", "b"])[["b", "a"]],  # by name
     ],
 )
-def test_a_gradient_may_come_in_any_of_three_shapes(gradient: Callable[[Any], Any]) -> None:
+def test_a_gradient_may_have_any_of_three_shapes(gradient: Callable[[Any], Any]) -> None:
     question, model = ask(MIXED, 100)
     visits = list(ProjectedGradient(gradient=gradient, restarts=0).visits(question))
     plain, _ = ask(SMOOTH, 100)
@@ -321,7 +321,7 @@ def test_arrays_give_gradients_by_column() -> None:
         ),
     ],
 )
-def test_a_wrong_gradient_is_explained(gradient: Callable[[Any], Any], message: str) -> None:
+def test_a_wrong_gradient_raises(gradient: Callable[[Any], Any], message: str) -> None:
     question, _ = ask(MIXED, 100)
     with pytest.raises(ModelError, match=message):
         ProjectedGradient(gradient=gradient).run(question)

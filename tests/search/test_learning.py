@@ -1,4 +1,4 @@
-"""What a question looks at of all that is known stays small, up to date, and sufficient."""
+"""The evaluations a question learns from: few, up to date and sufficient."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bayescfx.search import learning, objectives
 from bayescfx.search.learning import Nearby
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
+from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.search.questions import MIDDLE, UNIT, plane
 
@@ -27,7 +28,7 @@ def known_rows(n: int, seed: int = 0) -> pd.DataFrame:
 
 
 def question_after(rows: pd.DataFrame, target: float = 4.5, n: int = 1) -> Question:
-    """Return a question that begins when the outputs of some rows are known."""
+    """Return a question that begins after some rows were scored."""
     region = Space(UNIT).around(MIDDLE)
     store = Evaluations(rows, np.asarray(plane(rows)))
     account = Account(Evaluator(Model(plane), region.schema, store), region, 80)
@@ -40,13 +41,13 @@ def inside(question: Question) -> Indices:
 
 
 def counted(question: Question) -> Indices:
-    """Return the places of all rows in the region, found anew."""
+    """Return the positions of all scored rows in the region, from scratch."""
     places = np.arange(len(question.known))
     X, y = question.known.take(places)
     return places[question.account.scored(places, X, y) & question.region.contains(X)]
 
 
-def test_few_known_rows_are_all_looked_at_as_they_come() -> None:
+def test_all_of_few_scored_rows_are_used() -> None:
     question = question_after(known_rows(300))
     for seed in range(1, 4):
         assert inside(question).tolist() == counted(question).tolist()
@@ -55,7 +56,7 @@ def test_few_known_rows_are_all_looked_at_as_they_come() -> None:
     assert len(question.X) == 301 + 2 * 7 + 7
 
 
-def test_of_many_known_rows_those_stay_that_matter() -> None:
+def test_relevant_rows_are_kept_of_many_scored_ones() -> None:
     question = question_after(known_rows(20_000))
     X, y = question.known.take(counted(question))
     assert len(question.X) <= 450
@@ -69,7 +70,7 @@ def test_of_many_known_rows_those_stay_that_matter() -> None:
     assert below in question.y
 
 
-def test_own_rows_are_never_dropped_and_rows_asked_for_again_come_back() -> None:
+def test_own_rows_are_never_dropped_and_requested_rows_return() -> None:
     rows = known_rows(20_000)
     question = question_after(rows)
     places = inside(question)
@@ -104,10 +105,10 @@ def test_several_answers_are_found_among_many_known_rows() -> None:
 
 
 @pytest.mark.parametrize("target", [4.5, 7.0])
-def test_a_search_after_many_known_rows_makes_bounded_work(
+def test_the_work_of_a_step_is_bounded_after_many_scored_rows(
     monkeypatch: pytest.MonkeyPatch, target: float
 ) -> None:
-    """No step sees all of 20,000 known rows: neither surrogate, terraces, flats nor records."""
+    """No step uses all of 20,000 rows: neither surrogate, terraces, flat boxes nor records."""
     sizes: dict[str, list[int]] = {}
 
     def watch(owner: Any, name: str, at: int) -> None:
@@ -152,7 +153,7 @@ def test_a_search_after_many_known_rows_makes_bounded_work(
     assert sum(looked) <= 2 * (20_000 + 41) + 80
 
 
-def test_a_known_hit_is_the_answer_to_begin_with_and_costs_nothing() -> None:
+def test_a_scored_hit_is_a_free_first_answer() -> None:
     rows = known_rows(20_000)
     region = Space(UNIT).around(MIDDLE)
     y = np.asarray(plane(rows))
@@ -175,8 +176,8 @@ def test_a_known_hit_is_the_answer_to_begin_with_and_costs_nothing() -> None:
     assert nearest >= costs[0] >= costs[1]
 
 
-def test_rows_far_away_hardly_change_an_answer() -> None:
-    """Known rows of which none is near, more and more of them, do no harm."""
+def test_distant_rows_hardly_change_an_answer() -> None:
+    """More and more distant rows do no harm."""
     costs = []
     for n in (100, 2000, 20_000):
         rows = known_rows(n)
@@ -192,7 +193,7 @@ def test_rows_far_away_hardly_change_an_answer() -> None:
 
 
 @pytest.mark.parametrize("method", ["sweep", "bayes-cfx"])
-def test_many_questions_after_many_known_rows_keep_little(method: str) -> None:
+def test_many_questions_after_many_scored_rows_use_little_memory(method: str) -> None:
     rows = known_rows(5000)
     store = Evaluations(rows, np.asarray(plane(rows)))
     queries = known_rows(6, seed=3) * 0.5
@@ -203,7 +204,7 @@ def test_many_questions_after_many_known_rows_keep_little(method: str) -> None:
     assert all(answer.reached for answer in found)
 
 
-def test_a_surrogate_learns_from_rows_nearby_and_from_some_of_everywhere() -> None:
+def test_relevant_rows_are_near_ones_and_some_from_everywhere() -> None:
     region = Space(UNIT).around(MIDDLE)
     X = known_rows(5_000).to_numpy()
     chosen = learning.relevant(region, X, 200, np.empty((0, 4)))
@@ -213,8 +214,8 @@ def test_a_surrogate_learns_from_rows_nearby_and_from_some_of_everywhere() -> No
     assert (np.histogram(rank, bins=10, range=(0, 5_000))[0] >= 9).all()
 
 
-def test_a_far_target_costs_no_more_after_many_known_rows_than_after_few() -> None:
-    """Rows near the query and near the best answer alone say nothing of the way between."""
+def test_a_far_target_costs_no_more_after_many_scored_rows() -> None:
+    """Rows near the query and the best answer alone do not cover the way between them."""
 
     def model(rows: Any) -> Any:
         return 100.0 * np.tanh(2.0 * (rows.to_numpy() @ np.linspace(0.2, 1.0, 8)) - 6.0)
@@ -240,7 +241,7 @@ def test_a_far_target_costs_no_more_after_many_known_rows_than_after_few() -> No
     assert costs[1] <= 1.05 * costs[0]
 
 
-def test_a_question_can_leave_out_the_rows_of_others_and_look_at_them_later() -> None:
+def test_a_question_can_postpone_the_rows_of_other_questions() -> None:
     question = question_after(known_rows(20))
     before = len(question.X)
     question.inside.is_own_only = True
@@ -251,3 +252,14 @@ def test_a_question_can_leave_out_the_rows_of_others_and_look_at_them_later() ->
     assert len(question.X) == before + 3
     question.inside.is_own_only = False
     assert len(question.X) == before + 33
+
+
+def test_relevant_rows_include_the_centres() -> None:
+    region = Space(UNIT).around(MIDDLE)
+    X = np.vstack([region.query, sample(region, 500, np.random.default_rng(0))])
+    chosen = learning.relevant(region, X, 50, X[[7]])
+    assert len(chosen) == 50
+    assert {0, 7} <= set(chosen.tolist())
+    assert learning.relevant(region, X, 501, X[[7]]).tolist() == list(range(501))
+    near = np.abs(X - region.query).sum(axis=1)
+    assert np.median(near[chosen]) < np.median(near)

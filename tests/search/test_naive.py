@@ -18,7 +18,7 @@ def test_naive_bayes_proposes_batches() -> None:
     assert [len(call) for call in model.calls] == [1, 2, 4, 4]
 
 
-def test_naive_bayes_works_from_faults_alone_until_something_is_known() -> None:
+def test_naive_bayes_starts_from_failed_rows_alone() -> None:
     given = KINDS["real"]
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What the search maximises: gradients against central differences, records, cliffs."""
+"""Objectives: gradients against central differences, records, terraces, flat boxes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from bayescfx.arrays import Array
-from bayescfx.data import Integer, Real
+from bayescfx.data import Categorical, Integer, Real
 from bayescfx.deadline import NEVER
 from bayescfx.potentials import AEP
 from bayescfx.propose.ledger import Acquisition
 from bayescfx.search.objectives import (
     CostImprovement,
+    FlatBoxes,
     PotentialImprovement,
     Record,
     SurrogateFunction,
@@ -82,7 +83,7 @@ def points(n: int = 40) -> Array:
 @pytest.mark.parametrize("weight", [0.0, 0.005])
 @pytest.mark.parametrize("best", [-0.2, 0.3, 0.95])
 @pytest.mark.parametrize("norm", [1.0, 2.0])
-def test_the_gradient_of_the_gain_is_right(weight: float, best: float, norm: float) -> None:
+def test_the_gradient_of_potential_improvement(weight: float, best: float, norm: float) -> None:
     check_gradient(gain(weight, best, norm), points(), 2e-3)
 
 
@@ -94,7 +95,7 @@ def test_the_cost_raises_the_threshold() -> None:
     assert (gain(10.0).value(X) == -np.inf).all()
 
 
-def test_without_a_weight_the_gain_is_the_papers() -> None:
+def test_without_a_weight_the_objective_is_the_papers() -> None:
     from bayescfx import log_ei_cfx
 
     X, potential = points(), AEP(1.0, 0.8)
@@ -107,11 +108,11 @@ def test_without_a_weight_the_gain_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_gradient_of_nearness_is_right(n: int) -> None:
+def test_the_gradient_of_cost_improvement(n: int) -> None:
     check_gradient(nearer(n), points(120))
 
 
-def test_a_row_that_is_no_nearer_is_worth_nothing() -> None:
+def test_a_row_that_is_not_nearer_has_no_value() -> None:
     objective = nearer()
     X = points()
     assert objective.record is not None
@@ -124,7 +125,7 @@ def test_a_row_that_is_no_nearer_is_worth_nothing() -> None:
     assert (slope[far] == 0.0).all()
 
 
-def test_nearness_is_the_saving_times_the_probability_of_a_hit() -> None:
+def test_cost_improvement_is_the_saving_times_the_probability_of_a_hit() -> None:
     from scipy.stats import norm
 
     objective, X = nearer(), points()
@@ -206,7 +207,7 @@ def test_several_answers_are_led_by_the_best_of_each_set_of_features() -> None:
     assert Record(region(), X, 2).beat(probe).tolist() == [cost[1], cost[1], cost[4], cost[4]]
 
 
-def test_while_answers_are_missing_any_new_set_of_features_is_worth_something() -> None:
+def test_while_answers_are_missing_a_new_set_of_features_has_value() -> None:
     q = region().query
     X = np.repeat(q[None], 1, axis=0)
     X[0, 0] = 1.5
@@ -218,7 +219,7 @@ def test_while_answers_are_missing_any_new_set_of_features_is_worth_something() 
     assert bar[1] == record.cost[0]
 
 
-def test_an_answer_with_a_trifle_added_is_no_answer_of_its_own() -> None:
+def test_an_answer_with_a_trivial_addition_is_not_a_new_answer() -> None:
     q = region().query
     X = np.repeat(q[None], 3, axis=0)
     X[:, 0] = 1.5
@@ -294,7 +295,7 @@ def test_other_levels_of_a_grid_are_never_too_close() -> None:
     assert found.near(others).tolist() == [False, False, True]
 
 
-def test_one_more_change_counts_a_little_unless_distance_counts_nothing() -> None:
+def test_one_more_change_costs_a_premium_unless_the_cost_is_off() -> None:
     q = region().query
     one, two = q.copy(), q.copy()
     one[0] += 0.5
@@ -305,3 +306,19 @@ def test_one_more_change_counts_a_little_unless_distance_counts_nothing() -> Non
     free = Space({name: Real(0.0, 2.0) for name in "abc"}).cost(weight=0.0)
     around = free.around(dict.fromkeys("abc", 0.75))
     assert effort(around, X).tolist() == around.distance(X).tolist()
+
+
+# ── flat boxes ──
+
+
+def test_a_model_is_constant_between_rows_with_the_same_output() -> None:
+    space = Space({"a": Real(0, 1), "b": Integer(0, 9), "c": Categorical(list("xyz"))})
+    around = space.around({"a": 0.5, "b": 5, "c": "x"})
+    X = np.array([[0.5, 5, 0], [0.6, 5, 0], [0.8, 7, 0], [0.6, 5, 1], [0.9, 5, 0], [0.95, 5, 0.0]])
+    y = np.array([0.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    boxes = FlatBoxes(around, X, y, y < 2.0)
+    probe = np.array([[0.7, 6, 0], [0.7, 6, 1], [0.55, 5, 0], [0.92, 5, 0.0]])
+    assert boxes.hold(probe).tolist() == [True, False, False, False]  # rows that hit make no box
+    seen = np.vstack([X, [0.7, 6.0, 0.0]])
+    boxes = FlatBoxes(around, seen, np.append(y, 0.5), np.append(y < 2.0, True))
+    assert not boxes.hold(probe).any()

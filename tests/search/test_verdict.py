@@ -1,4 +1,4 @@
-"""Verdicts: what is out of reach, what is not, and when a search gives up."""
+"""Verdicts: probabilities, conclusions, and when a search gives up."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def probability(question: Question) -> float:
 
 
 def improbable(question: Question) -> bool:
-    """Return whether the least probability is told that so many rows in vain allow."""
+    """Return whether the probability is the least one after so many misses."""
     return probability(question) == max(0.01, 1 / (len(question.y) + 2))
 
 
@@ -68,18 +68,18 @@ def test_the_same_target_becomes_improbable_when_a_limit_cuts_the_corner_off() -
     assert improbable(asked(Space(UNIT).between({"c": (0, 0.6)}), 5.9))
 
 
-def test_two_changes_cannot_do_what_three_can() -> None:
+def test_fewer_changes_make_a_target_improbable() -> None:
     assert probability(asked(Space(UNIT), 5.8)) > 0.5
     assert improbable(asked(Space(UNIT).max_changes(1), 5.8, rows=60))
 
 
-def test_either_way_of_a_change_counts() -> None:
+def test_both_directions_of_a_change_count() -> None:
     up = {"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.5}  # f = 0.6: five more can be had, five less not
     assert probability(asked(Space(UNIT), change(by=4.9), query=up)) > 0.5
     assert improbable(asked(Space(UNIT), change(by=7.0), query=up))
 
 
-def test_nothing_is_said_of_a_target_between_outputs() -> None:
+def test_a_target_between_outputs_gets_no_probability() -> None:
     def step(frame: pd.DataFrame) -> Any:
         return (frame["a"] > 0.5) * 10.0
 
@@ -91,7 +91,7 @@ def test_nothing_is_said_of_a_target_between_outputs() -> None:
 
 
 @pytest.mark.parametrize(("rows", "least"), [(18, 0.05), (198, 0.01)])
-def test_no_less_than_one_in_all_rows_is_told_while_rows_are_left(rows: int, least: float) -> None:
+def test_the_probability_follows_the_rule_of_succession(rows: int, least: float) -> None:
     question = asked(Space(UNIT), 80.0, rows=rows - 1, budget=300)
     assert len(question.y) == rows
     assert probability(question) == pytest.approx(least)
@@ -104,7 +104,7 @@ def test_a_reached_target_is_certain_and_nothing_binds() -> None:
     assert judge(question) == Verdict(Conclusion.REACHED, 1.0, ())
 
 
-def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
+def test_a_fully_scored_finite_region_has_probability_zero() -> None:
     space = Space({"a": Categorical(["x", "y", "z"]), "b": Integer(0, 3)})
 
     def f(frame: pd.DataFrame) -> Any:
@@ -120,7 +120,7 @@ def test_a_finite_region_that_was_tried_in_full_leaves_no_hope() -> None:
     assert (verdict.conclusion, verdict.probability) == (Conclusion.IMPOSSIBLE, 0.0)
 
 
-def test_a_finite_region_knows_no_values_in_between() -> None:
+def test_outputs_between_rows_of_a_finite_region_are_not_reachable() -> None:
     space = Space({"a": Integer(0, 20)})
 
     def f(frame: pd.DataFrame) -> Any:
@@ -149,14 +149,14 @@ def test_targets_on_a_probability_are_judged_on_log_odds() -> None:
     assert improbable(asked(low, 0.94, f=f, link="logit"))
 
 
-def test_joint_samples_do_not_touch_the_question() -> None:
+def test_judging_does_not_change_the_question() -> None:
     question = asked(Space(UNIT), 8.0)
     before = question.rng.bit_generator.state, question.account.spent
     assert judge(question) == judge(question)
     assert (question.rng.bit_generator.state, question.account.spent) == before
 
 
-def test_deviations_are_widened_where_the_surrogate_was_too_sure() -> None:
+def test_deviations_are_widened_where_the_surrogate_was_overconfident() -> None:
     rng = np.random.default_rng(0)
     smooth = asked(Space(UNIT), 8.0)
     surrogate = believed(smooth)
@@ -172,7 +172,7 @@ def test_deviations_are_widened_where_the_surrogate_was_too_sure() -> None:
 
 
 def first_doubt(question: Question, rows: Array) -> int | None:
-    """Feed rows one by one and return how many were spent when the watch gave up."""
+    """Score rows one by one and return the number spent when the watch gave up."""
     watch = Watch(question)
     surrogate = None
     for row in rows:
@@ -212,7 +212,7 @@ def test_no_verdict_without_a_probe() -> None:
     assert not len(watch.probe())  # handed out once
 
 
-def test_a_probe_looks_where_the_search_was_not() -> None:
+def test_a_probe_lies_away_from_scored_rows() -> None:
     def hill(frame: pd.DataFrame) -> Any:
         return 10.0 * np.exp(-20.0 * (frame["a"] - 0.9) ** 2) + 0.1 * frame["b"]
 
@@ -248,7 +248,7 @@ def test_a_probe_takes_an_eighth_of_the_budget_at_most_and_comes_once() -> None:
         assert 2 <= sum(probed) <= most
 
 
-def test_at_the_end_less_will_do() -> None:
+def test_the_last_look_needs_less_evidence() -> None:
     question = asked(Space(UNIT), 9.0, rows=40)
     assert Watch(question).look(believed(question), is_last=True) is Outlook.OPEN  # without a probe
     watch = Watch(question)
@@ -258,7 +258,7 @@ def test_at_the_end_less_will_do() -> None:
     assert watch.look(believed(question), is_last=True) is Outlook.OUT_OF_REACH
 
 
-def test_what_surprised_by_as_much_as_is_missing_may_do_so_again(
+def test_a_target_within_past_errors_is_not_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def needle(frame: pd.DataFrame) -> Any:
@@ -275,11 +275,11 @@ def test_what_surprised_by_as_much_as_is_missing_may_do_so_again(
 
 
 def strip(frame: pd.DataFrame) -> Any:
-    """Return what is nearly an equality."""
+    """Return a condition that is nearly an equality."""
     return (frame["a"] + frame["b"] - 1.0).abs() <= 0.005
 
 
-def test_nothing_is_said_of_a_region_that_a_rule_hides() -> None:
+def test_a_region_hidden_by_a_rule_gets_no_probability() -> None:
     question = asked(Space(UNIT).require(strip), 9.0, rows=0)
     rows = sample(question.region, 60, np.random.default_rng(2))
     assert first_doubt(question, rows) is None
@@ -336,7 +336,7 @@ def test_no_verdict_without_evidence() -> None:
     assert spent >= 20
 
 
-def test_nothing_is_said_of_a_model_whose_outputs_are_all_the_same() -> None:
+def test_a_constant_model_gets_no_probability() -> None:
     def formula(frame: pd.DataFrame) -> Any:
         return 1.0 * ((frame["a"] > 0.999) & (frame["b"] > 0.999))
 
@@ -346,7 +346,7 @@ def test_nothing_is_said_of_a_model_whose_outputs_are_all_the_same() -> None:
     assert (verdict.conclusion, verdict.probability) == (Conclusion.CONSTANT, None)
 
 
-def test_watching_leaves_the_search_alone_and_repeats_itself() -> None:
+def test_watching_is_deterministic_and_does_not_change_the_search() -> None:
     def once() -> tuple[int | None, object]:
         question = asked(Space(UNIT), 9.0, rows=0)
         rows = sample(question.region, 79, np.random.default_rng(2))
@@ -357,7 +357,7 @@ def test_watching_leaves_the_search_alone_and_repeats_itself() -> None:
     assert asked(Space(UNIT), 9.0, rows=0).rng.bit_generator.state == state
 
 
-def test_what_was_tried_long_ago_in_vain_is_no_hope() -> None:
+def test_rows_missed_long_ago_lower_the_probability() -> None:
     worth = dict(zip("uvwxyz", (0.0, 0.3, 0.6, 0.1, 0.8, 0.2), strict=True))
 
     def price(frame: pd.DataFrame) -> Any:
@@ -376,8 +376,8 @@ def test_what_was_tried_long_ago_in_vain_is_no_hope() -> None:
     assert verdict.binding == ("at most 2 changes",)
 
 
-def test_a_miss_by_little_is_not_called_unlikely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another hill, a little higher, is nothing that a surrogate could rule out."""
+def test_a_near_miss_gets_no_low_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A surrogate can't rule out another hill that is a little higher."""
     monkeypatch.setattr("bayescfx.search.verdict.probability_reachable", lambda *_: 0.01)
     near, far = (asked(Space(UNIT), at, rows=60) for at in (5.7, 12.0))
     assert not near.reached

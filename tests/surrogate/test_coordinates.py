@@ -1,4 +1,4 @@
-"""Inputs of the surrogate."""
+"""Coordinates of the surrogate."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_few_data_make_a_straight_line() -> None:
     assert z == pytest.approx(np.array([[0.25, 0.0], [0.75, 1.0]]))
 
 
-def test_a_value_that_many_share_stands_at_the_middle_of_its_ranks() -> None:
+def test_a_repeated_value_has_the_middle_of_its_ranks() -> None:
     data = pd.DataFrame({"a": np.concatenate([np.zeros(100), np.full(300, 1.0), [2.0, 4.0]])})
     around = Space.from_data(data, kinds={"a": "real"}).around({"a": 0.5})
     coordinates = Coordinates(around, around.query[None])

@@ -1,4 +1,4 @@
-"""Hyperparameters: evidence, priors, and the most plausible ones."""
+"""Hyperparameters: evidence, priors, and the posterior mode."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_optimum_is_not_worse_than_twenty_random_restarts(
     assert posterior(posterior.pack(gp.hyperparameters))[0] >= best - 1e-5
 
 
-def test_fitting_is_deterministic_and_leaves_its_input_alone() -> None:
+def test_fitting_is_deterministic_and_does_not_change_its_input() -> None:
     X, y = data()
     X0, y0 = X.copy(), y.copy()
     a, b = GaussianProcess().fit(X, y), GaussianProcess().fit(X, y)

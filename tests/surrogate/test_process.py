@@ -355,7 +355,7 @@ def test_any_small_grid_of_points_gives_finite_answers(
         ({"alike": 0.0}, "`alike` must be None or a number > 0; got 0.0"),
     ],
 )
-def test_bad_settings_are_named(settings: dict[str, str], message: str) -> None:
+def test_bad_settings_raise(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GaussianProcess(**settings)  # type: ignore[arg-type]  # wrong on purpose
 
@@ -375,12 +375,12 @@ def test_bad_settings_are_named(settings: dict[str, str], message: str) -> None:
         ([[1e200], [0.2]], [1.0, 2.0], "`X` must be finite, and near the unit cube"),
     ],
 )
-def test_bad_data_are_named(X: object, y: object, message: str) -> None:
+def test_bad_data_raise(X: object, y: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GaussianProcess().fit(X, y)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_misfits_with_what_was_fitted_are_named() -> None:
+def test_rows_unlike_the_fitted_ones_raise() -> None:
     X, y = data()
     with pytest.raises(ValueError, match=r"must be fitted first. Call `fit\(X, y\)`"):
         GaussianProcess().predict(X)
@@ -393,7 +393,7 @@ def test_misfits_with_what_was_fitted_are_named() -> None:
         GaussianProcess().fit(X[:, :2], y, start=gp.hyperparameters)
 
 
-def test_the_repr_says_what_it_is() -> None:
+def test_the_repr_names_kernel_mean_and_rows() -> None:
     X, y = data()
     assert repr(GaussianProcess()) == "<GaussianProcess 'matern52', mean 'standard': not fitted>"
     assert repr(GaussianProcess(kernel="rbf", mean="zero").fit(X, y)).endswith("'zero': 30 rows>")

@@ -1,4 +1,4 @@
-"""CFX-Potential-Localopt: certificates that hold, and witnesses that prove what they say."""
+"""CFX-Potential-Localopt: certificates that hold, and witnesses of violations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SLOPE = np.array([0.3, 0.1])  # f = 0.61: neither flat nor the peak
 
 @dataclass(frozen=True)
 class Bent:
-    """A potential with a slope of one's choice."""
+    """A potential with any given slope."""
 
     power: float
     stated: float
@@ -124,7 +124,7 @@ def test_a_jump_of_the_model_is_witnessed() -> None:
         ({"potential": Bent(8.0, 0.0), "f": lambda Z: wave(Z) + 1.0}, "rho"),
     ],
 )
-def test_each_circuit_is_watched(change: dict[str, Any], which: str) -> None:
+def test_each_circuit_is_checked(change: dict[str, Any], which: str) -> None:
     broken = replace(WAVE, **change)
     found = lipschitz_violation(broken, ANYWHERE)
     assert found is not None
@@ -139,7 +139,7 @@ def test_each_circuit_is_watched(change: dict[str, Any], which: str) -> None:
     spread=st.sampled_from([1.0, 1e-3, 1e-7]),
 )
 @settings(max_examples=50, deadline=None)
-def test_what_is_stated_truly_is_never_denied(seed: int, spread: float) -> None:
+def test_true_statements_have_no_witness(seed: int, spread: float) -> None:
     rng = np.random.default_rng(seed)
     w, frequency, offset = rng.normal(size=2), rng.uniform(0.5, 3.0), rng.normal(scale=100.0)
     length = float(np.linalg.norm(w))
@@ -316,7 +316,7 @@ def test_a_given_gradient_follows_derived_columns() -> None:
     assert not isinstance(certify_run(search, question, [visit]), LocalOptimum)
 
 
-def test_a_point_outside_the_domain_and_a_step_backwards_are_refused() -> None:
+def test_a_point_outside_the_domain_and_a_negative_step_raise() -> None:
     with pytest.raises(SettingsError, match="`c` must be a point of the domain"):
         certify(WAVE, np.array([1.5, 0.5]))
     changes: list[dict[str, Any]] = [{"eta": -1.0}, {"delta": 0.0}, {"lipschitz": np.nan}]

@@ -1,4 +1,4 @@
-"""Section 2: what is a potential, its target set, and the threshold sets it replaces."""
+"""Section 2: potentials, their target sets, and the threshold sets they replace."""
 
 from __future__ import annotations
 

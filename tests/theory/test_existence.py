@@ -1,4 +1,4 @@
-"""CFX-Existence: what certifies a counterfactual, and the reduction from SAT."""
+"""CFX-Existence: witnesses of counterfactuals, and the reduction from SAT."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_satisfying_assignment_is_a_witness_if_it_is_allowed() -> None:
     assert rows[found].to_numpy().tolist() == [[True, False, True]]
 
 
-def test_the_witness_of_an_answer_is_what_verify_checks() -> None:
+def test_verify_checks_the_witness_of_an_answer() -> None:
     space = cfx.Space({name: cfx.Categorical([False, True]) for name in NAMES}).cost(weight=0)
     query = pd.DataFrame([[False, False, False]], columns=NAMES)
     answer = cfx.explain(SMALL.satisfied, query, space, cfx.at_least(3), budget=20, rng=0)
