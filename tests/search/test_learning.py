@@ -14,7 +14,7 @@ from bayescfx.arrays import Array, Indices
 from bayescfx.evaluations.evaluator import Account, Evaluator
 from bayescfx.models.model import Model
 from bayescfx.propose import ledger
-from bayescfx.search import learning, objectives
+from bayescfx.search import bayes, learning, objectives
 from bayescfx.search.learning import Nearby
 from bayescfx.search.question import Question
 from bayescfx.search.selection import distinct
@@ -120,7 +120,7 @@ def test_the_work_of_a_step_is_bounded_after_many_scored_rows(
 
         monkeypatch.setattr(owner, name, seen)
 
-    watch(learning, "fit_surrogate", 2)
+    watch(bayes, "fit_surrogate", 2)
     watch(objectives.Terraces, "__init__", 2)
     watch(objectives.FlatBoxes, "__init__", 2)
     watch(objectives.Record, "__init__", 2)

@@ -29,7 +29,6 @@ from bayescfx.checks import check_whole
 from bayescfx.propose import Acquisition, Proposal, propose
 from bayescfx.search import start
 from bayescfx.search.finish import finish
-from bayescfx.search.learning import surrogate_for
 from bayescfx.search.objectives import (
     CostImprovement,
     FailedHits,
@@ -44,7 +43,7 @@ from bayescfx.space.effort import clear_changes, effort
 from bayescfx.space.neighbourhood import exchange, n_to_settle
 from bayescfx.space.sampling import sample
 from bayescfx.surrogate.fit import TUNING as FIT_TUNING
-from bayescfx.surrogate.fit import Surrogate, SurrogateSettings
+from bayescfx.surrogate.fit import Surrogate, SurrogateSettings, fit_surrogate
 
 
 class Phase(Enum):
@@ -255,10 +254,11 @@ def _reach(run: _Run) -> PhaseRounds:
 def _approach(run: _Run) -> PhaseRounds:
     """Look for nearer answers, and keep rows for taking back their changes."""
     question = run.question
+    batch = run.settings.batch
     kept = TUNING.settle_share * question.budget
     while True:
         if question.left <= run.n_to_settle(kept):
-            yield from run.take_back()
+            yield from finish(question, question.left, batch=batch, worth=run.saving)
             kept = 0.0
         surrogate = run.fit()
         proposal = run.propose_nearer(surrogate)
@@ -295,7 +295,9 @@ def _spread(run: _Run) -> PhaseRounds:
 
 def _settle(run: _Run) -> PhaseRounds:
     """Take back the changes that are not needed, and end."""
-    yield from run.take_back()
+    question = run.question
+    batch = run.settings.batch
+    yield from finish(question, question.left, batch=batch, worth=run.saving)
     assert run.ending is not None  # set by the phase before
     return run.ending
 
@@ -398,7 +400,13 @@ class _Run:
 
     def fit(self) -> Surrogate:
         """Fit the surrogate to the relevant evaluations."""
-        self._surrogate = surrogate_for(self.question, self.settings.surrogate, self._surrogate)
+        question = self.question
+        settings = self.settings.surrogate
+        X, y = question.lessons(settings.points)
+        outputs = question.to_surrogate(y)
+        self._surrogate = fit_surrogate(
+            settings, question.region, X, outputs, self._surrogate, question.deadline
+        )
         return self._surrogate
 
     def record(self) -> Record:
@@ -588,13 +596,7 @@ class _Run:
         settling = float(n_to_settle(self.question.region, self.record().answers).sum())
         return min(max(kept, settling), TUNING.max_settle_share * self.question.budget)
 
-    def take_back(self) -> Generator[Array, Array, None]:
-        """Take back changes that the answers do not need, with all rows that are left."""
-        question = self.question
-        batch = self.settings.batch
-        yield from finish(question, question.left, batch=batch, worth=self._saving)
-
-    def _saving(self, X: Array) -> Array:
+    def saving(self, X: Array) -> Array:
         """Return the expected saving of rows ``(k, d)``, in logarithms."""
         return self._cost_improvement(self.fit(), self.record()).value(X)
 

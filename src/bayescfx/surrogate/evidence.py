@@ -108,10 +108,12 @@ class Alike(LogNormal):
         """Return the log density ``(...)``, up to a constant, and its slope by each t."""
         n = t.shape[-1]
         mean = t.sum(axis=-1, keepdims=True) / max(n, 1)
-        value, slope = LogNormal.log_density(self, mean)
+        u = mean - self.location
+        slope = u * (-1.0 / self.spread**2)
+        value = (0.5 * slope * u - mean).sum(axis=-1)
         apart = (t - mean) * (-1.0 / self.apart**2)
         value = value * (n > 0) + 0.5 * (apart * (t - mean)).sum(axis=-1)
-        return value, apart + slope / max(n, 1)
+        return value, apart + (slope - 1.0) / max(n, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
