@@ -396,7 +396,7 @@ class _Run:
             deadline=question.deadline,
         )
 
-    # ── what is known ──
+    # ── surrogate and record ──
 
     def fit(self) -> Surrogate:
         """Fit the surrogate to the relevant evaluations."""

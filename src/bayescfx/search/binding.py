@@ -114,7 +114,7 @@ def _least_miss(
     points = (steps.start, steps.end, steps.before, steps.after)
     mean, std = surrogate.predict(np.vstack(points))
     mean = mean.reshape(len(points), -1)
-    std_end = _untold_deviation(std.reshape(len(points), -1)[1], question)
+    std_end = _cautious_deviation(std.reshape(len(points), -1)[1], question)
     gain, _ = _gains(mean, std_end, steps.times, np.zeros(len(steps.times)))
     miss = misses(accepted, mean[0] + gain)
     # Rules may be slow functions of the user: only rows that may matter are tested.
@@ -140,7 +140,7 @@ def _is_forbidden_by_limit(region: Region, steps: Steps, rows: Indices) -> Array
     return np.asarray(region.contains(start) & ~region.contains(end) & steps.region.contains(end))
 
 
-def _untold_deviation(std: Array, question: Question) -> Array:
+def _cautious_deviation(std: Array, question: Question) -> Array:
     """Return deviations at rows ``(n,)``, larger where no scored row is near.
 
     Where a deviation equals the spread of all outputs, the mean has only returned to their

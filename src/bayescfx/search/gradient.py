@@ -415,7 +415,7 @@ class ProjectedGradient:
             landed: Array | None
             if self.backtrack:
                 landed, length = self._ascent(slopes, visit, length)
-            else:  # whatever its potential
+            else:  # even if the potential falls
                 landed = slopes.part.land(_step(slopes.part, visit, length))
             moved = None if landed is None else self._visit(slopes, landed, visit.step)
             if moved is None:

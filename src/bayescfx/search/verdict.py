@@ -53,18 +53,18 @@ class VerdictTuning:
     n_draws: int = 256
     #: Joint samples of the surrogate, and rows at which they are taken.
     n_samples: int = 256
-    n_hopeful: int = 64
+    n_promising: int = 64
     #: Most rows, and data rows among the starts, when a confidence bound is maximised.
     n_frontier: int = 96
     n_starts: int = 96
-    #: The surrogate is conditioned this many times on the known rows nearest to its hopes
+    #: The surrogate is conditioned this many times on scored rows near its promising rows
     #: (`--first 2`, 2026-11-17), ...
     n_corrections: int = 3
-    #: ... each time on so many rows per hopeful row.
+    #: ... each time on so many scored rows per promising row.
     n_nearest: int = 4
     #: The largest factor by which learned hyperparameters widen deviations.
     max_learning_factor: float = 1.5
-    #: Leave-one-out errors count as this number of deviations at most: one jump says little.
+    #: Leave-one-out errors count as this number of deviations at most: one jump proves little.
     max_error: float = 3.0
     #: Data rows among which a probe is chosen.
     n_probe_pool: int = 192
@@ -139,7 +139,7 @@ class Verdict:
     """The surrogate's judgement of a target after a search."""
 
     conclusion: Conclusion
-    probability: float | None  # that the target can be reached; None if it can't be told
+    probability: float | None  # that the target can be reached; None if it can't be estimated
     binding: tuple[str, ...]  # limits and rules that keep it away, most binding first
     evidence: Evidence | None = field(default=None, compare=False)
 
@@ -187,10 +187,10 @@ def _estimate(
 
 
 def informed_surrogate(question: Question, rng: np.random.Generator) -> Surrogate:
-    """Return a surrogate that knows the outputs near the rows where it hopes most.
+    """Return a surrogate that knows the scored outputs near its most promising rows.
 
-    It is fitted to some of many rows, and may hope for rows that were scored long before. So it is
-    conditioned, a few times over, on the scored rows nearest to its hopes.
+    It is fitted to some of many rows, and may find rows promising that were scored long before. So
+    it is conditioned, a few times over, on the scored rows nearest to its promising rows.
     """
     surrogate = surrogate_for(question, everywhere=True)
     Z = surrogate.coordinates(question.X)
@@ -199,11 +199,11 @@ def informed_surrogate(question: Question, rng: np.random.Generator) -> Surrogat
     for _ in range(TUNING.n_corrections):
         if not is_new.any():
             break
-        hopes = hopeful_rows(surrogate, question, rng)
-        if hopes is None or not len(hopes):
+        promising = promising_rows(surrogate, question, rng)
+        if promising is None or not len(promising):
             break
         others = np.flatnonzero(is_new)
-        away = surrogate.coordinates.distances(surrogate.coordinates(hopes), Z[others])
+        away = surrogate.coordinates.distances(surrogate.coordinates(promising), Z[others])
         nearest = np.argsort(away, axis=1, kind="stable")[:, : TUNING.n_nearest]
         added = np.unique(others[nearest])
         posterior = surrogate.posterior.with_points(Z[added], outputs[added])
@@ -232,7 +232,7 @@ def probability_reachable(
     row is left or no output is accepted. It is None where scored outputs lie on both sides: the
     model may jump over the target or not.
     """
-    X = hopeful_rows(surrogate, question, rng)
+    X = promising_rows(surrogate, question, rng)
     if X is None:
         return None
     if not len(X):
@@ -260,7 +260,7 @@ def _share_of_hits(paths: Array, question: Question) -> float:
 
 def shortfall(surrogate: Surrogate, question: Question, rng: np.random.Generator) -> float:
     """Return by how many deviations every allowed row is expected to miss the target."""
-    X = hopeful_rows(surrogate, question, rng)
+    X = promising_rows(surrogate, question, rng)
     if X is None:
         return 0.0
     mean, std = surrogate.predict(X)
@@ -270,7 +270,7 @@ def shortfall(surrogate: Surrogate, question: Question, rng: np.random.Generator
     return float(short.min(initial=np.inf))
 
 
-def hopeful_rows(
+def promising_rows(
     surrogate: Surrogate, question: Question, rng: np.random.Generator
 ) -> Array | None:
     """Return rows ``(n, d)`` at which the surrogate comes nearest to the target.
@@ -287,7 +287,7 @@ def hopeful_rows(
     sides = _sides(accepted, question.to_surrogate(question.y))
     if 0 in sides:
         return None
-    most = TUNING.n_hopeful // len(sides)
+    most = TUNING.n_promising // len(sides)
     return np.vstack([frontier(surrogate, question, side, rng, most) for side in sides])
 
 
@@ -313,17 +313,17 @@ def probe_rows(
 ) -> Array:
     """Return rows that show whether the surrogate knows the region or only a corner of it.
 
-    Every other row is the most hopeful one, given that the rows chosen before come out as
+    Every other row is the most promising one, given that the rows chosen before come out as
     predicted. The rest are data rows as far as possible from all scored rows, by coordinates and
     not by the surrogate's lengthscales. At most `n` rows, none of them scored.
     """
-    hopeful = frontier(surrogate, question, side, rng)
+    promising = frontier(surrogate, question, side, rng)
     # Models vary most where their data are: corners of the box may all look alike.
     data = background_rows(question.region, TUNING.n_probe_pool, rng)
     if not len(data):
         data = sample(question.region, TUNING.n_probe_pool, rng)
-    pool = np.vstack([hopeful, data])
-    is_data = np.arange(len(pool)) >= len(hopeful)
+    pool = np.vstack([promising, data])
+    is_data = np.arange(len(pool)) >= len(promising)
     coordinates = surrogate.coordinates
     posterior = surrogate.posterior
     Z = coordinates(pool)
@@ -450,7 +450,7 @@ class Watch:
         return Outlook.OPEN
 
     def _shortfall(self, surrogate: Surrogate, miss: float, span: float) -> float:
-        """Return by how many deviations the target is missed; 0 where that can't be told."""
+        """Return by how many deviations the target is missed; 0 where that is unknown."""
         # The surrogate can't tell a target that is close to the outputs from one that is reached.
         is_far = miss >= TUNING.close_share * span > 0.0
         if not is_far or self._is_hidden or Evidence.of(self.question).is_close():
