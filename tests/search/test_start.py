@@ -8,7 +8,7 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
 from bayescfx.search.question import Question
-from bayescfx.search.start import alone, few_rows, first_rows, towards_query, towards_target
+from bayescfx.search.start import single_changes, few_rows, first_rows, towards_query, towards_target
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.search.test_bayes import DATA, ask
@@ -73,7 +73,7 @@ def test_all_candidates_are_allowed(weight: float | None) -> None:
         towards_target(question, value),
         towards_query(question, X[3:5]),
         few_rows(question, X[3], 2),
-        alone(region),
+        single_changes(region),
     ]
     for rows in sets:
         assert len(rows)
