@@ -79,6 +79,8 @@ def in_time(function: Callable[[], T], seconds: float) -> T:
 
 
 NEVER = Deadline()
+#: The time until which rules of a space may be tested; users' functions may be slow.
+rules_until: ContextVar[Deadline] = ContextVar("rules_until", default=NEVER)
 #: How long the current model call may take; for models that can give up.
 waiting: ContextVar[Deadline] = ContextVar("waiting", default=NEVER)
 

@@ -41,6 +41,12 @@ class Own:
             cells.append((np.concatenate if numpy else column[0]._concat_same_type)(column))
         return cls(np.concatenate([own.codes for own in queries]), tuple(cells))
 
+    def part(self, i: int) -> Own:
+        """Return the cells of one of the queries."""
+        if len(self.codes) == 1:
+            return self
+        return Own(self.codes[i : i + 1], tuple(column[i : i + 1] for column in self.cells))
+
     @cached_property
     def block(self) -> np.ndarray[Any, Any]:
         """The cells of a table of one dtype, shape (queries, columns)."""

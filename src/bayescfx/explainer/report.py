@@ -12,7 +12,7 @@ import numpy as np
 from bayescfx.arrays import Array
 from bayescfx.data.schema import by_feature
 from bayescfx.data.tables import Row, rows_of
-from bayescfx.deadline import NEVER
+from bayescfx.deadline import rules_until
 from bayescfx.errors import OutOfTime
 from bayescfx.evaluations.evaluator import Stopped
 from bayescfx.explainer.call_settings import CallSettings
@@ -226,7 +226,7 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
         return None
     n_free = len(question.region.free)
     for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free
-    question.region.deadline = question.deadline
+    before = rules_until.set(question.deadline)
     try:
         with one_thread(), np.errstate(over="ignore"):
             if ending == "exhausted":  # every allowed row was scored
@@ -237,4 +237,4 @@ def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     except OutOfTime:
         return None
     finally:
-        question.region.deadline = NEVER
+        rules_until.reset(before)

@@ -297,7 +297,7 @@ def _beyond_limits(region: Region, j: int, tops: Array, scored: Array) -> Iterat
         is_zero = limit == 0 and side < 0 and feature.numeric
         is_final = feature.levelled or (is_zero and _is_end_of_data(region, j, side, limit))
         if not (is_final and limit == end):
-            wider = _with_axis(region, j, _wider(axis, side, limit, amount))
+            wider = region.with_axis(j, _wider(axis, side, limit, amount))
             yield _beyond(region, wider, j, side, tops, limit, amount)
 
 
@@ -310,7 +310,7 @@ def _to_levels(region: Region, j: int, tops: Array, scored: Array) -> Iterator[S
     others = np.intersect1d(np.setdiff1d(every, axis.choices), scored[:, j])
     if len(others):
         wider = replace(axis, choices=every, low=first, high=last)
-        yield _to_codes(_levels_words(region, j), _with_axis(region, j, wider), j, tops, others)
+        yield _to_codes(_levels_words(region, j), region.with_axis(j, wider), j, tops, others)
 
 
 def _beyond(
@@ -344,7 +344,7 @@ def _unfixed(surrogate: Surrogate, region: Region, tops: Array, scored: Array) -
         axis = replace(region.axes[j], choices=np.union1d(codes, tops[0, j]))
         words = f"{region.names[j]!r} being fixed"
         rows = _with_room(region, tops, j)
-        yield _to_codes(words, _with_axis(region, j, axis), j, rows, codes)
+        yield _to_codes(words, region.with_axis(j, axis), j, rows, codes)
 
 
 def _to_codes(words: str, region: Region, j: int, tops: Array, codes: Array) -> Steps:
@@ -365,12 +365,6 @@ def _wider(axis: Axis, side: int, end: float, amount: float) -> Axis:
     if side > 0:
         return replace(axis, low=min(axis.low, axis.query), high=end + amount)
     return replace(axis, low=end - amount, high=max(axis.high, axis.query))
-
-
-def _with_axis(region: Region, j: int, axis: Axis) -> Region:
-    """Return the region with another axis of feature `j`."""
-    axes = region.axes
-    return replace(region, axes=(*axes[:j], axis, *axes[j + 1 :]))
 
 
 def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool]:

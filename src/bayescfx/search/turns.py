@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bayescfx.arrays import Array
-from bayescfx.deadline import NEVER, waiting
+from bayescfx.deadline import rules_until, waiting
 from bayescfx.errors import BayesCFXError, OutOfTime
 from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
@@ -191,10 +191,10 @@ class _SearchEnd:
         self.question = question
 
     def __enter__(self) -> None:
-        self.question.region.deadline = self.question.deadline
+        self.token = rules_until.set(self.question.deadline)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        self.question.region.deadline = NEVER
+        rules_until.reset(self.token)
         if isinstance(error, StopIteration):
             self.question.ending = error.value
         elif isinstance(error, Stop):

@@ -6,126 +6,161 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import InitVar, dataclass, replace
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import compress
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows
-from bayescfx.deadline import NEVER, Deadline
-from bayescfx.errors import QueryError, SpaceWarning, warn
-from bayescfx.space.axis import Axis
+from bayescfx.deadline import rules_until
+from bayescfx.space.axis import Axis, Box
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.derived import recompute
-from bayescfx.space.rules.limits import Limits
 
-if TYPE_CHECKING:
-    from bayescfx.space.space import Space
+#: Linear rules beyond this number are thinned out: the work of some searches grows with their
+#: square. Set by judgement, 2026-11-18.
+MOST_HALFSPACES = 200
+#: Rows that are checked at once, so that they fit into a processor's cache. Set by judgement,
+#: 2026-11-18.
+CHUNK = 4096
+#: Moves below this share of a feature's scale are rounding errors.
+DUST = 1e-6
 
 
-@dataclass(eq=False, repr=False)
+class HalfSpaces(NamedTuple):
+    """The linear rules ``A x <= b``, and whether other rules restrict continuous features too."""
+
+    A: Array  # (r, d)
+    b: Array  # (r,)
+    curved: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Region:
     """Where a counterfactual of one query may lie; made by ``space.around(query)``."""
 
-    axes: tuple[Axis, ...]  # allowed codes per feature
+    box: Box  # limits and grids of the features
     scale: Array  # (d,) one unit of change for the distance
     max_changes: int | None  # the l0 bound
     schema: Schema  # the user's table
     own: Own  # the query's own cells
     data: Array  # (m, d) background rows
     cost: Cost  # what moving costs; its weight is not part of `distance`
-    rules: tuple[Rule, ...] = ()  # what is to be tested beyond the axes, cheap ones first
-    deadline: Deadline = NEVER  # no rule is tested after it; see `Turns`
-    said: InitVar[tuple[Rule, ...]] = ()  # rules of the space, still to be seen from here
-
-    def __post_init__(self, said: tuple[Rule, ...]) -> None:
-        self.names, places = self.schema.names, self.schema.positions  # in the order of the codes
-        numbers, masks, lattices, choices = [], [], [], []
-        for name, axis in zip(self.names, self.axes, strict=True):
-            (low, high, listed), feature, snapping = axis.allowed, axis.feature, axis.snapping
-            weight = float(self.cost.per_feature.get(name, 1.0))
-            numbers.append((axis.query, low, high, feature.code_step, feature.period, weight))
-            masks.append((low < high, feature.categorical, snapping == "round", snapping == "look"))
-            lattices.append(feature.lattice or (0.0, 1.0, 1.0))
-            choices.append(listed)
-        columns = np.array(numbers, dtype=np.float64).T.copy()
-        free, categorical, rounded, other = np.array(masks, dtype=np.bool_).T
-        rounded, other = rounded & free, other & free
-        self.query: Array = columns[0]  # (d,) the query's codes
-        self.free: Indices = np.flatnonzero(free)  # positions of the features that may move
-        self.low: Array = columns[1]  # (d,) lowest allowed code; the query's where it can't move
-        self.high: Array = columns[2]
-        self.step: Array = columns[3]  # (d,) grid step; 0 where continuous
-        self.period: Array = columns[4]  # (d,) length of the circle, or 0
-        self.weight: Array = columns[5]  # (d,) what a unit of change costs
-        self.categorical: Mask = categorical  # (d,) unordered levels
-        self.cyclic: Mask = self.period > 0  # (d,) on a circle
-        self.sliding: Mask = free & ~categorical & ~self.cyclic  # (d,) free, and on a line
-        self.choices: tuple[Array | None, ...] = tuple(choices)  # allowed codes, if at most 10,000
-        few = (self.step > 0) & (self.high - self.low <= 32 * self.step)
-        self.coarse: Mask = free & (~self.sliding | few)  # (d,) not even nearly continuous
-
-        self.recomputed = np.zeros(len(free), dtype=np.bool_)  # (d,) they never count as changes
-        for rule in (*self.rules, *said):
-            if rule.derives is not None:
-                self.recomputed[places[rule.derives]] = True
-        self._missing = np.isnan(self.query)
-        self._counted = ~self.recomputed & ~self._missing  # what may count as a change
-        self._moves = free | self.recomputed  # what may differ from the query's
-        self._still = np.flatnonzero(~self._moves).tolist()
-        self._rounded: Mask | None = rounded[free] if rounded.any() else None
-        self._lattice = np.array(lattices, dtype=np.float64).T[:, free]  # see `Feature.lattice`
-        self._box = columns[1:3, free]  # lowest and highest
-        self._inverse = np.where(categorical, self.weight, self.weight / self.scale)[free]
-        self._levels = np.flatnonzero(categorical[free])  # among the free ones, as the next
-        self._circles = np.flatnonzero(self.cyclic[free])
-        looked_up = np.flatnonzero(other[free]).tolist()
-        self._others = [*zip(looked_up, compress(self.axes, other), strict=True)]
-        self._memories: dict[object, Memory] = {}
-
-        for rule in said:
-            if (seen := rule.seen_from(self)) is not None:
-                self.rules += (seen,)
-        self.blocks: list[list[int]] = []
-        self.derived: list[Rule] = []
-        self.curved = False  # whether others than linear rules restrict the continuous features
-        linear, alone, whole = [], free.copy(), []
-        for rule in self.rules:
-            if rule.block:
-                self.blocks.append(block := [places[name] for name in rule.block])
-                whole += [block] if free[block].all() else []
-                alone[block] = False
-            if rule.derives is not None:
-                self.derived.append(rule)
-            linear += rule.halfspaces(self)
-            self.curved |= rule.curved(self)
-        # Free features, as blocks that move as one.
-        self.moving: list[list[int]] = np.flatnonzero(alone)[:, None].tolist() + whole
-        normals, bounds = zip(*linear, strict=True) if linear else ((), ())
-        self.A: Array = np.array(normals).reshape(-1, len(free))  # A x <= b, (r, d)
-        self.b: Array = np.array(bounds, dtype=np.float64)
-        if len(linear) > 200:  # the work of some searches grows with their square
-            self._bound_linear(200)
+    recomputed: Mask  # (d,) derived features, which never count as changes
+    rules: tuple[Rule, ...] = ()  # what is to be tested beyond the box, cheap rules first
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
-    def _bound_linear(self, most: int) -> None:
-        """Leave out linear rules that the limits imply, and all but those next to the query."""
-        changing = (self.A != 0) & (self.recomputed | self._missing)
-        ends = np.where(self.A > 0, np.nan_to_num(self.high), np.nan_to_num(self.low))
-        needed = changing.any(axis=1) | ~((self.A * ends).sum(axis=1) <= self.b)
-        A, b = self.A[needed], self.b[needed]
-        room = (b - A @ np.nan_to_num(self.query)) / (np.abs(A) @ self.scale)
-        nearest = np.sort(np.argsort(np.abs(room), kind="stable")[:most])
-        self.A, self.b, self.curved = A[nearest], b[nearest], self.curved or len(b) > most
+    def with_rules(self, rules: Iterable[Rule]) -> Region:
+        """Return the region with rules of the space added, each as this query sees it."""
+        adapted = [rule.seen_from(self) for rule in rules]
+        return replace(self, rules=tuple(rule for rule in adapted if rule is not None))
+
+    def without(self, *rules: Rule) -> Region:
+        """Return the region with some of its rules left out."""
+        left_out = {id(rule) for rule in rules}
+        return replace(self, rules=tuple(rule for rule in self.rules if id(rule) not in left_out))
+
+    def with_axis(self, j: int, axis: Axis) -> Region:
+        """Return the region with other allowed codes of feature `j`."""
+        axes = (*self.axes[:j], axis, *self.axes[j + 1 :])
+        return replace(self, box=Box.of(axes))
+
+    # ── features ──
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names of the features, in the order of the codes."""
+        return self.schema.names
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Allowed codes per feature."""
+        return self.box.axes
+
+    @property
+    def choices(self) -> tuple[Array | None, ...]:
+        """Per feature: the allowed codes, the query's included, if at most 10,000."""
+        return self.box.choices
+
+    @property
+    def query(self) -> Array:
+        """The query's codes ``(d,)``."""
+        return self.box.query
+
+    @property
+    def free(self) -> Indices:
+        """Positions ``(k,)`` of the features that may move."""
+        return self.box.free
+
+    @property
+    def low(self) -> Array:
+        """Lowest allowed codes ``(d,)``; the query's where a feature can't move."""
+        return self.box.low
+
+    @property
+    def high(self) -> Array:
+        """Highest allowed codes ``(d,)``; the query's where a feature can't move."""
+        return self.box.high
+
+    @property
+    def step(self) -> Array:
+        """Grid steps ``(d,)``; 0 where continuous."""
+        return self.box.step
+
+    @property
+    def period(self) -> Array:
+        """Lengths ``(d,)`` of the circles, or 0."""
+        return self.box.period
+
+    @property
+    def categorical(self) -> Mask:
+        """Features ``(d,)`` with unordered levels."""
+        return self.box.categorical
+
+    @property
+    def cyclic(self) -> Mask:
+        """Features ``(d,)`` on a circle."""
+        return self.box.cyclic
+
+    @property
+    def sliding(self) -> Mask:
+        """Features ``(d,)`` that are free and on a line."""
+        return self.box.sliding
+
+    @property
+    def coarse(self) -> Mask:
+        """Features ``(d,)`` that are free and not even nearly continuous."""
+        return self.box.coarse
+
+    @cached_property
+    def weight(self) -> Array:
+        """What a unit of change costs, per feature ``(d,)``."""
+        factors = self.cost.per_feature
+        return np.array([float(factors.get(name, 1.0)) for name in self.names])
+
+    @cached_property
+    def _missing(self) -> Mask:
+        """Features ``(d,)`` that the query misses."""
+        return np.isnan(self.query)
+
+    @cached_property
+    def _counted(self) -> Mask:
+        """Features ``(d,)`` that may count as a change."""
+        return ~self.recomputed & ~self._missing
+
+    @cached_property
+    def _varying(self) -> Mask:
+        """Features ``(d,)`` that may differ from the query's: free or derived."""
+        varying = self.recomputed.copy()
+        varying[self.free] = True
+        return varying
 
     @cached_property
     def size(self) -> float:
@@ -133,71 +168,124 @@ class Region:
         counts = np.ones(1)  # elementary symmetric polynomials: points with 0, 1, ... changes
         for j in self.free:
             codes = self.axes[j].choices
-            others = np.inf if codes is None else len(codes) - 1.0
+            n_others = np.inf if codes is None else len(codes) - 1.0
             if self.max_changes is None:
-                counts *= others + 1.0
+                counts *= n_others + 1.0
             else:
-                counts = np.convolve(counts, [1.0, others])[: self.max_changes + 1]
+                counts = np.convolve(counts, [1.0, n_others])[: self.max_changes + 1]
         return float(counts.sum())
+
+    # ── blocks of features, derived columns and linear rules ──
+
+    @cached_property
+    def blocks(self) -> list[list[int]]:
+        """Positions of the features that move together, one list per rule."""
+        places = self.schema.positions
+        return [[places[name] for name in rule.block] for rule in self.rules if rule.block]
+
+    @cached_property
+    def moving(self) -> list[list[int]]:
+        """All free features as blocks that move as one; most of them are single."""
+        is_free = self.box.low < self.box.high
+        is_single = is_free.copy()
+        whole = []
+        for block in self.blocks:
+            if is_free[block].all():
+                whole.append(block)
+            is_single[block] = False
+        single: list[list[int]] = np.flatnonzero(is_single)[:, None].tolist()
+        return single + whole
 
     @cached_property
     def members(self) -> Array:
         """Which features belong to each of the blocks in `moving`: 1 or 0, shape (blocks, d)."""
-        found = np.zeros((len(self.moving), len(self.query)))
+        members = np.zeros((len(self.moving), len(self.query)))
         for b, block in enumerate(self.moving):
-            found[b, block] = 1.0
-        return found
+            members[b, block] = 1.0
+        return members
+
+    @cached_property
+    def derived(self) -> list[Rule]:
+        """Rules that recompute a column."""
+        return [rule for rule in self.rules if rule.derives is not None]
+
+    @cached_property
+    def _halfspaces(self) -> HalfSpaces:
+        """The linear rules."""
+        pairs = [pair for rule in self.rules for pair in rule.halfspaces(self)]
+        A = np.array([a for a, _ in pairs]).reshape(-1, len(self.query))
+        b = np.array([bound for _, bound in pairs], dtype=np.float64)
+        curved = any(rule.curved(self) for rule in self.rules)
+        if len(pairs) <= MOST_HALFSPACES:
+            return HalfSpaces(A, b, curved)
+        return self._nearest_halfspaces(A, b, curved)
+
+    def _nearest_halfspaces(self, A: Array, b: Array, curved: bool) -> HalfSpaces:
+        """Return the linear rules that the limits do not imply, those nearest to the query."""
+        changing = (A != 0) & (self.recomputed | self._missing)
+        ends = np.where(A > 0, np.nan_to_num(self.high), np.nan_to_num(self.low))
+        is_needed = changing.any(axis=1) | ~((A * ends).sum(axis=1) <= b)
+        A = A[is_needed]
+        b = b[is_needed]
+        room = (b - A @ np.nan_to_num(self.query)) / (np.abs(A) @ self.scale)
+        nearest = np.sort(np.argsort(np.abs(room), kind="stable")[:MOST_HALFSPACES])
+        return HalfSpaces(A[nearest], b[nearest], curved or len(b) > MOST_HALFSPACES)
+
+    @property
+    def A(self) -> Array:
+        """Coefficients ``(r, d)`` of the linear rules ``A x <= b``."""
+        return self._halfspaces.A
+
+    @property
+    def b(self) -> Array:
+        """Bounds ``(r,)`` of the linear rules ``A x <= b``."""
+        return self._halfspaces.b
+
+    @property
+    def curved(self) -> bool:
+        """Whether rules that are not linear restrict the region too."""
+        return self._halfspaces.curved
 
     # ── limits, grid and the l0 bound ──
 
     def on_grid(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
-        part = X[:, self.free]
-        snapped = np.clip(part, *self._box)
-        if self._rounded is not None:
-            first, stride, unit = self._lattice
-            whole = first + np.rint((snapped * unit - first) / stride) * stride
-            np.divide(whole, unit, out=snapped, where=self._rounded)
-        for i, axis in self._others:
-            snapped[:, i] = axis.snap(part[:, i])
+        snapped = self.box.snap(X[:, self.free])
         if len(self.free) == X.shape[1]:
             return snapped
         out = np.where(self.recomputed, X, self.query)
         out[:, self.free] = snapped
         return out
 
-    def within(self, X: Array, most: int = 4096) -> Mask:
+    def within(self, X: Array) -> Mask:
         """Return which rows keep limits, grid and the l0 bound; derived features not looked at."""
-        if len(X) > most:  # than a processor has at hand
-            return np.concatenate([self.within(X[i : i + most]) for i in range(0, len(X), most)])
-        if not self._moves.all() and not (inside := self._stays(X)).all():
-            inside[inside] = self.within(X[inside])  # others are rows of other questions, mostly
-            return inside
-        part = X.T[self.free]  # (k, n)
-        low, high = self._box[:, :, None]
-        kept = (part >= low) & (part <= high)
-        if self._rounded is not None:
-            first, stride, unit = self._lattice[:, :, None]
-            whole = np.rint(part * unit)
-            kept &= (whole / unit == part) | ~self._rounded[:, None]
-            for i in np.flatnonzero(self._rounded & (stride[:, 0] != 1)).tolist():
-                steps = (whole[i] - first[i]) / stride[i]
-                kept[i] &= steps == np.rint(steps)
-        for i, axis in self._others:
-            kept[i] = axis.snap(part[i]) == part[i]
-        inside = np.asarray(kept.all(axis=0))
+        if len(X) > CHUNK:
+            chunks = [X[i : i + CHUNK] for i in range(0, len(X), CHUNK)]
+            return np.concatenate([self.within(chunk) for chunk in chunks])
+        if not self._varying.all():
+            inside = self._keeps_fixed(X)
+            if not inside.all():
+                inside[inside] = self.within(X[inside])  # most others belong to other queries
+                return inside
+        inside = self.box.contains(X.T[self.free])
         if self.max_changes is not None:
             inside &= self.changes(X).sum(axis=1) <= self.max_changes
         return inside
 
-    def _stays(self, X: Array) -> Mask:
-        """Return which rows leave alone what can't move."""
+    @cached_property
+    def _constant(self) -> list[int]:
+        """Positions of the features that never differ from the query's."""
+        positions: list[int] = np.flatnonzero(~self._varying).tolist()
+        return positions
+
+    def _keeps_fixed(self, X: Array) -> Mask:
+        """Return which rows have the query's code wherever a feature can't move."""
         kept = np.arange(len(X))
-        for j in self._still:  # most rows of other questions differ in the first
+        for j in self._constant:  # most rows of other queries differ in the first
             kept = kept[same_codes(X[kept, j], self.query[j])]
-        stays = np.zeros(len(X), dtype=np.bool_)
-        stays[kept] = True
-        return stays
+        keeps = np.zeros(len(X), dtype=np.bool_)
+        keeps[kept] = True
+        return keeps
 
     def same_missing(self, X: Array) -> Mask:
         """Return which rows miss the cells that the query misses, derived ones not looked at."""
@@ -216,50 +304,69 @@ class Region:
     def sides(self, X: Array, at: list[int]) -> Array:
         """Return where features move: up 1, down -1, not 0; nan below a millionth of the scale."""
         delta = X[:, at] - self.query[at]
-        dust = (delta != 0) & (np.abs(delta) < 1e-6 * self.scale[at])
-        return np.where(dust, np.nan, np.sign(delta))
+        is_dust = (delta != 0) & (np.abs(delta) < DUST * self.scale[at])
+        return np.where(is_dust, np.nan, np.sign(delta))
 
     def enumerate(self, limit: int) -> Array | None:
         """Return all allowed rows if there are at most `limit` before rules, else None."""
         if self.size > limit:
             return None
         rows = self.query[None, :]
-        used = np.zeros(1, dtype=np.intp)
+        n_changes = np.zeros(1, dtype=np.intp)
         bound = len(self.free) if self.max_changes is None else self.max_changes
         for j in self.free:
             codes = self.axes[j].choices
             assert codes is not None  # the size is finite
-            others, base = codes[codes != self.query[j]], rows[used < bound]
+            others = codes[codes != self.query[j]]
+            base = rows[n_changes < bound]
             moved = np.repeat(base, len(others), axis=0)
             moved[:, j] = np.tile(others, len(base))
-            count = np.repeat(used[used < bound] + 1, len(others))
-            rows, used = np.concatenate([rows, moved]), np.concatenate([used, count])
+            count = np.repeat(n_changes[n_changes < bound] + 1, len(others))
+            rows = np.concatenate([rows, moved])
+            n_changes = np.concatenate([n_changes, count])
         X = self.complete(rows)
         return np.asarray(X[self.contains(X)])
 
     # ── the distance ──
 
+    @cached_property
+    def _unit_costs(self) -> Array:
+        """Cost ``(k,)`` of one code of each free feature; of a changed level if unordered."""
+        per_code = np.where(self.categorical, self.weight, self.weight / self.scale)
+        return np.asarray(per_code[self.free])
+
+    @cached_property
+    def _free_levels(self) -> Indices:
+        """Places of unordered features among the free ones."""
+        return np.flatnonzero(self.categorical[self.free])
+
+    @cached_property
+    def _free_circles(self) -> Indices:
+        """Places of features on a circle among the free ones."""
+        return np.flatnonzero(self.cyclic[self.free])
+
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
         units = np.zeros(X.shape)
-        units[:, self.free] = self._units(X)
+        units[:, self.free] = self._free_units(X)
         return units
 
-    def _units(self, X: Array) -> Array:
+    def _free_units(self, X: Array) -> Array:
         """Return the weighted changes ``(n, k)`` of the free features."""
         delta: Array = np.abs(X[:, self.free] - self.query[self.free])
-        if len(self._levels):
-            delta[:, self._levels] = delta[:, self._levels] != 0
-        if len(self._circles):
-            turn = delta[:, self._circles]
-            period = self.period[self.free[self._circles]]
-            delta[:, self._circles] = np.minimum(turn, period - turn)
-        delta *= self._inverse
+        if len(self._free_levels):
+            delta[:, self._free_levels] = delta[:, self._free_levels] != 0
+        if len(self._free_circles):
+            forwards = delta[:, self._free_circles]
+            period = self.period[self.free[self._free_circles]]
+            delta[:, self._free_circles] = np.minimum(forwards, period - forwards)
+        delta *= self._unit_costs
         return delta
 
     def distance(self, X: Array) -> Array:
         """Return the cost of moving from the query to each row, its weight not included."""
-        units, norm = self._units(X), self.cost.norm
+        units = self._free_units(X)
+        norm = self.cost.norm
         if norm == 1:
             return np.asarray(units.sum(axis=1))
         if norm == 0:
@@ -272,14 +379,15 @@ class Region:
 
     def distance_gradient(self, X: Array) -> Array:
         """Return d distance / d code, shape (n, d); 0 at the kinks and for unordered levels."""
-        norm, slope = self.cost.norm, np.zeros(X.shape)
+        norm = self.cost.norm
+        slope = np.zeros(X.shape)
         if norm == 0:
             return slope
         delta = X - self.query
         if self.cyclic.any():
             backwards = self.cyclic & (np.abs(delta) > self.period / 2)
             delta = np.where(backwards, -delta, delta)
-        slope[:, self.free] = np.sign(delta[:, self.free]) * self._inverse
+        slope[:, self.free] = np.sign(delta[:, self.free]) * self._unit_costs
         slope[:, self.categorical] = 0.0
         if norm == 1:
             return slope
@@ -289,11 +397,6 @@ class Region:
 
     # ── rules ──
 
-    def without(self, *rules: Rule) -> Region:
-        """Return the region with some of its rules left out."""
-        gone = {id(rule) for rule in rules}
-        return replace(self, rules=tuple(rule for rule in self.rules if id(rule) not in gone))
-
     def contains(self, X: Array) -> Mask:
         """Return which rows ``(n, d)`` satisfy everything: limits, grid, l0, every rule."""
         inside = self.within(X)
@@ -301,7 +404,7 @@ class Region:
             left = np.flatnonzero(inside)
             if not len(left):
                 break
-            self.deadline.check()
+            rules_until.get().check()
             inside[left] = rule.holds(self, X[left])
         return inside
 
@@ -313,17 +416,22 @@ class Region:
         X[:, self.recomputed] = self.remembered("derived", X, partial(recompute, self), self.free)
         return X
 
+    @cached_property
+    def _memories(self) -> dict[object, Memory]:
+        """Results of users' functions, by rule."""
+        return {}
+
     def remembered(
         self, who: object, X: Array, ask: Callable[[Array], Any], at: Indices | None = None
     ) -> Any:
-        """Return what a function says of rows, one value or line each; it is asked once about each.
+        """Return the results of a user's function for rows; it is called once for each row.
 
-        `who` asks: a rule, or a name. Rows are the same if the features `at` are, by default all
-        that may change, derived ones included; rows that change others are not remembered.
+        `who` owns the memory: a rule, or a name. Rows are the same if the features `at` are, by
+        default all that may differ from the query. Rows that change others are not remembered.
         """
-        if not len(X) or not self._stays(X).all():
+        if not len(X) or not self._keeps_fixed(X).all():
             return ask(X)
-        at = np.flatnonzero(self._moves) if at is None else at
+        at = np.flatnonzero(self._varying) if at is None else at
         memory = self._memories.setdefault(who, Memory())
         return memory.recall(X[:, at], lambda new: ask(X[new]))
 
@@ -340,65 +448,3 @@ class Region:
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
-
-
-def around(space: Space, query: object, *, schema: Schema | None = None) -> Region:
-    """Return the space as seen from one query.
-
-    Parameters
-    ----------
-    query : Series, dict, one-row DataFrame, or array of shape (columns,)
-    schema : Schema, optional
-        One that covers other queries too, for regions whose codes are to mean the same. It
-        does not widen the region.
-
-    Warns
-    -----
-    SpaceWarning
-        If the query lies outside the ranges, which then grow for it, or has a missing value
-        in a feature that may move, which then stays.
-    """
-    cells = space.schema.cells(query, what="query")
-    if len(cells[0]) != 1:
-        raise QueryError(f"`query` must be one row; got {len(cells[0])}.")
-    grown, codes, notes = space.schema.covering(cells, "query")
-    if notes:
-        text = f"the query lies outside the space, which grew for it: {'; '.join(notes)}."
-        warn(text, SpaceWarning)
-    shared = schema or grown
-    own = Own(codes if schema is None else schema.encode_cells(cells, what="query"), cells)
-    rules = sorted(space.rules, key=attrgetter("rank"))
-    most = min(filter(None, map(attrgetter("most_changes"), rules)), default=None)
-    axes = _axes(space, grown, own, shared)
-    for rule in rules:
-        rule.narrow(axes, grown.positions, most)
-    data, cost = space.background, space.price
-    return Region(tuple(axes), space.scale, most, shared, own, data, cost, said=tuple(rules))
-
-
-def _axes(space: Space, grown: Schema, own: Own, shared: Schema) -> list[Axis]:
-    """Return what limits leave of the features around a query; other queries share the codes."""
-    said, derived = dict[Hashable, Limits](), dict[Hashable, Limits]()
-    for rule in space.rules:
-        if isinstance(rule, Limits):
-            said[rule.name] = rule
-        elif rule.derives is not None:  # it never moves by itself
-            derived[rule.derives] = Limits(rule.derives, fixed=True)
-    axes, missing = list[Axis](), list[str]()
-    for name, code in zip(grown.names, own.codes[0].tolist(), strict=True):
-        limits = derived.get(name) or said.get(name) or Limits(name)
-        feature, known = grown.features[name], space.schema.features[name]
-        if known.levelled and shared.features[name] is not known:
-            # levels of other queries are none of this one's
-            feature = shared.features[name]
-            if limits.levels is None:
-                limits = replace(limits, levels=tuple(map(float, range(len(known.levels)))))
-        grouped = name in grown.groups  # one-hot columns, whose numbers are no codes
-        dtype = np.dtype(object) if grouped else grown.columns[grown.places[name]].dtype
-        axes.append(limits.axis(feature, code, dtype, inferred=name in space.inferred))
-        if np.isnan(code) and not limits.fixed:
-            missing.append(repr(name))
-    if missing:
-        text = f"the query has no value for {', '.join(missing)}; treated as fixed."
-        warn(text, SpaceWarning)
-    return axes

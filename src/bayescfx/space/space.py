@@ -20,9 +20,8 @@ from bayescfx.data import Feature
 from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Rows
 from bayescfx.errors import SpaceError
-from bayescfx.space import columns, inference, saved
+from bayescfx.space import columns, inference, queries, saved
 from bayescfx.space import cost as costs
-from bayescfx.space import region as regions
 from bayescfx.space.cost import Cost
 from bayescfx.space.plausibility import Plausibility
 from bayescfx.space.rule import Rule
@@ -136,7 +135,9 @@ class Space:
     cost = costs.cost
     group = columns.group
     steps = columns.steps
-    around = regions.around
+    around = queries.around
+    encode_queries = queries.encode_queries
+    regions = queries.regions
 
     @property
     def fixed(self) -> frozenset[Hashable]:
