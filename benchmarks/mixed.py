@@ -75,7 +75,7 @@ class Frame:
         return [str(name) for name in self.X]
 
     @cached_property
-    def levelled(self) -> NDArray[np.bool_]:
+    def has_levels(self) -> NDArray[np.bool_]:
         """Return which columns have levels."""
         return np.array([isinstance(t, pd.CategoricalDtype) for t in self.X.dtypes])
 
@@ -227,8 +227,8 @@ def fit(data: str, model: str) -> FrameModel:
     if model == "pipeline":
         columns = np.array(rows.names)
         encoder = make_column_transformer(
-            (OneHotEncoder(sparse_output=False), columns[rows.levelled]),
-            (StandardScaler(), columns[~rows.levelled]),
+            (OneHotEncoder(sparse_output=False), columns[rows.has_levels]),
+            (StandardScaler(), columns[~rows.has_levels]),
         )
         network = MLPClassifier((30,), max_iter=30, random_state=0)
         estimator = make_pipeline(encoder, network)

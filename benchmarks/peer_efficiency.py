@@ -157,7 +157,7 @@ def told_mixed(asked: Case) -> Told:
     """Return a question about a mixed table: another class, under the table's rules."""
     rows = frame(asked.data)
     rules, dtypes = rows.rules, rows.X.dtypes
-    texts = [name for name, mixed in zip(rows.names, rows.levelled, strict=True) if mixed]
+    texts = [name for name, mixed in zip(rows.names, rows.has_levels, strict=True) if mixed]
     numbers = [name for name in rows.names if name not in texts]
     plain = rows.X.astype(dict.fromkeys(texts, object))
     query = plain.iloc[[asked.row]]

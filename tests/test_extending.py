@@ -61,7 +61,7 @@ class OneGroup(Rule):
 
 def one_group(space: cfx.Space, *groups: Iterable[Hashable]) -> cfx.Space:
     """Return the space in which changes stay within one of the groups."""
-    return space.adding(OneGroup(tuple(tuple(map(space.name, group)) for group in groups)))
+    return space.with_rules(OneGroup(tuple(tuple(map(space.name, group)) for group in groups)))
 
 
 # ── its one line: `one_group = groups.one_group` in the body of `Space` ──
@@ -138,7 +138,7 @@ class Total(Rule):
 
 def test_a_new_rule_may_derive_a_column_and_keep_to_itself_what_it_is_made_of() -> None:
     plain = cfx.Space({name: cfx.Real(0, 10) for name in "abt"})
-    space = plain.adding(Total("t", 6.0))
+    space = plain.with_rules(Total("t", 6.0))
     for mine in (space, cfx.Space.from_dict(json.loads(json.dumps(space.to_dict())))):
         region = mine.around({"a": 1.0, "b": 1.0, "t": 2.0})
         X = region.snap(np.array([[2.0, 3.0, 2.0], [5.0, 3.0, 2.0]]))
@@ -210,7 +210,7 @@ class Magnitude(Feature):
         """Range."""
         return f"{self.low:g} … {self.high:g}"
 
-    def say(self, *codes: float) -> list[str]:
+    def display(self, *codes: float) -> list[str]:
         """Return the numbers."""
         return [f"{10.0**code:g}" for code in codes]
 

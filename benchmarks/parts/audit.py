@@ -68,7 +68,7 @@ def moves(region: Region, row: Array) -> str:
     """Return what a row changes, in words."""
     texts = []
     for j in np.flatnonzero(region.changes(row[None])[0]):
-        before, after = region.axes[j].feature.say(region.query[j], row[j])
+        before, after = region.axes[j].feature.display(region.query[j], row[j])
         texts.append(f"{region.names[j]} {before} → {after}")
     return ", ".join(texts)
 

@@ -219,7 +219,7 @@ class _Table:
             return bool(dtype.ordered)
         return dtype.kind in "iufM"
 
-    def levelled(self, name: str) -> bool:
+    def has_levels(self, name: str) -> bool:
         """Whether the column has levels."""
         return self.frame[name].dtype.kind in "Ob" and not self.frame[name].isna().any()
 
@@ -267,7 +267,7 @@ def _stays_in_range(table: _Table) -> Wish:
     def check(rows: pd.DataFrame, query: pd.DataFrame) -> Any:
         good = np.ones(len(rows), dtype=bool)
         for name in rows:
-            if not table.number(str(name)) and not table.levelled(str(name)):
+            if not table.number(str(name)) and not table.has_levels(str(name)):
                 continue
             own = np.array([_same_value(v, query[name].iloc[0]) for v in rows[name]])
             good &= own | _natural(table, str(name), rows[name])
@@ -278,7 +278,7 @@ def _stays_in_range(table: _Table) -> Wish:
 
 def _natural(table: _Table, name: str, cells: pd.Series[Any]) -> Any:
     kind = table.kinds.get(name)
-    if table.levelled(name):
+    if table.has_levels(name):
         dtype = cells.dtype
         if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
             return np.ones(len(cells), dtype=bool)
@@ -312,7 +312,7 @@ def _about(table: _Table, name: str) -> list[Wish]:
         options += [_up, _down, _moves]
     if table.number(name):
         options += [_between]
-    if table.levelled(name):
+    if table.has_levels(name):
         options += [_levels]
     kind = table.kinds.get(name)
     if isinstance(kind, Integer) and kind.cyclic:

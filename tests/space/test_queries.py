@@ -48,14 +48,14 @@ def as_rows(table: pd.DataFrame, how: str) -> Any:
 def same(one: Region, other: Region) -> None:
     """Assert that two regions allow the same, up to the codes of levels."""
     for name in ("low", "high", "step"):
-        is_number = np.array([not feature.levelled for feature in one.schema.features.values()])
+        is_number = np.array([not feature.has_levels for feature in one.schema.features.values()])
         values = getattr(one, name)[is_number]
         np.testing.assert_array_equal(values, getattr(other, name)[is_number])
     pd.testing.assert_frame_equal(
         pd.DataFrame(one.rows(one.query[None])), pd.DataFrame(other.rows(other.query[None]))
     )
     for a, b in zip(one.axes, other.axes, strict=True):
-        if a.feature.levelled:
+        if a.feature.has_levels:
             assert a.choices is not None
             assert b.choices is not None
             allowed = [a.feature.levels[int(code)] for code in a.choices]

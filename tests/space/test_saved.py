@@ -103,7 +103,7 @@ def test_what_json_cannot_hold_is_listed() -> None:
     assert again.unrestored == ("derive('bmi')", "positive", "near_data(quantile=0.95)")
     assert "not restored: positive" in str(again)
     assert Space.from_dict(again.to_dict()).unrestored == again.unrestored
-    with pytest.raises(SpaceError, match="`format` of a saved space must be 1 or 2; got 3"):
+    with pytest.raises(SpaceError, match="`format` of a saved space must be 2; got 3"):
         Space.from_dict({**space.to_dict(), "format": 3})
 
 
@@ -118,80 +118,8 @@ def test_spaces_and_regions_can_be_sent_to_other_processes() -> None:
 
 # ── files of earlier versions ──
 
+
 # written by version 0.1.0: one list per verb, "categories" instead of "levels"
-FORMAT_1 = """{
-"format": 1,
-"features": [
-  ["age", {"kind": "Integer", "low": 20, "high": 60, "step": 1, "cyclic": false}],
-  ["bmi", {"kind": "Real", "low": 21.5, "high": 30.0, "step": null}],
-  ["sex", {"kind": "Categorical", "levels": {"$": "tuple", "v": ["f", "m"]}}],
-  ["grade", {"kind": "Ordinal", "levels": {"$": "tuple", "v": ["lo", "mid", "hi"]}}],
-  ["when", {"kind": "Moment", "low": {"$": "timestamp", "v": [1451606400000000, "us", null]},
-    "high": {"$": "timestamp", "v": [1454284800000000, "us", null]}, "unit": "D", "origin": {"$":
-    "timestamp", "v": [1451606400000000, "us", null]}}],
-  ["colour", {"kind": "Categorical", "levels": {"$": "tuple", "v": ["red", "blue"]}}],
-  ["hour", {"kind": "Integer", "low": 0, "high": 23, "step": 1, "cyclic": true}]],
-"columns": [
-  ["age", "int64"],
-  ["bmi", "float64"],
-  ["sex", "object"],
-  ["grade", {"categories": ["lo", "mid", "hi"], "dtype": "object", "ordered": true}],
-  ["when", "datetime64[us]"],
-  ["red", "int64"],
-  ["blue", "int64"],
-  ["hour", "int64"]],
-"array": null,
-"groups": [["colour", {"$": "tuple", "v": ["red", "blue"]}]],
-"scale": [20.0, 4.25, 1.0, 1.0, 15.5, 1.0, 8.5],
-"limits": [
-  ["sex", {"fixed": true, "side": 0, "between": null, "levels": null, "move": null}],
-  ["age", {"fixed": false, "side": 1, "between": null, "levels": null, "move": null}],
-  ["bmi", {"fixed": false, "side": 0, "between": {"$": "tuple", "v": [18.0, {"$": "float", "v":
-    "inf"}]}, "levels": null, "move": null}],
-  ["grade", {"fixed": false, "side": 0, "between": null, "levels": {"$": "tuple", "v": [0.0,
-    1.0]}, "move": null}],
-  ["when", {"fixed": false, "side": 0, "between": {"$": "tuple", "v": [4.0, 31.0]}, "levels":
-    null, "move": null}],
-  ["hour", {"fixed": false, "side": 0, "between": null, "levels": null, "move": {"$": "tuple",
-    "v": [-2.0, 2.0]}}]],
-"rules": [["age >= bmi", "old enough"]],
-"derived": ["bmi"],
-"together": [{"$": "tuple", "v": ["age", "when"]}],
-"max_changes": 3,
-"cost": {"weight": 0.1, "norm": 2.0, "per_feature": [["age", 5.0]]},
-"inferred": ["age", "bmi", "sex", "grade", "when"],
-"unrestored": ["positive", "derive('bmi')", "near_data(quantile=0.95)"]}"""
-
-
-def test_a_space_of_format_1_is_read() -> None:
-    space = Space.from_dict(json.loads(FORMAT_1))
-    assert str(space).splitlines() == [
-        "Space of 7 features",
-        "  feature  kind         values                        unit of change  limits",
-        "  age      integer      20 … 60                       20              only up",
-        "  bmi      real         21.5 … 30                     4.25            at least 18",
-        "  grade    ordinal      'lo' < 'mid' < 'hi'           1               only 'lo', 'mid'",
-        "  when     moment       2016-01-01 … 2016-02-01 by D  15.5            "
-        "between 2016-01-05 … 2016-02-01",
-        "  colour   categorical  'red', 'blue'                 1",
-        "  hour     integer      0 … 23 cyclic                 8.5             moves -2 … +2",
-        "  sex      categorical  'f', 'm'                      1               fixed",
-        "rule: old enough",
-        "together: age, when",
-        "at most 3 changes",
-        "not restored: positive",
-        "not restored: derive('bmi')",
-        "not restored: near_data(quantile=0.95)",
-        "cost: 0.1 × l2 distance (age × 5)",
-    ]
-    query = {"age": 30, "bmi": 22.0, "sex": "f", "grade": "lo", "when": "2016-01-10"}
-    region = space.around({**query, "red": 0, "blue": 1, "hour": 23})
-    assert region.low.tolist() == [30, 18, 0, 0, 4, 0, 0]
-    assert region.high.tolist() == [60, 30, 0, 1, 31, 1, 23]
-    assert region.max_changes == 3
-    assert str(Space.from_dict(space.to_dict())) == str(space)
-
-
 def test_a_rule_that_nobody_knows_is_listed() -> None:
     plain = Space.from_data(people()).fix("age").to_dict()
     plain["rules"] = [{"rule": "Unheard", "names": ["age"]}, *plain["rules"]]  # type: ignore[misc]  # a list

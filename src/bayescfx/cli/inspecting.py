@@ -101,7 +101,7 @@ def as_toml(subject: Subject, settings: Settings) -> str:
     lines += toml_lines({key: value for key, value in given.items() if value})
     for name, feature in space.features.items():
         if name not in space.schema.groups:
-            facts = ["levels"] * feature.levelled + ["low", "high", "step"] * feature.numeric
+            facts = ["levels"] * feature.has_levels + ["low", "high", "step"] * feature.numeric
             told = {"kind": feature.form or forms.get(str(name), feature.kind)}
             told |= {fact: getattr(feature, fact) for fact in facts}
             lines += ["", f"[features.{toml_value(str(name))}]", *toml_lines(told)]

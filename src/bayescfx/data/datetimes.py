@@ -253,9 +253,9 @@ class Moment(Feature):
 
     @property
     def words(self) -> str:
-        return f"{' … '.join(self.say(*self.code_range))} by {self.unit}"
+        return f"{' … '.join(self.display(*self.code_range))} by {self.unit}"
 
-    def say(self, *codes: float) -> list[str]:
+    def display(self, *codes: float) -> list[str]:
         """Return points in time, all to the day, the minute or finer; an open end as the origin."""
         ends = [self.time(code) if math.isfinite(code) else self.origin for code in codes]
         return [str(end) for end in ends] if self.duration else times(*ends)

@@ -28,7 +28,7 @@ class Feature(ABC):
     kinds: ClassVar[dict[str, type[Feature]]] = {}  # every kind by its word
     kind: ClassVar[str]  # the word: the name of the class, in lower case
 
-    levelled: ClassVar[bool] = False  # codes are positions among `levels`
+    has_levels: ClassVar[bool] = False  # codes are positions among `levels`
     categorical: ClassVar[bool] = False  # codes are names: each change is as large as any other
     numeric: ClassVar[bool] = False  # codes are the user's own numbers
     floating: ClassVar[bool] = False  # the grid counts from the query, not from the lower end
@@ -73,7 +73,7 @@ class Feature(ABC):
         even = step > 0 and not self.floating and step.is_integer() and low.is_integer()
         return (low, step, 1.0) if even else None
 
-    def stepped(self, name: Hashable, step: float | None) -> Feature:
+    def with_step(self, name: Hashable, step: float | None) -> Feature:
         """Return the feature with another step, if numbers have one; None for the smallest."""
         raise SpaceError(f"`steps` needs numbers, but {name!r} is {type(self).__name__}.")
 
@@ -177,13 +177,13 @@ class Feature(ABC):
     def words(self) -> str:
         """Range and step, or levels, short."""
 
-    def say(self, *codes: float) -> list[str]:
+    def display(self, *codes: float) -> list[str]:
         """Return codes as a person writes them."""
         return [f"{code:g}" for code in codes]
 
     def label(self, code: float) -> str:
         """Return a code as it is written beside an axis."""
-        return self.say(code)[0]
+        return self.display(code)[0]
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the feature in JSON's own types."""

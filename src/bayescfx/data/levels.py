@@ -27,7 +27,7 @@ class _Levels(Feature):
 
     levels: tuple[Hashable, ...]
 
-    levelled = True
+    has_levels = True
     glue = ", "  # between levels that are told
 
     def __init__(self, levels: Iterable[Hashable]) -> None:
@@ -193,7 +193,7 @@ class _Levels(Feature):
         shown, n = self.glue.join(map(repr, self.levels[:3])), len(self.levels)
         return shown + (f"{self.glue}… ({n} levels)" if n > 3 else "")
 
-    def say(self, *codes: float) -> list[str]:
+    def display(self, *codes: float) -> list[str]:
         return [repr(self.levels[int(code)]) for code in codes]
 
     def label(self, code: float) -> str:

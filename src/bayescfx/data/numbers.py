@@ -95,7 +95,7 @@ class _Number(Feature):
             return ""
         return repr(float(code) + 0.0).removesuffix(".0")  # -0.0 + 0.0 is 0.0
 
-    def stepped(self, name: Hashable, step: float | None) -> Feature:
+    def with_step(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
         least = 1 if self.whole and step is None else step
         found: Feature = replace(self, step=least)  # type: ignore[type-var]  # kinds are dataclasses

@@ -183,7 +183,7 @@ class Schema:
         """Return the codes of `rows`, shape (n, d); every level must be known."""
         codes = self.encode_cells(self.cells(rows))
         for j, (name, feature) in enumerate(self.features.items()):
-            if feature.levelled and (codes[:, j] == -1).any():
+            if feature.has_levels and (codes[:, j] == -1).any():
                 raise QueryError(
                     f"`rows` must hold known levels, but {name!r} has others than "
                     f"{_list(list(feature.levels))}. Use `space.including(rows)` to add them."
@@ -214,7 +214,7 @@ class Schema:
         if column.dtype.kind in "iu" and given.dtype.kind == "f":
             given = np.rint(given)
         codes = feature.encode(column.strict(given, f"derived column {name!r}"))
-        if feature.levelled and (codes == -1).any():
+        if feature.has_levels and (codes == -1).any():
             bad = given.tolist()[int(np.flatnonzero(codes == -1)[0])]
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes

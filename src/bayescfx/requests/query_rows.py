@@ -116,7 +116,7 @@ def row_cells(table: pd.DataFrame, row: int) -> dict[str, Any]:
 def check_levels(row: Mapping[str, Any], features: Mapping[Any, Feature]) -> None:
     """Raise if a cell is a level that the data does not have: the model may not know it."""
     for name, value in row.items():
-        if name not in features or not features[name].levelled:
+        if name not in features or not features[name].has_levels:
             continue
         levels = features[name].levels
         is_missing = pd.api.types.is_scalar(value) and pd.isna(value)

@@ -84,7 +84,7 @@ def _has_numbers(feature: Feature) -> bool:
     """Return whether no value of a feature is a text."""
     if feature.numeric:
         return True
-    return feature.levelled and not any(isinstance(level, str) for level in feature.levels)
+    return feature.has_levels and not any(isinstance(level, str) for level in feature.levels)
 
 
 def read_subject(settings: Settings, console: Console) -> Subject:
@@ -305,7 +305,7 @@ def _split_kind(given: Any) -> tuple[Any, dict[str, Any]]:
     facts = dict(given)
     kind = facts.pop("kind", "categorical" if "levels" in facts else None)
     known = Feature.kinds.get(kind) if isinstance(kind, str) else None
-    if "levels" in facts and known is not None and known.levelled:
+    if "levels" in facts and known is not None and known.has_levels:
         kind = known(facts.pop("levels"))  # type: ignore[call-arg]  # has levels
     return kind, facts
 

@@ -290,7 +290,7 @@ def _figures(
     goal = TargetOutputs.of(target, query_output, tolerance)
     output, faults = _scores(f, region.rows(X))
     changes = changes_of(region, X, region.rows(np.vstack([region.query, X])))
-    unruled = wider.changed(rules=())
+    unruled = wider.with_fields(rules=())
     figures: dict[str, Any] = {"output": output}
     if goal is not None:
         figures["hit"] = contains(goal.accepted, output)
@@ -381,7 +381,7 @@ def _broken_limits(space: Space, region: Region, codes: Array, j: int) -> list[t
     axis = region.axes[j]
     feature = region.schema.features[name]
     kept = axis.snap(codes) == codes if axis.free else same_codes(codes, axis.query)
-    n_levels = len(space.features[name].levels) if feature.levelled else np.inf
+    n_levels = len(space.features[name].levels) if feature.has_levels else np.inf
     broken = []
     for i in np.flatnonzero(~kept).tolist():
         if np.isnan(codes[i]):
@@ -389,7 +389,7 @@ def _broken_limits(space: Space, region: Region, codes: Array, j: int) -> list[t
         elif np.isnan(axis.query):
             text = f"{name!r} is missing in the query"
         elif codes[i] >= n_levels:
-            text = f"{name!r} has no level {feature.say(codes[i])[0]}"
+            text = f"{name!r} has no level {feature.display(codes[i])[0]}"
         elif axis.free:
             text = f"the limits of {name!r}"
         else:

@@ -295,7 +295,7 @@ def _beyond_limits(region: Region, j: int, tops: Array, scored: Array) -> Iterat
     for side, limit, end in ((-1, float(region.low[j]), first), (1, float(region.high[j]), last)):
         # There is nothing beyond the last level, nor below 0 where data end there.
         is_zero = limit == 0 and side < 0 and feature.numeric
-        is_final = feature.levelled or (is_zero and _is_end_of_data(region, j, side, limit))
+        is_final = feature.has_levels or (is_zero and _is_end_of_data(region, j, side, limit))
         if not (is_final and limit == end):
             wider = region.with_axis(j, _wider(axis, side, limit, amount))
             yield _beyond(region, wider, j, side, tops, limit, amount)
@@ -371,9 +371,9 @@ def _end_words(region: Region, j: int, side: int, end: float) -> tuple[str, bool
     """Return a limit in words, and whether the user set it."""
     name = region.names[j]
     feature = region.schema.features[name]
-    if feature.levelled:
+    if feature.has_levels:
         return _levels_words(region, j), True
-    [value] = feature.say(end)
+    [value] = feature.display(end)
     if end != feature.code_range[side > 0]:
         return f"limit on {name!r} ({'at most' if side > 0 else 'at least'} {value})", True
     if _is_end_of_data(region, j, side, end):
@@ -395,6 +395,6 @@ def _levels_words(region: Region, j: int) -> str:
     feature = region.schema.features[region.names[j]]
     choices = region.choices[j]
     codes = [] if choices is None else choices.tolist()
-    listed = ", ".join(feature.say(*codes[: TUNING.max_listed]))
+    listed = ", ".join(feature.display(*codes[: TUNING.max_listed]))
     more = ", …" if len(codes) > TUNING.max_listed else ""
     return f"limit on {region.names[j]!r} (only {listed}{more})"

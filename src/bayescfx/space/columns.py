@@ -1,4 +1,4 @@
-"""What columns are: how finely numbers move, and one-hot columns as one feature."""
+"""Verbs about columns: the steps of numbers, and one-hot columns as one feature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayescfx.checks import check, is_hashable, is_several
-from bayescfx.data import Categorical
+from bayescfx.data import Categorical, Feature
 from bayescfx.data.schema import group_codes
 from bayescfx.errors import SpaceError
 
@@ -32,17 +32,18 @@ def steps(space: Space, steps: Mapping[Any, float | None]) -> Space:
     >>> print(Space({"bmi": Real(18.2, 42)}).steps({"bmi": 0.5}).features["bmi"])
     Real(low=18.0, high=42.0, step=0.5)
     """
-    features, named = dict(space.features), space.wishes(steps, "steps")
+    features = dict(space.features)
+    named = space.by_name(steps, "steps")
     for name, step in named.items():
-        features[name] = features[name].stepped(name, step)
+        features[name] = features[name].with_step(name, step)
     schema = replace(space.schema, features=features)
-    return space.changed(schema=schema, graded=space.graded - named.keys())
+    return space.with_fields(schema=schema, graded=space.graded - named.keys())
 
 
 def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     """Return the space in which one-hot columns are one feature with the columns as levels.
 
-    Group columns before saying anything else about them.
+    Group columns before any other verb names them.
 
     Parameters
     ----------
@@ -53,34 +54,46 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     check(is_hashable(name) and name is not pd.NA, "name", "a new name", name, SpaceError)
     check(is_several(columns), "columns", "a list of columns", columns, SpaceError)
     members = tuple(space.name(column) for column in columns)
-    _check_group(space, name, members)
-    schema, items = space.schema, list[Any](space.features.items())
+    _check_name(space, name, members)
+    _check_members(space, members)
+    schema = space.schema
     places = [schema.positions[column] for column in members]
-    at = min(places)  # the feature takes the place of its first column
-    items[at] = name, Categorical(members)
-    kept = [j for j in range(len(items)) if j == at or j not in places]
-    features, groups = dict(items[j] for j in kept), {**schema.groups, name: members}
+    first = min(places)  # the feature takes the place of its first column
+    kept = [j for j in range(len(schema.names)) if j == first or j not in places]
+    features: dict[Hashable, Feature] = {}
+    for j in kept:
+        if j == first:
+            features[name] = Categorical(members)
+        else:
+            features[schema.names[j]] = schema.features[schema.names[j]]
     codes = group_codes(space.background[:, places])  # the columns' own codes are 0 and 1
-    good = codes != -1  # other rows are left out
-    if len(codes) and not good.any():
+    is_valid = codes != -1  # other rows are left out
+    if len(codes) and not is_valid.any():
         raise SpaceError(f"no row of the data has exactly one 1 in the group {name!r}.")
-    rows, scale = space.background[good][:, kept], space.scale[kept]
-    rows[:, at], scale[at] = codes[good], 1.0
-    return space.changed(
-        schema=replace(schema, features=features, groups=groups),
+    rows = space.background[is_valid][:, kept]
+    rows[:, first] = codes[is_valid]
+    scale = space.scale[kept]
+    scale[first] = 1.0
+    return space.with_data(
+        rows,
+        schema=replace(schema, features=features, groups={**schema.groups, name: members}),
         scale=scale,
-        background=rows,
         graded=space.graded - {*members},
     )
 
 
-def _check_group(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:
+def _check_name(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:
+    """Raise unless a group has several columns and a new name, and no rule was stated before."""
     if len(members) < 2 or len(set(members)) < len(members):
         raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
     if name in space.schema.names and name not in members:
         raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
     if any(rule.most_changes is None for rule in space.rules):
         raise SpaceError("`group` must come first. Group columns before stating any rule.")
+
+
+def _check_members(space: Space, members: tuple[Hashable, ...]) -> None:
+    """Raise unless every member of a group is a column of numbers or booleans."""
     columns = {column.name: column for column in space.schema.columns}
     for member in members:
         if member in space.schema.groups or columns[member].dtype.kind not in "biuf":

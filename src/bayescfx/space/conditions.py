@@ -157,7 +157,7 @@ class _Reader:
                 "with another, or with one in quotes such as '2016-01-31'; got a number."
             )
         equated = found.equated
-        if equated is None or not self.features[equated[0]].levelled:
+        if equated is None or not self.features[equated[0]].has_levels:
             return found
         column, number = equated
         code = self.features[column].code(int(number) if number.is_integer() else number, column)
@@ -189,7 +189,7 @@ class _Reader:
             raise refused("must compare a text with a feature, such as cut == 'Ideal'", self.text)
         name = self._feature(tree.id)
         feature = self.features[name]
-        if not feature.levelled:
+        if not feature.has_levels:
             if isinstance(value, bool):
                 raise refused(f"must compare {name!r} with numbers", self.text)
             number = feature.numbers(np.array([feature.code(value, name, "require")]))[0]

@@ -1,4 +1,4 @@
-"""What moving costs: the paper's lp regulariser."""
+"""The cost of changes: the paper's lp regulariser."""
 
 from __future__ import annotations
 
@@ -15,26 +15,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """How much a unit of distance counts against the potential, and what the distance is."""
+    """The weight of the distance against the potential, and the norm of the distance."""
 
     weight: float = 0.1  # 0 switches the cost off
     norm: float = 1.0  # the p of the norm: any number from 1 on, or 0 to count changes
     per_feature: Mapping[Hashable, float] = field(default_factory=dict)  # factors; else 1
 
     def __post_init__(self) -> None:
-        factors = [(f"per_feature[{name!r}]", value) for name, value in self.per_feature.items()]
-        for name, value in (("weight", self.weight), *factors):
-            check(is_number(value, 0), name, "a number >= 0", value, SpaceError)
-        good = is_number(self.norm, 1) or (is_number(self.norm) and self.norm == 0)
-        check(good, "norm", "0 or a number >= 1", self.norm, SpaceError)
+        check(is_number(self.weight, 0), "weight", "a number >= 0", self.weight, SpaceError)
+        for name, factor in self.per_feature.items():
+            parameter = f"per_feature[{name!r}]"
+            check(is_number(factor, 0), parameter, "a number >= 0", factor, SpaceError)
+        is_norm = is_number(self.norm, 1) or (is_number(self.norm) and self.norm == 0)
+        check(is_norm, "norm", "0 or a number >= 1", self.norm, SpaceError)
 
     @property
     def words(self) -> str:
         """Its line in ``print(space)``."""
         if self.weight == 0:
             return "cost: none"
+        text = f"cost: {self.weight:g} × l{self.norm:g} distance"
+        if not self.per_feature:
+            return text
         factors = ", ".join(f"{name} × {factor:g}" for name, factor in self.per_feature.items())
-        return f"cost: {self.weight:g} × l{self.norm:g} distance" + f" ({factors})" * bool(factors)
+        return f"{text} ({factors})"
 
 
 def cost(
@@ -44,7 +48,7 @@ def cost(
     norm: float | None = None,
     per_feature: Mapping[Any, float] | None = None,
 ) -> Space:
-    """Return the space with another cost of moving; what is not given stays.
+    """Return the space with another cost of changes; parameters that are not given stay.
 
     Parameters
     ----------
@@ -56,6 +60,10 @@ def cost(
         Factors for single features.
     """
     old = space.price
-    factors = {} if per_feature is None else space.wishes(per_feature, "per_feature")
-    weight, norm = old.weight if weight is None else weight, old.norm if norm is None else norm
-    return space.changed(price=Cost(weight, norm, {**old.per_feature, **factors}))
+    factors = {} if per_feature is None else space.by_name(per_feature, "per_feature")
+    price = Cost(
+        weight=old.weight if weight is None else weight,
+        norm=old.norm if norm is None else norm,
+        per_feature={**old.per_feature, **factors},
+    )
+    return space.with_fields(price=price)

@@ -1,7 +1,7 @@
-"""What a space learns from data: features, scales and a bounded background.
+"""Inference from data: features, scales and a background sample.
 
 Columns are read one at a time, and only a sample of a column is read for its scale, so that a
-million rows cost little more memory than they have already.
+million rows need little more memory than the data itself.
 """
 
 from __future__ import annotations
@@ -19,25 +19,32 @@ from bayescfx.data.schema import Schema
 from bayescfx.data.tables import Column, as_pandas, cells_in
 from bayescfx.errors import SpaceError, suggest
 
+#: Rows that scales are computed from. Set by judgement, 2026-11-18.
+SCALE_ROWS = 100_000
+#: Rows that a space keeps as its background. Set by judgement, 2026-11-18; `make quality`.
+BACKGROUND_ROWS = 5_000
+
 
 def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
     """Return the data as a DataFrame with distinct columns, and the dtype of a 2-D array."""
     X = as_pandas(X)
+    dtype = None
     if isinstance(X, pd.DataFrame):
-        frame, dtype = X, None
+        frame = X
     else:
         block = np.asarray(X)
         if block.ndim != 2:
             raise SpaceError(f"`X` must be a DataFrame or a 2-D array; got shape {block.shape}.")
         names = [f"x{j}" for j in range(block.shape[1])]
-        frame, dtype = pd.DataFrame(block, columns=names, copy=False), block.dtype
+        frame = pd.DataFrame(block, columns=names, copy=False)
+        dtype = block.dtype
     if not len(frame) or not len(frame.columns):
         raise SpaceError(f"`X` must have at least one row and one column; got {frame.shape}.")
     if isinstance(frame.columns, pd.MultiIndex):
         raise SpaceError("`X` must have one level of column names. Flatten the columns.")
     if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise SpaceError(f"`X` must have distinct columns; {twice!r} occurs twice.")
+        duplicate = frame.columns[frame.columns.duplicated()][0]
+        raise SpaceError(f"`X` must have distinct columns; {duplicate!r} occurs twice.")
     return frame, dtype
 
 
@@ -56,13 +63,14 @@ def infer_schema(
                 "X[name].sparse.to_dense()."
             )
         features[name] = infer(name, cells, kinds.get(name))
-    return Schema(features, tuple(map(Column, frame.columns, frame.dtypes)), dtype, {})
+    columns = tuple(map(Column, frame.columns, frame.dtypes))
+    return Schema(features, columns, dtype, {})
 
 
 def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     """Return the schema of features made by hand; columns get their natural dtypes."""
-    good = is_a(features, Mapping) and len(features) > 0
-    check(good, "features", "a dict of name to feature", features, SpaceError)
+    is_valid = is_a(features, Mapping) and len(features) > 0
+    check(is_valid, "features", "a dict of name to feature", features, SpaceError)
     for name, feature in features.items():
         if not isinstance(feature, Feature):
             *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
@@ -72,47 +80,60 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     return Schema(dict(features), columns, None, {})
 
 
-def graded(features: Mapping[Hashable, Feature], given: Container[Hashable]) -> frozenset[Hashable]:
-    """Return the features, but for those given, that could move more finely than they do."""
-    free = ((name, f) for name, f in features.items() if f.numeric and name not in given)
-    return frozenset(name for name, f in free if f.stepped(name, None) != f)
+def graded(
+    features: Mapping[Hashable, Feature], by_hand: Container[Hashable]
+) -> frozenset[Hashable]:
+    """Return the features with an inferred step; those in `by_hand` are left out."""
+    names = []
+    for name, feature in features.items():
+        if feature.numeric and name not in by_hand and feature.with_step(name, None) != feature:
+            names.append(name)
+    return frozenset(names)
 
 
 def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
-    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data."""
-    some = None if frame is None else _spread(frame, 100_000)
-    found = np.ones(len(schema.names))
+    """Return one unit of change per feature, shape (d,), from at most 100,000 rows of data.
+
+    Without data it is a quarter of the range, the MAD of a uniform distribution.
+    """
+    sample = None if frame is None else _evenly_spaced(frame, SCALE_ROWS)
+    units = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
         if feature.categorical:
             continue
-        if some is None:  # a quarter of the range, the MAD of a uniform distribution
-            found[j] = np.subtract(*feature.code_range[::-1]) / 4 or 1.0
+        if sample is None:
+            low, high = feature.code_range
+            units[j] = (high - low) / 4 or 1.0
         else:
-            codes = feature.encode(cells_in(some[name]))
-            found[j] = robust_scale(codes[codes >= 0] if feature.levelled else codes)
-    return found
+            codes = feature.encode(cells_in(sample[name]))
+            units[j] = robust_scale(codes[codes >= 0] if feature.has_levels else codes)
+    return units
 
 
 def robust_scale(codes: Array) -> float:
     """Return the MAD of `codes`; where most rows have one value, of the others; or else 1."""
     codes = codes[np.isfinite(codes)]
-    least = np.finfo(np.float64).tiny  # whose inverse is finite
+    if not len(codes):
+        return 1.0
+    least = np.finfo(np.float64).tiny  # the smallest number whose inverse is finite
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest
-        deviation = np.abs(codes - np.median(codes)) if len(codes) else codes
-        for some in (deviation, deviation[deviation > 0.0]):
-            if len(some) and least <= (unit := float(np.median(some))) < np.inf:
+        deviation = np.abs(codes - np.median(codes))
+        for deviations in (deviation, deviation[deviation > 0.0]):
+            unit = float(np.median(deviations)) if len(deviations) else 0.0
+            if least <= unit < np.inf:
                 return unit
     return 1.0
 
 
-def background(frame: pd.DataFrame, schema: Schema, most: int = 5_000) -> Array:
-    """Return at most `most` rows of the data as codes, evenly spread; unknown levels left out."""
-    some = _spread(frame, most)
-    codes = schema.encode_cells(tuple(cells_in(some[column.name]) for column in schema.columns))
-    levelled = [feature.levelled for feature in schema.features.values()]
-    return np.asarray(codes[(codes[:, levelled] != -1).all(axis=1)])
+def background(frame: pd.DataFrame, schema: Schema, most: int = BACKGROUND_ROWS) -> Array:
+    """Return at most `most` rows of the data as codes, evenly spaced; unknown levels left out."""
+    sample = _evenly_spaced(frame, most)
+    codes = schema.encode_cells(tuple(cells_in(sample[column.name]) for column in schema.columns))
+    has_levels = [feature.has_levels for feature in schema.features.values()]
+    return np.asarray(codes[(codes[:, has_levels] != -1).all(axis=1)])
 
 
-def _spread(frame: pd.DataFrame, most: int) -> pd.DataFrame:
+def _evenly_spaced(frame: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Return at most so many rows, evenly spaced."""
     n = len(frame)
     return frame if n <= most else frame.iloc[np.linspace(0, n - 1, most).astype(np.intp)]

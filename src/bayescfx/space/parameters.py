@@ -274,14 +274,14 @@ class Ranges(Table):
     def read_item(self, space: Space, verb: str, name: str, item: Any) -> Any:
         """Return a pair of values, or a list of levels."""
         feature = feature_of(space, name)
-        if feature.levelled:
+        if feature.has_levels:
             return read_levels(feature, name, verb, item)
         return read_ends(name, item, lambda end: feature.parse(end, name, verb))
 
     def intersect_items(self, space: Space, name: str, one: Any, other: Any) -> list[Any]:
         """Return the levels in both lists, or the higher low and the lower high."""
         feature = feature_of(space, name)
-        if feature.levelled:
+        if feature.has_levels:
             return [level for level in other if level in one]
         return narrower_pair(one, other, lambda end: feature.code(end, name))
 

@@ -253,7 +253,7 @@ class _Builder:
         limits = self.limits.get(name) or Limits(name)
         feature = extended.features[name]
         original = self.space.schema.features[name]
-        if original.levelled and self.schema.features[name] is not original:
+        if original.has_levels and self.schema.features[name] is not original:
             # Levels of other queries are not allowed for this one.
             feature = self.schema.features[name]
             if limits.levels is None:

@@ -59,7 +59,7 @@ class Region:
 
     def with_rules(self, rules: Iterable[Rule]) -> Region:
         """Return the region with rules of the space added, each as this query sees it."""
-        adapted = [rule.seen_from(self) for rule in rules]
+        adapted = [rule.for_query(self) for rule in rules]
         return replace(self, rules=tuple(rule for rule in adapted if rule is not None))
 
     def without(self, *rules: Rule) -> Region:

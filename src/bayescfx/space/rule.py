@@ -1,4 +1,4 @@
-"""What must hold: the behaviour every rule shares, with defaults for most of it."""
+"""Rules: the behaviour that all of them share, with defaults for most of it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 class Words(NamedTuple):
     """A rule in words."""
 
-    label: str  # what messages call it
-    line: str  # in ``print(space)``; nothing if the lines of single features have it
-    limit: str  # where it keeps a target away; nothing if it can't be left out
+    label: str  # its name in messages
+    line: str  # in ``print(space)``; empty if the lines of single features show it
+    limit: str  # as a binding constraint; empty if it can't be left out
 
 
 class Rule:
-    """What must hold for every counterfactual. A new rule is a frozen dataclass derived from this.
+    """A constraint on every counterfactual. A new rule is a frozen dataclass derived from this.
 
     It has a label, or words of its own; everything else has a default. Its verb is a function of a
-    space that returns ``space.adding(rule)``.
+    space that returns ``space.with_rules(rule)``.
     """
 
     kinds: ClassVar[dict[str, type[Rule]]] = {}  # every rule by the name of its class
     rank: ClassVar[int] = 3  # cheap rules, of low rank, are tested first
-    opaque: ClassVar[bool] = False  # a function of the user that nobody can look into
+    opaque: ClassVar[bool] = False  # a function of the user that can't be analysed
     written: ClassVar[bool] = True  # JSON can hold it
 
-    label: str  # what messages call it
+    label: str  # its name in messages
     most_changes: int | None = None  # the l0 bound, if it is one
     block: tuple[Hashable, ...] = ()  # features that it moves together
     derives: Hashable | None = None  # the column that it recomputes
@@ -51,16 +51,16 @@ class Rule:
         """The rule in words."""
         return Words(self.label, f"rule: {self.label}", f"rule '{self.label}'")
 
-    def told(self, name: Hashable, feature: Feature) -> str:
-        """Return what it says of one feature alone, for the feature's line in ``print(space)``."""
+    def describe_feature(self, name: Hashable, feature: Feature) -> str:
+        """Return how it restricts one feature alone, for the feature's line in print(space)."""
         return ""
 
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
-        """Take from the axes, in place, what can't be allowed; `most` features may change."""
+        """Remove codes that can't be allowed from the axes, in place; `most` is the l0 bound."""
         return
 
-    def seen_from(self, region: Region) -> Rule | None:
-        """Return the rule as one query sees it; None if axes and l0 bound already keep it."""
+    def for_query(self, region: Region) -> Rule | None:
+        """Return the rule for one query; None if axes and l0 bound already imply it."""
         return self
 
     def holds(self, region: Region, X: Array) -> Mask:
@@ -72,12 +72,12 @@ class Rule:
         return []
 
     def curved(self, region: Region) -> bool:
-        """Return whether it says more than its half-spaces."""
+        """Return whether it restricts more than its half-spaces."""
         return True
 
     def recompute(self, region: Region, X: Array, rows: Rows) -> None:
-        """Recompute what it `derives`, in codes ``(n, d)`` and in the user's rows for them."""
-        raise NotImplementedError  # whoever derives a column says how
+        """Recompute the column it `derives`, in codes ``(n, d)`` and in the user's rows."""
+        raise NotImplementedError  # a rule with `derives` implements it
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the rule in JSON's own types."""

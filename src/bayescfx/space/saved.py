@@ -1,12 +1,12 @@
 """A space in words, and as plain JSON values and back.
 
 Features, columns, rules and cost are written in full. Functions and data are not: their labels
-are kept, so that a space read back can say what it can no longer check.
+are kept, so that a space read back can list the rules that it no longer checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,24 +27,37 @@ FORMAT = 2
 
 def describe(space: Space, most: int = 60) -> str:
     """Return a table of at most so many features, those that may move first, and the rules."""
-    lines, still = [("feature", "kind", "values", "unit of change", "limits")], list[Any]()
+    movable = []
+    still = []
     for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
-        said = [words for rule in space.rules if (words := rule.told(name, feature))]
-        # three digits, with an exponent only where a person would write one
+        limits = [rule.describe_feature(name, feature) for rule in space.rules]
+        limits = [text for text in limits if text]
+        # three digits, with an exponent only for very large or small numbers
         unit = f"{float(f'{scale:.3g}'):g}"
-        line = (str(name), feature.kind, feature.words, unit, ", ".join(said))
-        (still if {"fixed", "derived"} & {*said} else lines).append(line)
-    lines += still
-    shown, hidden = lines[: most + 1], len(lines) - 1 - most
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        line = (str(name), feature.kind, feature.words, unit, ", ".join(limits))
+        if "fixed" in limits or "derived" in limits:
+            still.append(line)
+        else:
+            movable.append(line)
+    lines = [*movable, *still]
+    head = ("feature", "kind", "values", "unit of change", "limits")
     text = [f"Space of {len(space.features)} features"]
-    for line in shown:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        text.append(f"  {'  '.join(cells)}".rstrip())
-    if hidden > 0:
-        text.append(f"  … and {hidden} more")
+    text += _aligned([head, *lines[:most]])
+    if len(lines) > most:
+        text.append(f"  … and {len(lines) - most} more")
     text += [rule.words.line for rule in space.rules if rule.words.line]
-    return "\n".join([*text, *(f"not restored: {v}" for v in space.unrestored), space.price.words])
+    text += [f"not restored: {label}" for label in space.unrestored]
+    return "\n".join([*text, space.price.words])
+
+
+def _aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return lines of cells as text with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = []
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        text.append(f"  {'  '.join(cells)}".rstrip())
+    return text
 
 
 def to_dict(space: Space) -> dict[str, Plain]:
@@ -53,7 +66,8 @@ def to_dict(space: Space) -> dict[str, Plain]:
     Functions and data can't be written: their labels are, and a space read back lists them in
     `unrestored`.
     """
-    schema, price = space.schema, space.price
+    schema = space.schema
+    price = space.price
     lost = [rule.words.label for rule in space.rules if not rule.written]
     return {
         "format": FORMAT,
@@ -75,38 +89,36 @@ def to_dict(space: Space) -> dict[str, Plain]:
 
 
 def read_space(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a space from what `to_dict` wrote; derived columns come back plain."""
-    if plain.get("format") not in (1, FORMAT):
+    """Return the fields of a space that `to_dict` wrote; derived columns become ordinary ones."""
+    if plain.get("format") != FORMAT:
         raise SpaceError(
-            f"`format` of a saved space must be 1 or {FORMAT}; got {plain.get('format')!r}."
+            f"`format` of a saved space must be {FORMAT}; got {plain.get('format')!r}. Make the "
+            "space again."
         )
-    features = {from_plain(name): Feature.from_plain(f) for name, f in plain["features"]}
-    columns = tuple(Column(from_plain(name), dtype_from_plain(d)) for name, d in plain["columns"])
-    array = None if plain["array"] is None else np.dtype(plain["array"])
-    groups = dict(from_plain(plain["groups"]))
-    said = plain["rules"] if plain["format"] == FORMAT else _rules_of_format_1(plain)
-    known = [rule for rule in said if rule["rule"] in Rule.kinds]
-    unknown = [rule["rule"] for rule in said if rule not in known]
+    schema = _read_schema(plain)
+    rules = []
+    unrestored = [str(label) for label in plain["unrestored"]]
+    for rule in plain["rules"]:
+        kind = Rule.kinds.get(rule["rule"])
+        if kind is None:
+            unrestored.append(str(rule["rule"]))
+        else:
+            rules.append(kind.from_plain(rule, schema.features))
     cost = plain["cost"]
     return {
-        "schema": Schema(features, columns, array, groups),
+        "schema": schema,
         "scale": np.array(from_plain(plain["scale"]), dtype=np.float64),
-        "background": np.empty((0, len(features))),
-        "rules": tuple(Rule.kinds[rule["rule"]].from_plain(rule, features) for rule in known),
+        "rules": tuple(rules),
         "price": Cost(cost["weight"], cost["norm"], dict(from_plain(cost["per_feature"]))),
         "inferred": frozenset(from_plain(plain["inferred"])),
-        "graded": frozenset(from_plain(plain.get("graded", []))),
-        "unrestored": (*map(str, plain["unrestored"]), *map(str, unknown)),
+        "graded": frozenset(from_plain(plain["graded"])),
+        "unrestored": tuple(unrestored),
     }
 
 
-def _rules_of_format_1(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rules of a space that had one list per verb."""
-    bound = plain["max_changes"]
-    limits = [({k: v for k, v in said.items() if v is not None}, n) for n, said in plain["limits"]]
-    return [
-        *({"rule": "Limits", "name": name, **said} for said, name in limits),
-        *({"rule": "TextRule", "text": text, "label": label} for text, label in plain["rules"]),
-        *({"rule": "Together", "block": block} for block in plain["together"]),
-        *([] if bound is None else [{"rule": "MaxChanges", "most_changes": bound}]),
-    ]
+def _read_schema(plain: Mapping[str, Any]) -> Schema:
+    """Return the features and columns of a saved space."""
+    features = {from_plain(name): Feature.from_plain(f) for name, f in plain["features"]}
+    columns = tuple(Column(from_plain(name), dtype_from_plain(d)) for name, d in plain["columns"])
+    array = None if plain["array"] is None else np.dtype(plain["array"])
+    return Schema(features, columns, array, dict(from_plain(plain["groups"])))

@@ -1,14 +1,15 @@
-"""`Space`: what may move, and how. Every verb returns a changed copy; all of them combine.
+"""`Space`: which features may change, and how.
 
-A verb is a function of a space that lives beside its rule, and a method of `Space` by one line.
+Each verb returns a changed copy, and verbs combine. A verb is a function of a space that lives
+beside its rule; it becomes a method of `Space` by one line, and known to the command line, settings
+files and the page by its entry in `verbs.py`.
 """
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,36 @@ from bayescfx.space.rules import derived, limits, near, sparsity
 from bayescfx.space.rules import require as requirements
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
+class Background:
+    """A sample of the data, and the density model fitted to it."""
+
+    rows: Array  # (m, d) at most 5,000 data rows, as codes
+    features: tuple[Feature, ...]
+
+    @cached_property
+    def plausibility(self) -> Plausibility | None:
+        """The density model; None without data, or if all features are independent."""
+        if len(self.rows) < 2:
+            return None
+        model = Plausibility.fit(self.rows, self.features)
+        return model if model.pairs else None
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceParts:
+    """The fields of a space."""
+
+    schema: Schema
+    scale: Array
+    sample: Background
+    price: Cost = field(default_factory=Cost)
+    rules: tuple[Rule, ...] = ()
+    inferred: frozenset[Hashable] = frozenset()
+    graded: frozenset[Hashable] = frozenset()
+    unrestored: tuple[str, ...] = ()
+
+
 class Space:
     """Named features and the rules a counterfactual must keep.
 
@@ -47,19 +77,10 @@ class Space:
     (array([30.,  0.]), array([90.,  0.]))
     """
 
-    schema: Schema  # features and the user's columns
-    scale: Array  # (d,) one unit of change per feature
-    background: Array  # (m, d) at most 5,000 data rows, as codes
-    price: Cost  # what moving costs
-    rules: tuple[Rule, ...] = ()  # what was said, in order
-    inferred: frozenset[Hashable] = frozenset()  # features whose range came from data
-    graded: frozenset[Hashable] = frozenset()  # features whose step did
-    unrestored: tuple[str, ...] = ()  # rules that were lost on the way through a file
-
     def __init__(self, features: Mapping[Any, Feature]) -> None:
         schema = inference.schema_by_hand(features)
-        nothing, scale = np.empty((0, len(features))), inference.scales(schema)
-        vars(self).update(schema=schema, scale=scale, background=nothing, price=Cost())
+        sample = Background(np.empty((0, len(features))), tuple(features.values()))
+        self._parts = SpaceParts(schema, inference.scales(schema), sample)
 
     @classmethod
     def from_data(cls, X: object, kinds: Mapping[Any, str | Feature] | None = None) -> Space:
@@ -67,7 +88,7 @@ class Space:
 
         Numbers that all lie on a decimal grid, such as 0.1, move on it: the answers have as many
         decimals as the data. ``print(space)`` shows the steps, `steps` changes them. Text is
-        categorical, unless it writes more than 20 dates, all one way: they are points in time.
+        categorical. A column with more than 20 dates, all written in the same way, is a `Moment`.
 
         Parameters
         ----------
@@ -75,8 +96,8 @@ class Space:
             A table of pandas, polars or Arrow; the model gets such rows, too.
         kinds : dict of column to kind, optional
             ``"real"``, ``"integer"``, ``"ordinal"``, ``"categorical"``, ``"moment"``, an order
-            (``"low < high"``), how dates are written (``"%d/%m/%Y"``) or a feature, where the
-            inferred kind is not what is meant; ``"real"`` has no step.
+            (``"low < high"``), a date format (``"%d/%m/%Y"``) or a feature, where the inferred
+            kind is wrong; ``"real"`` has no step.
 
         Examples
         --------
@@ -86,40 +107,89 @@ class Space:
         Integer(low=20, high=40, step=1, cyclic=False)
         """
         frame, dtype = inference.as_table(X)
-        good = isinstance(kinds, Mapping | None)
-        check(good, "kinds", "a dict of column to kind", kinds, SpaceError)
+        is_valid = isinstance(kinds, Mapping | None)
+        check(is_valid, "kinds", "a dict of column to kind", kinds, SpaceError)
         kinds = dict(kinds or {})
         schema = inference.infer_schema(frame, dtype, kinds)
         if dtype is None and frame is not X:
             schema = replace(schema, like=X[:0])  # type: ignore[index]  # polars or Arrow
-        given = {name for name, wish in kinds.items() if isinstance(wish, Feature)}
-        return cls._made(
+        by_hand = {name for name, kind in kinds.items() if isinstance(kind, Feature)}
+        rows = inference.background(frame, schema)
+        parts = SpaceParts(
             schema=schema,
             scale=inference.scales(schema, frame),
-            background=inference.background(frame, schema),
-            price=Cost(),
-            inferred=frozenset(schema.names) - given,
+            sample=Background(rows, tuple(schema.features.values())),
+            inferred=frozenset(schema.names) - by_hand,
             graded=inference.graded(schema.features, kinds),
         )
+        return cls._of(parts)
 
     @classmethod
-    def _made(cls, **fields: Any) -> Space:
-        self = cls.__new__(cls)
-        vars(self).update(fields)
-        return self
+    def _of(cls, parts: SpaceParts) -> Space:
+        """Return a space from its fields."""
+        space = cls.__new__(cls)
+        space._parts = parts
+        return space
 
-    @cached_property
-    def plausibility(self) -> Plausibility | None:
-        """The density model of the data; None without data or if all features are independent."""
-        if len(self.background) < 2:
-            return None
-        found = Plausibility.fit(self.background, self.features.values())
-        return found if found.pairs else None
+    # ── fields ──
+
+    @property
+    def schema(self) -> Schema:
+        """Features and the user's columns."""
+        return self._parts.schema
 
     @property
     def features(self) -> Mapping[Hashable, Feature]:
         """Features by name, in the order of the codes."""
-        return self.schema.features
+        return self._parts.schema.features
+
+    @property
+    def scale(self) -> Array:
+        """One unit of change per feature ``(d,)``."""
+        return self._parts.scale
+
+    @property
+    def background(self) -> Array:
+        """At most 5,000 data rows, as codes ``(m, d)``."""
+        return self._parts.sample.rows
+
+    @property
+    def plausibility(self) -> Plausibility | None:
+        """The density model of the data; None without data or if all features are independent."""
+        return self._parts.sample.plausibility
+
+    @property
+    def price(self) -> Cost:
+        """What changes cost."""
+        return self._parts.price
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, in the order in which verbs added them."""
+        return self._parts.rules
+
+    @property
+    def inferred(self) -> frozenset[Hashable]:
+        """Features whose range was inferred from data."""
+        return self._parts.inferred
+
+    @property
+    def graded(self) -> frozenset[Hashable]:
+        """Features whose step was inferred from data."""
+        return self._parts.graded
+
+    @property
+    def fixed(self) -> frozenset[Hashable]:
+        """Features that never change."""
+        by_name = limits.limits_of(self).items()
+        return frozenset(name for name, limit in by_name if limit.fixed)
+
+    @property
+    def unrestored(self) -> tuple[str, ...]:
+        """Labels of rules that a file could not hold."""
+        return self._parts.unrestored
+
+    # ── verbs ──
 
     fix = limits.fix
     allow = limits.allow
@@ -135,39 +205,12 @@ class Space:
     cost = costs.cost
     group = columns.group
     steps = columns.steps
+
+    # ── queries ──
+
     around = queries.around
     encode_queries = queries.encode_queries
     regions = queries.regions
-
-    @property
-    def fixed(self) -> frozenset[Hashable]:
-        """The names of the features that never change."""
-        found = limits.limits_of(self).items()
-        return frozenset(name for name, each in found if each.fixed)
-
-    def name(self, given: Hashable) -> Hashable:
-        """Return the name of a feature; spaces of arrays also take column numbers."""
-        return self.schema.names[self.schema.position(given)]
-
-    def wishes(self, given: Mapping[Any, Any], what: str) -> dict[Hashable, Any]:
-        """Return what is said by feature, with the features' own names; it must be a dict."""
-        must = "a dict of feature to what is said of it"
-        check(isinstance(given, Mapping), what, must, given, SpaceError)
-        return {self.name(name): wish for name, wish in given.items()}
-
-    def adding(self, *rules: Rule, instead_of: Iterable[Rule] = ()) -> Space:
-        """Return the space with more rules, some perhaps in place of others."""
-        gone = {id(rule) for rule in instead_of}
-        kept = tuple(rule for rule in self.rules if id(rule) not in gone)
-        return self.changed(rules=(*kept, *rules))
-
-    def changed(self, **fields: Any) -> Space:
-        """Return a copy with some fields replaced."""
-        other = copy.copy(self)
-        if "background" in fields:
-            vars(other).pop("plausibility", None)
-        vars(other).update(fields)
-        return other
 
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
@@ -175,19 +218,51 @@ class Space:
 
     def decode(self, codes: Array) -> Rows:
         """Return the user's rows for codes of shape (n, d)."""
-        rows, d = as_numbers("codes", codes, SpaceError), len(self.schema.names)
-        good = rows.ndim == 2 and rows.shape[1] == d
-        check(good, "codes", f"of shape (n, {d})", codes, SpaceError)
+        rows = as_numbers("codes", codes, SpaceError)
+        d = len(self.schema.names)
+        has_shape = rows.ndim == 2 and rows.shape[1] == d
+        check(has_shape, "codes", f"of shape (n, {d})", codes, SpaceError)
         for j, feature in enumerate(self.features.values()):
-            known = np.isin(rows[:, j], range(len(feature.levels))) if feature.levelled else True
-            fits = np.isnan(rows[:, j]) | (known & np.isfinite(rows[:, j]))
+            column = rows[:, j]
+            fits = np.isnan(column) | np.isfinite(column)
+            if feature.has_levels:
+                fits = np.isnan(column) | np.isin(column, range(len(feature.levels)))
             check(bool(fits.all()), "codes", "finite, and positions of levels", codes, SpaceError)
         return self.schema.decode(rows)
 
     def including(self, rows: object) -> Space:
         """Return the space whose ranges and levels cover these rows; codes stay valid."""
         schema, _, _ = self.schema.covering(self.schema.cells(rows), "rows")
-        return self.changed(schema=schema)
+        return self.with_fields(schema=schema)
+
+    # ── what verbs are made of ──
+
+    def name(self, given: Hashable) -> Hashable:
+        """Return the name of a feature; spaces of arrays also take column numbers."""
+        return self.schema.names[self.schema.position(given)]
+
+    def by_name(self, given: Mapping[Any, Any], parameter: str) -> dict[Hashable, Any]:
+        """Return a dict by feature with the features' own names; raise if it is no dict."""
+        is_dict = isinstance(given, Mapping)
+        check(is_dict, parameter, "a dict of feature to value", given, SpaceError)
+        return {self.name(name): value for name, value in given.items()}
+
+    def with_rules(self, *rules: Rule, instead_of: Iterable[Rule] = ()) -> Space:
+        """Return the space with more rules, some perhaps in place of others."""
+        replaced = {id(rule) for rule in instead_of}
+        kept = tuple(rule for rule in self.rules if id(rule) not in replaced)
+        return self.with_fields(rules=(*kept, *rules))
+
+    def with_data(self, rows: Array, *, schema: Schema, **fields: Any) -> Space:
+        """Return a copy with other background rows ``(m, d)`` and other features."""
+        sample = Background(rows, tuple(schema.features.values()))
+        return self.with_fields(sample=sample, schema=schema, **fields)
+
+    def with_fields(self, **fields: Any) -> Space:
+        """Return a copy with some fields of `SpaceParts` replaced."""
+        return self._of(replace(self._parts, **fields))
+
+    # ── text and files ──
 
     __str__ = saved.describe
     to_dict = saved.to_dict
@@ -203,10 +278,15 @@ class Space:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            made = cls._made(**saved.read_space(plain))
-            good = made.scale.shape == (len(made.features),) and bool((made.scale > 0).all())
-            check(good, "scale", "one positive number per feature", made.scale, SpaceError)
-            str(made)  # whose parts fit together can describe itself, and its own lowest row
-            lowest = np.array([[feature.code_range[0] for feature in made.features.values()]])
-            made.around(made.decode(lowest))
-            return made
+            content = saved.read_space(plain)
+            features = tuple(content["schema"].features.values())
+            sample = Background(np.empty((0, len(features))), features)
+            space = cls._of(SpaceParts(sample=sample, **content))
+            scale = space.scale
+            is_valid = scale.shape == (len(features),) and bool((scale > 0).all())
+            check(is_valid, "scale", "one positive number per feature", scale, SpaceError)
+            # Parts that do not fit together fail here: in the description, or for the lowest row.
+            str(space)
+            lowest = np.array([[feature.code_range[0] for feature in features]])
+            space.around(space.decode(lowest))
+            return space

@@ -130,6 +130,6 @@ def _cell_schema(site: Site, name: str) -> dict[str, Any]:
         return {"type": ["number", "null"]}
     if feature.numeric:
         return {"type": ["integer" if feature.kind == "integer" else "number", "null"]}
-    if feature.levelled:
+    if feature.has_levels:
         return {"enum": [*(json_value(level) for level in feature.levels), None]}
     return {"type": ["string", "null"]}

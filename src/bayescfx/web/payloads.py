@@ -121,7 +121,7 @@ def _features_payload(site: Site) -> list[Payload]:
 def _feature_payload(feature: Any, codes: npt.NDArray[np.float64]) -> Payload:
     """Return a feature, and the distribution of the codes ``(n,)`` of the data."""
     known = codes[~np.isnan(codes)]
-    distribution = _levels_payload if feature.levelled else _scale_payload
+    distribution = _levels_payload if feature.has_levels else _scale_payload
     return {
         "kind": feature.kind,
         "description": feature.words,
@@ -147,8 +147,8 @@ def _scale_payload(feature: Any, codes: npt.NDArray[np.float64]) -> Payload:
     ends = [json_value(low), json_value(high)]
     shown_edges = edges.tolist()
     if not feature.numeric:
-        ends = feature.say(low, high)
-        shown_edges = feature.say(*edges)
+        ends = feature.display(low, high)
+        shown_edges = feature.display(*edges)
     return {
         "levels": None,
         "low": ends[0],

@@ -87,7 +87,7 @@ class ResponseCurve:
 def _codes(scale: Scale, query: float) -> Array:
     """Return codes along the whole range of a feature, the row's own among them."""
     feature = scale.feature
-    step = 1.0 if feature.levelled or feature.period else feature.code_step
+    step = 1.0 if feature.has_levels or feature.period else feature.code_step
     codes = np.linspace(scale.low, scale.high, N_POINTS)
     if step and (scale.high - scale.low) / step < 4 * N_POINTS:
         codes = np.arange(scale.low, scale.high + step / 2, step)

@@ -56,7 +56,7 @@ class Scale:
     @property
     def levels(self) -> Array:
         """Codes of the levels, if they are few enough to be marked one by one; else none."""
-        n_levels = len(self.feature.levels) if self.feature.levelled else 0
+        n_levels = len(self.feature.levels) if self.feature.has_levels else 0
         if n_levels > _MOST_LEVELS:
             n_levels = 0
         return np.arange(n_levels, dtype=np.float64)
@@ -88,7 +88,7 @@ class Scale:
     def ticks(self, n: int = 4) -> list[tuple[float, str]]:
         """Return about `n` codes with their labels, for features that are not plain numbers."""
         codes = self.levels
-        if not self.feature.levelled:
+        if not self.feature.has_levels:
             codes = np.linspace(self.low, self.high, n)
         elif not len(codes):
             codes = np.unique(np.rint(np.linspace(0, len(self.feature.levels) - 1, n)))

@@ -14,7 +14,7 @@ from bayescfx.data import Feature
 from bayescfx.data.tables import Rows, lent
 from bayescfx.errors import SpaceError
 from bayescfx.space.rule import Rule, Words
-from bayescfx.space.rules.require import called
+from bayescfx.space.rules.require import call_function
 
 if TYPE_CHECKING:
     from bayescfx.space.region import Region
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Derived(Rule):
-    """A column that is a function of the others, and up to date in every row."""
+    """A column that is a function of the others."""
 
     function: Callable[[Any], Any] = field(repr=False)
     derives: Hashable
-    base: float = np.nan  # what it would be for the query, recomputed
+    base: float = np.nan  # code of the recomputed value for the query
 
     rank = 2
     written = False
@@ -36,10 +36,10 @@ class Derived(Rule):
     def words(self) -> Words:
         return Words(f"derive({self.derives!r})", "", "")
 
-    def told(self, name: Hashable, feature: Feature) -> str:
+    def describe_feature(self, name: Hashable, feature: Feature) -> str:
         return "derived" if name == self.derives else ""
 
-    def seen_from(self, region: Region) -> Derived:
+    def for_query(self, region: Region) -> Derived:
         base = self._codes(region, region.rows(region.query[None]))
         return replace(self, base=float(base[0]))
 
@@ -48,31 +48,34 @@ class Derived(Rule):
         return same_codes(region.complete(X)[:, at], X[:, at])
 
     def recompute(self, region: Region, X: Array, rows: Rows) -> None:
-        j, codes = region.schema.positions[self.derives], self._codes(region, lent(rows))
-        # what is recomputed as for the query stays the query's own: nothing moved, nothing changes
+        j = region.schema.positions[self.derives]
+        codes = self._codes(region, lent(rows))
+        # A result that equals the query's recomputed value keeps the query's own cell.
         X[:, j] = np.where(same_codes(codes, self.base), region.query[j], codes)
         region.schema.write(rows, j, X[:, j], region.own)
 
     def _codes(self, region: Region, rows: Rows) -> Array:
-        what, n = self.words.label, len(rows)
-        found = called(self.function, rows, what)
-        if found.shape != (n,):
+        """Return the codes ``(n,)`` that the function gives for rows."""
+        label = self.words.label
+        values = call_function(self.function, rows, label)
+        if values.shape != (len(rows),):
             raise SpaceError(
-                f"the function of {what} must return one value per row; got shape {found.shape} "
-                f"for {n} rows."
+                f"the function of {label} must return one value per row; got shape {values.shape} "
+                f"for {len(rows)} rows."
             )
-        return region.schema.encode_column(self.derives, found)
+        return region.schema.encode_column(self.derives, values)
 
 
 def recompute(region: Region, X: Array) -> Array:
     """Return the codes ``(n, m)`` of derived columns, which are also written to `X`."""
-    rows, at = region.rows(X), region.recomputed
+    rows = region.rows(X)
+    at = region.recomputed
     *others, last = region.derived
     for rule in region.derived:
         rule.recompute(region, X, rows)
     for _ in region.derived:
         before = X[:, at]
-        for rule in others:  # in case one depends on another that was said later
+        for rule in others:  # one may depend on another that was added later
             rule.recompute(region, X, rows)
         if np.array_equal(X[:, at], before, equal_nan=True):
             return before
@@ -93,11 +96,11 @@ def derive(space: Space, name: Hashable, function: Callable[[Any], Any]) -> Spac
     function : callable
         Raw rows to the values of the column, shape (n,).
     """
-    found = space.name(name)
-    if found in space.schema.groups:
-        raise SpaceError(f"{found!r} can't be derived: it stands for one-hot columns.")
+    column = space.name(name)
+    if column in space.schema.groups:
+        raise SpaceError(f"{column!r} can't be derived: it stands for one-hot columns.")
     check(callable(function), "function", "a function of rows", function, SpaceError)
-    if any(found in rule.block for rule in space.rules):
-        raise SpaceError(f"{found!r} can't be derived: it moves together with others.")
-    old = [rule for rule in space.rules if rule.derives == found]
-    return space.adding(Derived(function, found), instead_of=old)
+    if any(column in rule.block for rule in space.rules):
+        raise SpaceError(f"{column!r} can't be derived: it moves together with others.")
+    old = [rule for rule in space.rules if rule.derives == column]
+    return space.with_rules(Derived(function, column), instead_of=old)

@@ -1,4 +1,4 @@
-"""What is said about one feature: fixed, a direction, absolute and relative limits.
+"""Limits of single features: fixed, a direction, absolute and relative limits.
 
 Limits of one feature combine by intersection; seen from a query they become an `Axis`.
 """
@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 Pair: TypeAlias = tuple[float, float]
 _ANYWHERE = (-math.inf, math.inf)
 
+# Grid points that rounding moved past a limit by at most this share of a step are kept.
+_SLACK = 1e-9
+_SLACK_IN_SINGLE_PRECISION = 1e-2
+# Levels that a description lists.
+_MOST_SHOWN = 5
+
 
 @dataclass(frozen=True, eq=False)
 class Limits(Rule):
-    """Everything said about one feature; all in codes."""
+    """All limits of one feature, in codes."""
 
     name: Hashable
     fixed: bool = False
@@ -45,41 +51,58 @@ class Limits(Rule):
     def words(self) -> Words:
         return Words(f"the limits of {self.name!r}", "", f"limit on {self.name!r}")
 
-    def told(self, name: Hashable, feature: Feature) -> str:
-        if name != self.name or self.fixed:
-            return "fixed" if name == self.name else ""
-        parts = ["only up" if self.side > 0 else "only down"] if self.side else []
+    def describe_feature(self, name: Hashable, feature: Feature) -> str:
+        if name != self.name:
+            return ""
+        if self.fixed:
+            return "fixed"
+        parts = []
+        if self.side:
+            parts.append("only up" if self.side > 0 else "only down")
         if self.between != _ANYWHERE:
-            low, high = feature.say(*self.between)
-            both = f"between {low} … {high}" if self.between[0] > -math.inf else f"at most {high}"
-            parts.append(both if self.between[1] < math.inf else f"at least {low}")
+            parts.append(self._describe_interval(feature))
         if self.levels is not None:
-            more = ", …" if len(self.levels) > 5 else ""
-            parts.append(f"only {', '.join(feature.say(*self.levels[:5]))}{more}")
+            more = ", …" if len(self.levels) > _MOST_SHOWN else ""
+            parts.append(f"only {', '.join(feature.display(*self.levels[:_MOST_SHOWN]))}{more}")
         if self.move != _ANYWHERE:
             parts.append(f"moves {self.move[0]:+g} … {self.move[1]:+g}")
         return ", ".join(parts)
 
-    def seen_from(self, region: Region) -> Rule | None:
+    def _describe_interval(self, feature: Feature) -> str:
+        """Return the absolute limits in words."""
+        low, high = feature.display(*self.between)
+        if self.between[0] == -math.inf:
+            return f"at most {high}"
+        if self.between[1] == math.inf:
+            return f"at least {low}"
+        return f"between {low} … {high}"
+
+    def for_query(self, region: Region) -> Rule | None:
         """Return the limits of a derived feature; those of others are in its axis."""
         return self if region.recomputed[region.schema.positions[self.name]] else None
 
     def holds(self, region: Region, X: Array) -> Mask:
         """Return where a derived feature keeps its limits, or is as in the query."""
         j = region.schema.positions[self.name]
-        codes, query = X[:, j], region.query[j]
-        allowed = self._allowed(codes, self._interval(query, _ANYWHERE))
+        codes = X[:, j]
+        query = region.query[j]
+        allowed = self._allows(codes, self._interval(query, _ANYWHERE))
         return np.asarray(allowed | (codes == query))
 
-    def _allowed(self, codes: Array, interval: Pair) -> Mask:
+    def _allows(self, codes: Array, interval: Pair) -> Mask:
+        """Return which codes lie in an interval and are allowed levels."""
         allowed = (codes >= interval[0]) & (codes <= interval[1])
         return allowed if self.levels is None else allowed & np.isin(codes, self.levels)
 
     def _interval(self, query: float, outer: Pair) -> Pair:
         """Return the lowest and highest code a move may lead to; empty if low > high."""
-        floor, roof = query if self.side > 0 else -math.inf, query if self.side < 0 else math.inf
-        low = max(outer[0], self.between[0], query + self.move[0], floor)
-        return low, min(outer[1], self.between[1], query + self.move[1], roof)
+        low = max(outer[0], self.between[0], query + self.move[0])
+        high = min(outer[1], self.between[1], query + self.move[1])
+        if self.side > 0:
+            low = max(low, query)
+        if self.side < 0:
+            high = min(high, query)
+        return low, high
 
     def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
         """Return the allowed codes, seen from the query's; `dtype` is the column's."""
@@ -90,17 +113,10 @@ class Limits(Rule):
             return axis
         if feature.period:
             return replace(axis, choices=self._on_circle(feature, query))
-        low, high = feature.code_range
-        if inferred:  # the user's limits may exceed it; open ends are closed by the data's
-            start, end = self.between
-            low = start if math.isfinite(start) else min(low, end)
-            high = end if math.isfinite(end) else max(high, start)
-        if dtype.kind in "iu" and feature.numeric:
-            info = np.iinfo(dtype)
-            low, high = max(low, float(info.min)), min(high, float(info.max))
-        low, high = self._interval(query, (low, high))
+        low, high = self._interval(query, self._outer(feature, dtype, inferred))
         if narrow is not None and np.isfinite([low, high]).all():
-            low, high = _inwards(low, narrow), -_inwards(-high, narrow)
+            low = _round_up(low, narrow)
+            high = -_round_up(-high, narrow)
         if low > high:
             return axis
         if feature.code_step > 0:
@@ -108,12 +124,26 @@ class Limits(Rule):
         choices = np.unique([query, low]) if low == high else None
         return replace(axis, low=low, high=high, choices=choices)
 
+    def _outer(self, feature: Feature, dtype: Any, inferred: bool) -> Pair:
+        """Return the range of a feature; absolute limits replace one that was inferred."""
+        low, high = feature.code_range
+        if inferred:  # the user's limits may exceed it; open ends are closed by the data's
+            start, end = self.between
+            low = start if math.isfinite(start) else min(low, end)
+            high = end if math.isfinite(end) else max(high, start)
+        if dtype.kind in "iu" and feature.numeric:
+            info = np.iinfo(dtype)
+            low = max(low, float(info.min))
+            high = min(high, float(info.max))
+        return low, high
+
     def _on_grid(self, axis: Axis, low: float, high: float) -> Axis:
-        feature, anchor, step = axis.feature, axis.anchor, axis.feature.code_step
-        # keeps grid points that rounding moved past a limit, by more in single precision
-        slack = 1e-9 if axis.narrow is None else 1e-2
-        first = int(np.ceil((low - anchor) / step - slack))
-        last = int(np.floor((high - anchor) / step + slack))
+        """Return the axis of a feature with a step, between limits."""
+        feature = axis.feature
+        anchor = axis.anchor
+        slack = _SLACK if axis.narrow is None else _SLACK_IN_SINGLE_PRECISION
+        first = int(np.ceil((low - anchor) / feature.code_step - slack))
+        last = int(np.floor((high - anchor) / feature.code_step + slack))
         if last < first:
             return axis
         narrow = axis.narrow or np.float64
@@ -123,11 +153,12 @@ class Limits(Rule):
 
         ends = np.clip(grid_at(np.array([first, last], np.float64)), low, high)
         axis = replace(axis, low=float(ends[0]), high=float(ends[1]))
-        if last - first >= MOST_CHOICES and not feature.levelled:
+        if last - first >= MOST_CHOICES and not feature.has_levels:
             return replace(axis, choices=None)
         grid = grid_at(np.arange(first, last + 1, dtype=np.float64))
-        grid = grid if axis.narrow is None else np.unique(grid)
-        grid = grid[self._allowed(grid, (low, high))]
+        if axis.narrow is not None:
+            grid = np.unique(grid)
+        grid = grid[self._allows(grid, (low, high))]
         at = int(np.searchsorted(grid, axis.query))
         if at == len(grid) or grid[at] != axis.query:
             grid = np.insert(grid, at, axis.query)
@@ -137,42 +168,48 @@ class Limits(Rule):
         """Return the allowed codes on a circle: relative limits wrap around."""
         low, high = feature.code_range
         codes = feature.grid(np.arange((high - low) // feature.code_step + 1), low)
-        ahead, (below, above) = np.mod(codes - query, feature.period), self.move
+        ahead = np.mod(codes - query, feature.period)
         behind = ahead - feature.period
-        near = ((ahead >= below) & (ahead <= above)) | ((behind >= below) & (behind <= above))
-        return np.unique(np.append(codes[self._allowed(codes, self.between) & near], query))
+        below, above = self.move
+        is_near = (ahead >= below) & (ahead <= above)
+        is_near |= (behind >= below) & (behind <= above)
+        allowed = codes[self._allows(codes, self.between) & is_near]
+        return np.unique(np.append(allowed, query))
 
 
-def _inwards(low: float, narrow: Any) -> float:
-    """Return the lowest number above `low` that the narrower float type holds."""
-    inner = narrow(low)
-    return float(np.nextafter(inner, narrow(np.inf)) if float(inner) < low else inner)
+def _round_up(number: float, narrow: Any) -> float:
+    """Return the lowest number that is not below `number` and that a narrower type holds."""
+    nearest = narrow(number)
+    if float(nearest) < number:
+        nearest = np.nextafter(nearest, narrow(np.inf))
+    return float(nearest)
 
 
 def limits_of(space: Space) -> dict[Hashable, Limits]:
-    """Return what was said of single features, by name."""
+    """Return the limits of single features, by name."""
     return {rule.name: rule for rule in space.rules if isinstance(rule, Limits)}
 
 
-def _limited(
-    space: Space, wishes: Mapping[Any, Any], change: Callable[[Limits, Feature, Any], Limits]
+def _with_limits(
+    space: Space, values: Mapping[Any, Any], change: Callable[[Limits, Feature, Any], Limits]
 ) -> Space:
-    """Return the space with the limits of the features named changed, each by its wish."""
-    said, new = limits_of(space), dict[Hashable, Limits]()
-    for name, wish in space.wishes(wishes, "limits").items():
-        old = new.get(name) or said.get(name) or Limits(name)
-        new[name] = change(old, space.features[name], wish)
-    return space.adding(*new.values(), instead_of=[said[name] for name in new if name in said])
+    """Return the space with the limits of the features named changed, each by its value."""
+    old = limits_of(space)
+    new: dict[Hashable, Limits] = {}
+    for name, value in space.by_name(values, "limits").items():
+        before = new.get(name) or old.get(name) or Limits(name)
+        new[name] = change(before, space.features[name], value)
+    return space.with_rules(*new.values(), instead_of=[old[name] for name in new if name in old])
 
 
 def fix(space: Space, *names: Hashable) -> Space:
-    """Return the space in which these features never move."""
-    found = dict.fromkeys(map(space.name, names))
-    return _limited(space, found, lambda old, _feature, _wish: replace(old, fixed=True))
+    """Return the space in which these features never change."""
+    values = {space.name(name): None for name in names}
+    return _with_limits(space, values, lambda old, _feature, _value: replace(old, fixed=True))
 
 
 def allow(space: Space, *names: Hashable) -> Space:
-    """Return the space in which only these features may move."""
+    """Return the space in which only these features may change."""
     allowed = {space.name(name) for name in names}
     return fix(space, *(name for name in space.features if name not in allowed))
 
@@ -188,21 +225,25 @@ def only_down(space: Space, *names: Hashable) -> Space:
 
 
 def _directed(space: Space, names: Iterable[Hashable], side: int, verb: str) -> Space:
-    def directed(old: Limits, feature: Feature, _: None) -> Limits:
+    """Return the space in which features may only move to one side."""
+
+    def change(old: Limits, feature: Feature, _: None) -> Limits:
         check_ordered(old.name, feature, verb)
         # both directions together mean fixed
         return replace(old, side=side, fixed=old.fixed or old.side == -side)
 
-    return _limited(space, dict.fromkeys(map(space.name, names)), directed)
+    return _with_limits(space, {space.name(name): None for name in names}, change)
 
 
 def check_ordered(name: Hashable, feature: Feature, verb: str) -> None:
     """Raise unless up and down mean something for a feature; on a circle it may still `move`."""
-    if feature.categorical if verb == "move" else not feature.ordered:
-        kind = type(feature).__name__ if feature.categorical else "cyclic"
-        advice = f"Use `between`{'' if verb == 'move' else ' or `move`, or make it Ordinal'}."
-        told = f"`{verb}` needs an order, but {name!r} is {kind}."
-        raise SpaceError(told, parameter="order", advice=advice)
+    has_order = not feature.categorical if verb == "move" else feature.ordered
+    if has_order:
+        return
+    kind = type(feature).__name__ if feature.categorical else "cyclic"
+    advice = "Use `between`." if verb == "move" else "Use `between` or `move`, or make it Ordinal."
+    message = f"`{verb}` needs an order, but {name!r} is {kind}."
+    raise SpaceError(message, parameter="order", advice=advice)
 
 
 def between(space: Space, limits: Mapping[Any, Any]) -> Space:
@@ -214,20 +255,21 @@ def between(space: Space, limits: Mapping[Any, Any]) -> Space:
         ``None`` leaves an end open. Limits may exceed the data. A query beyond the limits
         may stay where it is.
     """
-    return _limited(space, limits, _cut)
+    return _with_limits(space, limits, _narrow_absolute)
 
 
-def _cut(old: Limits, feature: Feature, wish: Any) -> Limits:
-    name, verb = old.name, "between"
-    if not feature.levelled:
-        code = partial(feature.code, name=name, verb=verb)
-        return replace(old, between=_met(old.between, wish, code, name, verb))
-    if not is_several(wish):
-        raise SpaceError(f"`between` for {name!r} must be a list of levels; got {shown(wish)}.")
-    codes = {feature.code(level, name, verb) for level in wish}
+def _narrow_absolute(old: Limits, feature: Feature, value: Any) -> Limits:
+    """Return limits with a pair of values, or a list of levels, added."""
+    if not feature.has_levels:
+        code = partial(feature.code, name=old.name, verb="between")
+        return replace(old, between=_intersect(old.between, value, code, old.name, "between"))
+    if not is_several(value):
+        message = f"`between` for {old.name!r} must be a list of levels; got {shown(value)}."
+        raise SpaceError(message)
+    codes = {feature.code(level, old.name, "between") for level in value}
     kept = codes if old.levels is None else codes & set(old.levels)
     if not kept:
-        raise SpaceError(f"`between` leaves no level of {name!r}. Allow at least one.")
+        raise SpaceError(f"`between` leaves no level of {old.name!r}. Allow at least one.")
     return replace(old, levels=tuple(sorted(kept)))
 
 
@@ -240,24 +282,32 @@ def move(space: Space, limits: Mapping[Any, Any]) -> Space:
         Changes in the feature's units: levels of an `Ordinal`, time units of a `Moment`
         (or durations such as ``"2D"``). ``None`` leaves an end open.
     """
-    return _limited(space, limits, _cut_relative)
+    return _with_limits(space, limits, _narrow_relative)
 
 
-def _cut_relative(old: Limits, feature: Feature, wish: Any) -> Limits:
-    name = old.name
-    check_ordered(name, feature, "move")
-    return replace(old, move=_met(old.move, wish, partial(feature.shift, name=name), name, "move"))
+def _narrow_relative(old: Limits, feature: Feature, value: Any) -> Limits:
+    """Return limits with a pair of relative changes added."""
+    check_ordered(old.name, feature, "move")
+    code = partial(feature.shift, name=old.name)
+    return replace(old, move=_intersect(old.move, value, code, old.name, "move"))
 
 
-def _met(old: Pair, wish: Any, code: Callable[[Any], float], name: Hashable, verb: str) -> Pair:
-    """Return what a pair of limits that a user gave leaves of another."""
-    ends = tuple(wish) if is_several(wish) and not isinstance(wish, Mapping | Set) else ()
+def _intersect(
+    old: Pair, value: Any, code: Callable[[Any], float], name: Hashable, verb: str
+) -> Pair:
+    """Return the intersection of two intervals; the second is a pair that a user gave."""
+    is_pair = is_several(value) and not isinstance(value, Mapping | Set)
+    ends = tuple(value) if is_pair else ()
     if len(ends) != 2:
-        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {shown(wish)}.")
-    new = tuple(far if end is None else code(end) for end, far in zip(ends, _ANYWHERE, strict=True))
+        raise SpaceError(f"`{verb}` for {name!r} must be a pair (low, high); got {shown(value)}.")
+    new = (
+        -math.inf if ends[0] is None else code(ends[0]),
+        math.inf if ends[1] is None else code(ends[1]),
+    )
     if new[0] > new[1]:
         raise SpaceError(f"`{verb}` for {name!r} must have low <= high; got {new}.")
-    low, high = max(old[0], new[0]), min(old[1], new[1])
+    low = max(old[0], new[0])
+    high = min(old[1], new[1])
     if low > high:
         raise SpaceError(
             f"`{verb}` leaves nothing for {name!r}: {new} does not meet {old}. Widen one of them."

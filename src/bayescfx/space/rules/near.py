@@ -35,7 +35,7 @@ class NearData(Rule):
     rank = 5
     written = False
 
-    def seen_from(self, region: Region) -> NearData:
+    def for_query(self, region: Region) -> NearData:
         """Return the rule for one query: rows as plausible as the query itself are allowed."""
         own_score = float(self.plausibility.score(region.query[None])[0])
         return replace(self, least=min(self.least, own_score))
@@ -70,4 +70,4 @@ def near_data(space: Space, X: object, quantile: float = 0.95) -> Space:
         raise SpaceError(f"`X` must have at least 2 rows of the space; got {len(data)}.")
     plausibility = Plausibility.fit(data, space.features.values())
     least = float(np.quantile(plausibility.scores, 1.0 - quantile, method="lower"))
-    return space.adding(NearData(plausibility, least, f"near_data(quantile={quantile:g})"))
+    return space.with_rules(NearData(plausibility, least, f"near_data(quantile={quantile:g})"))

@@ -1,4 +1,4 @@
-"""What must hold for several features at once, written as text or given as a function.
+"""Rules over several features, written as text or given as a function.
 
 Both see values in the user's units, never codes.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TextRule(Rule):
-    """What a text says about features: all of its conditions."""
+    """A rule written as text; all of its conditions must hold."""
 
     text: str
     label: str
@@ -47,13 +47,15 @@ class TextRule(Rule):
         return cls(text, label or text, parse_rule(text, features))
 
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
-        """Leave the levels that it names, and the query's own."""
+        """Keep the levels that it names, and the query's own."""
         for condition in self.conditions:
-            if isinstance(condition, Member):
-                axis = axes[j := places[condition.feature]]
-                if axis.choices is not None:
-                    kept = condition.allows(axis.choices) | (axis.choices == axis.query)
-                    axes[j] = replace(axis, choices=axis.choices[kept])
+            if not isinstance(condition, Member):
+                continue
+            j = places[condition.feature]
+            codes = axes[j].choices
+            if codes is not None:
+                kept = condition.allows(codes) | (codes == axes[j].query)
+                axes[j] = replace(axes[j], choices=codes[kept])
 
     def holds(self, region: Region, X: Array) -> Mask:
         schema = region.schema
@@ -71,22 +73,19 @@ class TextRule(Rule):
 
     @cached_property
     def _linear(self) -> list[tuple[dict[Hashable, float], float] | None]:
-        """The linear parts ``sum_j a_j x_j <= b``, and None for each condition that is none."""
-        compared = (c.linear() if isinstance(c, Comparison) else None for c in self.conditions)
-        return [part for parts in compared for part in (parts or (None,))]
+        """The linear parts ``sum_j a_j x_j <= b``, and None for each other condition."""
+        found: list[tuple[dict[Hashable, float], float] | None] = []
+        for condition in self.conditions:
+            parts = condition.linear() if isinstance(condition, Comparison) else None
+            found += parts or [None]
+        return found
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
-        schema, found = region.schema, []
-        for coefficients, bound in filter(None, self._linear):
-            a, b = np.zeros(len(schema.names)), bound
-            for name, coefficient in coefficients.items():
-                line = schema.features[name].line
-                if line is None:
-                    break
-                a[schema.positions[name]] += coefficient * line[1]
-                b -= coefficient * line[0]
-            else:
-                found.append((a, b))
+        found = []
+        for part in self._linear:
+            pair = None if part is None else _over_codes(region, *part)
+            if pair is not None:
+                found.append(pair)
         return found
 
     def curved(self, region: Region) -> bool:
@@ -100,9 +99,24 @@ class TextRule(Rule):
         return cls.parse(plain["text"], features, plain["label"])
 
 
+def _over_codes(
+    region: Region, coefficients: Mapping[Hashable, float], bound: float
+) -> tuple[Array, float] | None:
+    """Return ``a @ x <= b`` over codes for numbers; None if numbers are no line over codes."""
+    schema = region.schema
+    a = np.zeros(len(schema.names))
+    for name, coefficient in coefficients.items():
+        line = schema.features[name].line
+        if line is None:
+            return None
+        a[schema.positions[name]] += coefficient * line[1]
+        bound -= coefficient * line[0]
+    return a, bound
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionRule(Rule):
-    """A function of raw rows that says which of them are allowed."""
+    """A function of raw rows that returns which of them are allowed."""
 
     function: Callable[[Any], Any] = field(repr=False)
     label: str
@@ -112,24 +126,24 @@ class FunctionRule(Rule):
     written = False
 
     def holds(self, region: Region, X: Array) -> Mask:
-        found: Mask = region.remembered(self, X, lambda new: self.allows(region.rows(new)))
-        return found
+        allowed: Mask = region.remembered(self, X, lambda new: self.allows(region.rows(new)))
+        return allowed
 
     def allows(self, rows: Any) -> Mask:
         """Return which raw rows the function allows; it must return one boolean per row."""
-        found = called(self.function, rows, f"rule {self.label!r}")
-        if found.shape == (len(rows),) and found.dtype == object:
-            return np.array([value is True or value is np.True_ for value in found])
-        if found.shape != (len(rows),) or found.dtype != np.bool_:
+        allowed = call_function(self.function, rows, f"rule {self.label!r}")
+        if allowed.shape == (len(rows),) and allowed.dtype == object:
+            return np.array([value is True or value is np.True_ for value in allowed])
+        if allowed.shape != (len(rows),) or allowed.dtype != np.bool_:
             raise SpaceError(
-                f"rule {self.label!r} must return one boolean per row; got shape {found.shape} "
-                f"and dtype {found.dtype} for {len(rows)} rows. Compare whole columns."
+                f"rule {self.label!r} must return one boolean per row; got shape {allowed.shape} "
+                f"and dtype {allowed.dtype} for {len(rows)} rows. Compare whole columns."
             )
-        return found
+        return allowed
 
 
-def called(function: Callable[[Any], Any], rows: Any, what: str) -> NDArray[Any]:
-    """Return what a user's function says of rows, as an array; what it raises has a note."""
+def call_function(function: Callable[[Any], Any], rows: Any, what: str) -> NDArray[Any]:
+    """Return the result of a user's function as an array; an error it raises gets a note."""
     try:
         return np.asarray(returned(function(rows), rows, what, SpaceError))
     except Exception as error:
@@ -147,10 +161,11 @@ def require(space: Space, rule: str | Callable[[Any], Any], label: str | None = 
         ``"colour in ['D', 'E']"`` or ``"smoker == 'yes' -> age >= 18"``; or a function of raw
         rows that returns one boolean per row.
     label : str, optional
-        What to call the rule in messages.
+        Name of the rule in messages.
     """
     check(isinstance(label, str | None), "label", "text", label, SpaceError)
     if isinstance(rule, str):
-        return space.adding(TextRule.parse(rule, space.features, label))
+        return space.with_rules(TextRule.parse(rule, space.features, label))
     check(callable(rule), "rule", "text or a function of rows", rule, SpaceError)
-    return space.adding(FunctionRule(rule, label or str(getattr(rule, "__name__", repr(rule)))))
+    name = label or str(getattr(rule, "__name__", repr(rule)))
+    return space.with_rules(FunctionRule(rule, name))

@@ -1,4 +1,4 @@
-"""Which changes may go together: the paper's l0 bound, and features that move as one."""
+"""Rules on sets of changes: the paper's l0 bound, and features that change together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MaxChanges(Rule):
-    """At most so many features change; a region keeps the bound as its `max_changes`."""
+    """At most so many features change; a region holds the bound as its `max_changes`."""
 
     most_changes: int
 
@@ -33,17 +33,17 @@ class MaxChanges(Rule):
         label = f"at most {self.most_changes} changes"
         return Words(label, label, "")
 
-    def seen_from(self, region: Region) -> None:
+    def for_query(self, region: Region) -> None:
         return
 
 
 def max_changes(space: Space, k: int) -> Space:
     """Return the space in which at most `k` features change (the paper's l0 bound)."""
-    good = is_a(k, Integral) and is_number(k, 1)
-    check(good, "k", "a whole number >= 1", k, SpaceError)
+    is_valid = is_a(k, Integral) and is_number(k, 1)
+    check(is_valid, "k", "a whole number >= 1", k, SpaceError)
     old = [rule for rule in space.rules if rule.most_changes is not None]
-    least = min([int(k), *(rule.most_changes or k for rule in old)])
-    return space.adding(MaxChanges(least), instead_of=old)
+    bounds = [rule.most_changes for rule in old if rule.most_changes is not None]
+    return space.with_rules(MaxChanges(min([int(k), *bounds])), instead_of=old)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Together(Rule):
 
     @property
     def words(self) -> Words:
-        names = list(map(repr, self.block))
+        names = [repr(name) for name in self.block]
         return Words(
             f"together({', '.join(names)})",
             f"together: {', '.join(map(str, self.block))}",
@@ -67,12 +67,14 @@ class Together(Rule):
         """Fix all of them where one can't follow the others."""
         at = [places[name] for name in self.block]
         fits = most is None or len(at) <= most
-        if not fits or not any(all(axes[j].room(side) for j in at) for side in (-1, 1)):
+        can_rise = all(axes[j].room(1) for j in at)
+        can_fall = all(axes[j].room(-1) for j in at)
+        if not fits or not (can_rise or can_fall):
             for j in at:
                 axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
 
-    def seen_from(self, region: Region) -> Together | None:
-        """Return the rule where its features may move; else the axes keep it."""
+    def for_query(self, region: Region) -> Together | None:
+        """Return the rule if its features may move; else the axes imply it."""
         at = [region.schema.positions[name] for name in self.block]
         return self if np.isin(at, region.free).all() else None
 
@@ -87,15 +89,15 @@ def together(space: Space, *names: Hashable) -> Space:
 
     A move counts from a millionth of the feature's unit of change on.
     """
-    found = dict.fromkeys(map(space.name, names))
-    if len(found) < 2:
+    wanted = list(dict.fromkeys(space.name(name) for name in names))
+    if len(wanted) < 2:
         raise SpaceError(f"`together` needs at least two features; got {names!r}.")
     derived = {rule.derives for rule in space.rules}
-    for name in found:
+    for name in wanted:
         check_ordered(name, space.features[name], "together")
         if name in derived:
             raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
-    met = [rule for rule in space.rules if set(rule.block) & set(found)]
-    merged = set(found).union(*(rule.block for rule in met))
+    overlapping = [rule for rule in space.rules if set(wanted) & set(rule.block)]
+    merged = set(wanted).union(*(rule.block for rule in overlapping))
     block = tuple(name for name in space.features if name in merged)
-    return space.adding(Together(block), instead_of=met)
+    return space.with_rules(Together(block), instead_of=overlapping)
