@@ -1,7 +1,7 @@
-"""What a column can do, whatever its kind.
+"""`Feature`: the behaviour of one column, whatever its kind.
 
-A *code* is one ``float64`` per cell: numbers stand for themselves, levels for their position, times
-for units since an origin, and ``nan`` for a missing cell. A feature knows no name, dtype or rule.
+A *code* is one ``float64`` per cell: a number is its own code, a level has its position, a time the
+units since an origin, and a missing cell ``nan``. A feature knows no name, column dtype or rule.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ class Feature(ABC):
     floating: ClassVar[bool] = False  # the grid counts from the query, not from the lower end
     natural: ClassVar[str] = ""  # NumPy's letters of the dtypes it suits; "o": ordered categories
 
-    low: Any  # where the kind has limits and a step
+    low: Any  # of kinds with limits and a step
     step: Any
     high: Any
-    levels: tuple[Hashable, ...]  # where it has levels
-    period: int = 0  # length of the circle, where it lives on one
-    form: str = ""  # how text writes points in time, where it does
+    levels: tuple[Hashable, ...]  # of kinds with levels
+    period: int = 0  # length of the circle, if it is cyclic
+    form: str = ""  # date format of a text column, if it is one
 
     def __init_subclass__(cls) -> None:
         cls.kind = cls.__name__.lower()
         if not cls.__name__.startswith("_"):
             Feature.kinds[cls.kind] = cls
+
+    # ── range and grid ──
 
     @property
     @abstractmethod
@@ -58,7 +60,7 @@ class Feature(ABC):
 
     @property
     def dated(self) -> bool:
-        """Whether numbers in text rules count from a day that nobody means."""
+        """Whether numbers in text rules count from an arbitrary day."""
         return False
 
     @property
@@ -69,16 +71,17 @@ class Feature(ABC):
     @property
     def lattice(self) -> tuple[float, float, float] | None:
         """Whole numbers (first, stride, unit): grid codes are exactly (first + k stride) / unit."""
-        low, step = self.code_range[0], self.code_step
-        even = step > 0 and not self.floating and step.is_integer() and low.is_integer()
-        return (low, step, 1.0) if even else None
+        low = self.code_range[0]
+        step = self.code_step
+        is_whole = step > 0 and step.is_integer() and low.is_integer()
+        return (low, step, 1.0) if is_whole and not self.floating else None
 
     def with_step(self, name: Hashable, step: float | None) -> Feature:
         """Return the feature with another step, if numbers have one; None for the smallest."""
         raise SpaceError(f"`steps` needs numbers, but {name!r} is {type(self).__name__}.")
 
     def graded(self, cells: pd.Series[Any]) -> Feature:
-        """Return the feature with the step that the cells of its column show, if any."""
+        """Return the feature with the step that the cells of its column share, if any."""
         return self
 
     def grid(self, k: Array, anchor: float) -> Array:
@@ -90,8 +93,10 @@ class Feature(ABC):
         """Return the feature with its range or levels grown to include `values`; codes stay."""
 
     def growth(self, before: Feature) -> str:
-        """Return in words what the feature has and `before` had not."""
+        """Return in words how the feature has grown."""
         return f"the range {self.low!s} … {self.high!s}"
+
+    # ── cells ──
 
     @abstractmethod
     def encode(self, cells: Cells) -> Array:
@@ -106,15 +111,17 @@ class Feature(ABC):
     def dtype(self) -> Dtype:
         """The dtype of a column made for the feature."""
 
+    # ── columns of data ──
+
     @classmethod
     def suits(cls, cells: pd.Series[Any]) -> bool:
-        """Return whether a column is of this kind if nobody says what it is."""
+        """Return whether a column is inferred to be of this kind."""
         letter = "o" if getattr(cells.dtype, "ordered", False) else cells.dtype.kind
         return letter in cls.natural
 
     @classmethod
     def doubt(cls, cells: pd.Series[Any]) -> str:
-        """Return why a column may be of this kind, and what would settle it; or nothing."""
+        """Return why a column may be of this kind, and how to settle it; or nothing."""
         return ""
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
@@ -123,13 +130,15 @@ class Feature(ABC):
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
-        """Return the feature of this kind that a column shows."""
+        """Return the feature of this kind that is inferred from a column."""
         raise SpaceError(f"`kinds[{name!r}]` must be a feature; {cls.kind!r} can't be inferred.")
+
+    # ── values that users give ──
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         """Return the code of one value that a user gave to a verb."""
-        endless = isinstance(value, float) and abs(value) == math.inf
-        if not (endless or isinstance(value, bool) or is_number(value)):
+        is_infinite = isinstance(value, float) and abs(value) == math.inf
+        if not (is_infinite or isinstance(value, bool) or is_number(value)):
             raise _not_a_number(value, name, verb)
         return float(value)
 
@@ -159,8 +168,10 @@ class Feature(ABC):
         """Return a relative change that a user gave to `move`, in codes."""
         return Feature.code(self, value, name, "move")
 
+    # ── numbers in text rules ──
+
     def measure(self, name: Hashable, text: str) -> str:
-        """Return what the feature's numbers count in a text rule; raise if it has no numbers."""
+        """Return the unit of the feature's numbers in a text rule; raise if it has no numbers."""
         return ""
 
     def numbers(self, codes: Array) -> Array:
@@ -172,22 +183,27 @@ class Feature(ABC):
         """Offset and slope of these numbers over the codes; None if they are not on a line."""
         return 0.0, 1.0
 
+    # ── texts for people ──
+
     @property
     @abstractmethod
     def words(self) -> str:
         """Range and step, or levels, short."""
 
     def display(self, *codes: float) -> list[str]:
-        """Return codes as a person writes them."""
+        """Return codes for messages, rounded, all with the same resolution."""
         return [f"{code:g}" for code in codes]
 
     def label(self, code: float) -> str:
-        """Return a code as it is written beside an axis."""
+        """Return a code for an axis of a plot."""
         return self.display(code)[0]
+
+    # ── files ──
 
     def to_plain(self) -> dict[str, Plain]:
         """Return the feature in JSON's own types."""
-        values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]  # kinds are dataclasses
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]  # kinds are dataclasses
+        values = {name: to_plain(getattr(self, name)) for name in names}
         return {"kind": type(self).__name__, **values}
 
     @staticmethod
@@ -201,19 +217,19 @@ def _not_a_number(value: object, name: Hashable, verb: str) -> SpaceError:
     return SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
 
 
-def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = None) -> Feature:
-    """Return the feature of a column: the one wished for, of a kind named, or what it shows."""
+def infer(name: Hashable, cells: pd.Series[Any], kind: str | Feature | None = None) -> Feature:
+    """Return the feature of a column: as given, of a kind that is named, or inferred."""
     try:
-        feature = _inferred(name, cells, wish)
+        feature = _make(name, cells, kind)
         feature.check(name, cells)
         feature.encode(cells_in(cells.iloc[:2]))
         feature.decode(np.array(feature.code_range), cells.dtype)
     except SpaceError as error:
         if repr(name) in str(error):
             raise
-        told = str(error).removesuffix(error.advice).strip()
-        told = f"column {name!r} can't be used: {told}"
-        raise SpaceError(told, parameter=error.parameter, advice=error.advice) from error
+        reason = str(error).removesuffix(error.advice).strip()
+        message = f"column {name!r} can't be used: {reason}"
+        raise SpaceError(message, parameter=error.parameter, advice=error.advice) from error
     except Exception as error:  # of pandas or pyarrow, which can't do everything with every dtype
         raise SpaceError(
             f"column {name!r} of dtype {cells.dtype} can't be used: {shown(str(error))}. Convert "
@@ -222,27 +238,36 @@ def infer(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None = No
     return feature
 
 
-def _inferred(name: Hashable, cells: pd.Series[Any], wish: str | Feature | None) -> Feature:
-    if isinstance(wish, Feature):
-        feature = wish
-    elif wish is None:
-        found = [kind for kind in Feature.kinds.values() if kind.suits(cells)]
-        kind = found[-1] if found else Feature.kinds["categorical"]
-        feature = kind.of_column(name, cells).graded(cells)
-        for told in filter(None, (kind.doubt(cells) for kind in Feature.kinds.values())):
-            warn(f"column {name!r} {told}", SpaceWarning)
-    elif wish in list(Feature.kinds):
-        feature = Feature.kinds[wish].of_column(name, cells)
-    elif "<" in str(wish):
+def _make(name: Hashable, cells: pd.Series[Any], kind: str | Feature | None) -> Feature:
+    """Return the feature of a column, before it is checked."""
+    if isinstance(kind, Feature):
+        return kind
+    if kind is None:
+        return _infer_kind(name, cells)
+    if kind in list(Feature.kinds):
+        return Feature.kinds[kind].of_column(name, cells)
+    if "<" in str(kind):
         ordinal: Any = Feature.kinds["ordinal"]
-        feature = ordinal.of_order(name, cells, str(wish).split("<"))
-    elif "%" in str(wish):
+        made: Feature = ordinal.of_order(name, cells, str(kind).split("<"))
+        return made
+    if "%" in str(kind):
         moment: Any = Feature.kinds["moment"]
-        feature = moment.of_form(cells, str(wish))
-    else:
-        listed = ", ".join(map(repr, Feature.kinds))
-        raise SpaceError(
-            f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or how "
-            f"dates are written, such as '%d/%m/%Y'; got {wish!r}.{suggest(wish, Feature.kinds)}"
-        )
+        made = moment.of_form(cells, str(kind))
+        return made
+    listed = ", ".join(map(repr, Feature.kinds))
+    raise SpaceError(
+        f"`kinds` of {name!r} must be one of {listed}, an order such as 'low < high' or how "
+        f"dates are written, such as '%d/%m/%Y'; got {kind!r}.{suggest(kind, Feature.kinds)}"
+    )
+
+
+def _infer_kind(name: Hashable, cells: pd.Series[Any]) -> Feature:
+    """Return the feature of the last kind that suits a column; warn if another may be meant."""
+    kinds = [kind for kind in Feature.kinds.values() if kind.suits(cells)]
+    kind = kinds[-1] if kinds else Feature.kinds["categorical"]
+    feature = kind.of_column(name, cells).graded(cells)
+    for other in Feature.kinds.values():
+        doubt = other.doubt(cells)
+        if doubt:
+            warn(f"column {name!r} {doubt}", SpaceWarning)
     return feature

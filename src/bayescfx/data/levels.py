@@ -23,27 +23,17 @@ from bayescfx.errors import SpaceError, suggest
 
 @dataclass(frozen=True, init=False)
 class _Levels(Feature):
-    """What `Ordinal` and `Categorical` share: codes are positions among the levels."""
+    """The common part of `Ordinal` and `Categorical`: codes are positions among the levels."""
 
     levels: tuple[Hashable, ...]
 
     has_levels = True
-    glue = ", "  # between levels that are told
+    separator = ", "  # between levels in a description
 
     def __init__(self, levels: Iterable[Hashable]) -> None:
-        kind = type(self).__name__
-        if not is_several(levels):
-            raise SpaceError(f"`levels` of {kind} must be a list; got {shown(levels)}.")
-        found = tuple(levels)
-        if not all(map(is_hashable, found)):
-            raise SpaceError(f"`levels` of {kind} must be hashable; got {shown(levels)}.")
-        if not found:
-            raise SpaceError(f"`levels` of {kind} must not be empty.")
-        if any(map(_is_missing, found)):
-            raise SpaceError(f"`levels` of {kind} must not contain missing values; got {found!r}.")
-        if len(set(found)) != len(found):
-            raise SpaceError(f"`levels` of {kind} must be distinct; got {found!r}.")
-        object.__setattr__(self, "levels", found)
+        object.__setattr__(self, "levels", _checked_levels(type(self).__name__, levels))
+
+    # ── codes ──
 
     @property
     def code_range(self) -> tuple[float, float]:
@@ -57,10 +47,15 @@ class _Levels(Feature):
     def _index(self) -> pd.Index[Any]:
         return pd.Index(list(self.levels), dtype=object, tupleize_cols=False)
 
+    @cached_property
+    def _cells_by_dtype(self) -> dict[int, tuple[Dtype, Cells]]:
+        """The levels as cells of the dtypes that they were decoded to, by identity of the dtype."""
+        return {}
+
     def encode(self, cells: Cells) -> Array:
         if len(cells) == 1:
-            missing = _is_missing(cells[0])
-            return np.array([np.nan if missing else self._positions.get(cells[0], -1.0)])
+            code = np.nan if _is_missing(cells[0]) else self._positions.get(cells[0], -1.0)
+            return np.array([code])
         if isinstance(cells.dtype, pd.CategoricalDtype):
             # one look-up per category, not per cell
             places = self._index.get_indexer(cells.categories.astype(object))
@@ -69,21 +64,26 @@ class _Levels(Feature):
         return np.where(np.asarray(pd.isna(cells)), np.nan, self._index.get_indexer(objects))
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
-        last = vars(self).get("_last")  # a dtype, and the levels in it
-        if last is None or last[0] is not dtype:
-            last = dtype, cells_in(pd.Series(self._index.to_numpy()).astype(dtype))
-            vars(self)["_last"] = last
-        cells: Any = last[1]
+        cells = self._as_cells(dtype)
         missing = np.isnan(codes)
         if not missing.any():
             return cells[codes.astype(np.intp)]
         positions = np.where(missing, -1, codes).astype(np.intp)
         return pd.api.extensions.take(cells, positions, allow_fill=True)
 
+    def _as_cells(self, dtype: Dtype) -> Cells:
+        """Return the levels as cells of a dtype; conversion is slow, so that they are kept."""
+        kept = self._cells_by_dtype.get(id(dtype))
+        if kept is None:
+            cells = cells_in(pd.Series(self._index.to_numpy()).astype(dtype))
+            self._cells_by_dtype.clear()  # a column has one dtype
+            kept = self._cells_by_dtype[id(dtype)] = (dtype, cells)
+        return kept[1]
+
     def covering(self, values: pd.Series[Any]) -> Feature:
-        """Append the new levels, so that codes stay valid; in an order nobody knows their place."""
-        found = pd.unique(values.dropna().astype(object))
-        new = [level for level in found if level not in self._positions]
+        """Append new levels, so that codes stay valid; an order can't be extended."""
+        unique = pd.unique(values.dropna().astype(object))
+        new = [level for level in unique if level not in self._positions]
         if new and not self.categorical:
             raise SpaceError(
                 f"{new[0]!r} is not one of the levels of {self!r}, so its place in the order is "
@@ -94,6 +94,8 @@ class _Levels(Feature):
     def growth(self, before: Feature) -> str:
         return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
 
+    # ── columns of data ──
+
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
         """Return the values found, sorted if possible, or the categories (in order: every one)."""
@@ -103,18 +105,12 @@ class _Levels(Feature):
             used = cells.cat.remove_unused_categories() if cls.categorical else cells
             return cls(used.cat.categories.tolist() or ("",))
         try:
-            found = pd.unique(cells.dropna())
+            unique = pd.unique(cells.dropna())
         except TypeError as error:
             raise SpaceError(f"column {name!r} must hold hashable values.") from error
-        levels = list(map(as_python, found))
-        if not cls.categorical and any(isinstance(level, str) for level in levels):
-            raise SpaceError(
-                f"column {name!r} must say the order of its levels, which are text: "
-                f"{', '.join(map(repr, sorted(map(str, levels))[:8]))}.",
-                parameter="order",
-                advice="Give it from the lowest, such as 'low < middle < high', as an Ordinal or "
-                "as ordered categories.",
-            )
+        levels = [as_python(level) for level in unique]
+        if not cls.categorical:
+            _check_no_text(name, levels)
         with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
             levels = sorted(levels)
         return cls(levels or ("",))
@@ -122,6 +118,8 @@ class _Levels(Feature):
     @property
     def dtype(self) -> Dtype:
         return pd.Series(list(self.levels)).dtype
+
+    # ── values that users give ──
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
         if not is_hashable(value) or value not in self._positions:
@@ -166,9 +164,11 @@ class _Levels(Feature):
             marks += "#"
         return text
 
+    # ── numbers in text rules ──
+
     def measure(self, name: Hashable, text: str) -> str:
-        numbers = (bool, np.bool_, int, float, np.integer, np.floating)
-        if not all(isinstance(v, numbers) and math.isfinite(v) for v in self.levels):
+        types = (bool, np.bool_, int, float, np.integer, np.floating)
+        if not all(isinstance(v, types) and math.isfinite(v) for v in self.levels):
             raise SpaceError(
                 f"rule {text!r} needs numbers, but {name!r} has levels such as {self.levels[0]!r}.",
                 parameter="rule",
@@ -185,13 +185,16 @@ class _Levels(Feature):
         """Offset and slope of evenly spaced levels."""
         levels = np.array(self.levels, dtype=np.float64)
         slope = levels[1] - levels[0] if len(levels) > 1 else 0.0
-        even = np.array_equal(levels, levels[0] + slope * np.arange(len(levels)))
-        return (float(levels[0]), float(slope)) if even else None
+        is_even = np.array_equal(levels, levels[0] + slope * np.arange(len(levels)))
+        return (float(levels[0]), float(slope)) if is_even else None
+
+    # ── texts for people ──
 
     @property
     def words(self) -> str:
-        shown, n = self.glue.join(map(repr, self.levels[:3])), len(self.levels)
-        return shown + (f"{self.glue}… ({n} levels)" if n > 3 else "")
+        n = len(self.levels)
+        first = self.separator.join(map(repr, self.levels[:3]))
+        return first if n <= 3 else f"{first}{self.separator}… ({n} levels)"
 
     def display(self, *codes: float) -> list[str]:
         return [repr(self.levels[int(code)]) for code in codes]
@@ -214,20 +217,20 @@ class Ordinal(_Levels):
     """
 
     natural = "o"
-    glue = " < "
+    separator = " < "
 
     @classmethod
     def of_order(cls, name: Hashable, cells: pd.Series[Any], order: Sequence[str]) -> Ordinal:
-        """Return the levels in the order said; each that the column has must be among them."""
-        found = {str(level): level for level in pd.unique(cells.dropna().astype(object))}
-        said = [text.strip() for text in order]
-        lost = [text for text in found if text not in said]
+        """Return the levels in a given order, which must contain every level of the column."""
+        levels = {str(level): level for level in pd.unique(cells.dropna().astype(object))}
+        texts = [text.strip() for text in order]
+        lost = [text for text in levels if text not in texts]
         if lost:
             raise SpaceError(
                 f"the order of {name!r} must have every level of the column; {lost[0]!r} is "
-                f"missing from {' < '.join(said)}.{suggest(lost[0], said)}"
+                f"missing from {' < '.join(texts)}.{suggest(lost[0], texts)}"
             )
-        return cls([found.get(text, text) for text in said])
+        return cls([levels.get(text, text) for text in texts])
 
 
 class Categorical(_Levels):
@@ -244,6 +247,35 @@ class Categorical(_Levels):
     """
 
     categorical = True
+
+
+def _checked_levels(kind: str, levels: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return levels as a tuple, or raise unless they are distinct values."""
+    if not is_several(levels):
+        raise SpaceError(f"`levels` of {kind} must be a list; got {shown(levels)}.")
+    values = tuple(levels)
+    if not all(map(is_hashable, values)):
+        raise SpaceError(f"`levels` of {kind} must be hashable; got {shown(levels)}.")
+    if not values:
+        raise SpaceError(f"`levels` of {kind} must not be empty.")
+    if any(map(_is_missing, values)):
+        raise SpaceError(f"`levels` of {kind} must not contain missing values; got {values!r}.")
+    if len(set(values)) != len(values):
+        raise SpaceError(f"`levels` of {kind} must be distinct; got {values!r}.")
+    return values
+
+
+def _check_no_text(name: Hashable, levels: Sequence[Any]) -> None:
+    """Raise if the levels of an ordinal column are text, whose order is unknown."""
+    if any(isinstance(level, str) for level in levels):
+        texts = sorted(str(level) for level in levels)
+        raise SpaceError(
+            f"column {name!r} must say the order of its levels, which are text: "
+            f"{', '.join(map(repr, texts[:8]))}.",
+            parameter="order",
+            advice="Give it from the lowest, such as 'low < middle < high', as an Ordinal or "
+            "as ordered categories.",
+        )
 
 
 def _is_missing(value: Any) -> bool:
