@@ -22,6 +22,11 @@ from bayescfx.errors import QueryError, SpaceError
 
 Unit: TypeAlias = Literal["W", "D", "h", "min", "s", "ms"]
 
+# A column of at most so many distinct dates is taken as levels. Set by judgement, 2026-11-18.
+FEW_DATES = 20
+# Cells that decide about the unit, and steps between the limits. Set by judgement, 2026-11-18.
+SAMPLE = 100_000
+MOST_STEPS = 10_000
 # How times of day are written, from the coarsest.
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 
@@ -33,7 +38,7 @@ UNIT_MICROSECONDS: dict[str, int] = {
 
 @dataclass(frozen=True)
 class Moment(Feature):
-    """A point in time (or a duration) that moves in whole units from where the query stands.
+    """A point in time (or a duration) that moves in whole units from the query's own.
 
     Parameters
     ----------
@@ -44,8 +49,8 @@ class Moment(Feature):
     origin : timestamp or timedelta, optional
         Where codes count from; `low` unless the feature has grown since.
     form : str, optional
-        How a column of text writes its points in time, as in :meth:`~datetime.datetime.strftime`;
-        ``%-d`` and ``%-m`` without a zero in front.
+        Date format of a column of text, as in :meth:`~datetime.datetime.strftime`; ``%-d`` and
+        ``%-m`` are days and months without a leading zero.
 
     Examples
     --------
@@ -57,18 +62,18 @@ class Moment(Feature):
     high: Any
     unit: Unit = "D"
     origin: Any = field(default=None, repr=False)  # where codes count from; the first `low`
-    form: str = field(default="", repr=False)  # of text; of a time dtype there is none
+    form: str = field(default="", repr=False)  # date format of text; empty for a time dtype
 
     floating = True
     natural = "mM"
 
     def __post_init__(self) -> None:
-        good = is_hashable(self.unit) and self.unit in UNIT_MICROSECONDS
-        check(good, "unit", f"one of {', '.join(UNIT_MICROSECONDS)}", self.unit, SpaceError)
-        duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
-        for name in ("low", "high", "origin"):
-            value = self.low if name == "origin" and self.origin is None else getattr(self, name)
-            object.__setattr__(self, name, _time(f"`{name}` of Moment", value, duration))
+        is_unit = is_hashable(self.unit) and self.unit in UNIT_MICROSECONDS
+        check(is_unit, "unit", f"one of {', '.join(UNIT_MICROSECONDS)}", self.unit, SpaceError)
+        is_duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
+        origin = self.low if self.origin is None else self.origin
+        for name, value in (("low", self.low), ("high", self.high), ("origin", origin)):
+            object.__setattr__(self, name, _as_time(f"`{name}` of Moment", value, is_duration))
         check(isinstance(self.form, str), "form", "a format of strftime", self.form, SpaceError)
         if self.low > self.high:
             raise SpaceError(f"`low <= high` must hold for Moment; got {self.low} and {self.high}.")
@@ -109,7 +114,7 @@ class Moment(Feature):
         if self.form and isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = dt.datetime.strptime(value, padded(self.form))
-        moment = _time(f"`{verb}` for {name!r}", value, self.duration)
+        moment = _as_time(f"`{verb}` for {name!r}", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
             try:
                 moment = moment.tz_localize(self.origin.tzinfo)
@@ -128,9 +133,8 @@ class Moment(Feature):
         if self.duration:
             return str(moment)
         exact = self.code(moment)
-        texts: list[str] = list(_written(pd.Series([moment]), self.form)) if self.form else []
-        for clock in CLOCKS:
-            texts.append(moment.strftime(f"%Y-%m-%d{clock}"))
+        texts: list[str] = list(_format_times(pd.Series([moment]), self.form)) if self.form else []
+        texts += [moment.strftime(f"%Y-%m-%d{clock}") for clock in CLOCKS]
         for text in texts:
             with contextlib.suppress(SpaceError):
                 if self.code(text) == exact:
@@ -156,12 +160,12 @@ class Moment(Feature):
         return np.asarray(np.rint((anchor + k) * self.microseconds) / self.microseconds)
 
     def covering(self, values: pd.Series[Any]) -> Moment:
-        values = self._read(values) if self.form else values
+        values = self._parse_cells(values) if self.form else values
         return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
 
     def encode(self, cells: Cells) -> Array:
         missing = np.asarray(pd.isna(cells))
-        cells = self._read(cells).to_numpy() if self.form else cells
+        cells = self._parse_cells(cells).to_numpy() if self.form else cells
         kind = "timedelta64[us]" if self.duration else "datetime64[us]"
         counts = np.asarray(cells, dtype=kind).astype(np.int64)  # zoned ones hold UTC inside
         codes = (np.where(missing, 0, counts) - _microseconds(self.origin)) / self.microseconds
@@ -174,7 +178,7 @@ class Moment(Feature):
         times: Any = counts.astype("timedelta64[us]" if self.duration else "datetime64[us]")
         times[missing] = "NaT"
         if self.form:
-            return cells_in(_written(pd.Series(times), self.form).astype(dtype))
+            return cells_in(_format_times(pd.Series(times), self.form).astype(dtype))
         if isinstance(dtype, np.dtype):
             return times.astype(dtype)
         zoned = pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(getattr(dtype, "tz", None))
@@ -182,29 +186,30 @@ class Moment(Feature):
 
     @property
     def dtype(self) -> Dtype:
-        return pd.Series(["" if self.form else self.low, "" if self.form else self.high]).dtype
+        cells: list[Any] = ["", ""] if self.form else [self.low, self.high]
+        return pd.Series(cells).dtype
 
-    def _read(self, cells: Cells) -> pd.Series[Any]:
-        """Return the points in time that text stands for."""
-        return read_times(pd.Series(np.asarray(cells, dtype=object)), self.form)
+    def _parse_cells(self, cells: Cells) -> pd.Series[Any]:
+        """Return the points in time that text cells stand for."""
+        return parse_times(pd.Series(np.asarray(cells, dtype=object)), self.form)
 
     @classmethod
     def suits(cls, cells: pd.Series[Any]) -> bool:
-        return super().suits(cells) or len(_forms(cells)) == 1
+        return super().suits(cells) or len(_possible_forms(cells, FEW_DATES)) == 1
 
     @classmethod
     def doubt(cls, cells: pd.Series[Any]) -> str:
-        first, *others = _forms(cells) or [""]
-        if not others:
+        forms = _possible_forms(cells, FEW_DATES)
+        if len(forms) < 2:
             return ""
         return (
             f"may be dates with the day or the month first, such as {cells.dropna().iloc[0]!r}, "
-            f"and is taken as text. Say which it is with the kind {first!r} or {others[0]!r}."
+            f"and is taken as text. Say which it is with the kind {forms[0]!r} or {forms[1]!r}."
         )
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         if self.form and _is_text(cells):
-            self._read(cells)
+            self._parse_cells(cells)
         elif self.form or cells.dtype.kind not in "mM":
             raise SpaceError(
                 f"column {name!r} must be of a time dtype, or text such as '2016-01-31', to be "
@@ -215,27 +220,19 @@ class Moment(Feature):
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
         """Return the range, in the coarsest unit all cells share, or one of <= 10,000 steps."""
-        forms = _forms(cells, 0)
+        forms = _possible_forms(cells)
         return cls.of_form(cells, forms[0] if len(forms) == 1 else "")
 
     @classmethod
     def of_form(cls, cells: pd.Series[Any], form: str) -> Moment:
-        """Return the range of a column whose text writes points in time in a form."""
+        """Return the range of a column whose text has a date format."""
         form = form if _is_text(cells) else ""
-        cells = read_times(cells, form) if form else cells
-        known: pd.Series[Any] = cells.dropna()
-        if known.empty or cells.dtype.kind not in "mM":  # `check` tells of other dtypes
+        cells = parse_times(cells, form) if form else cells
+        times: pd.Series[Any] = cells.dropna()
+        if times.empty or cells.dtype.kind not in "mM":  # `check` raises for other dtypes
             zero = pd.Timedelta(0) if cells.dtype.kind == "m" else pd.Timestamp(0)
             return cls(zero, zero)
-        low, high = known.min(), known.max()
-        some = known.iloc[np.linspace(0, len(known) - 1, min(len(known), 100_000)).astype(np.intp)]
-        offsets = ((some - low) / pd.Timedelta(1, "us")).to_numpy(np.float64)
-        units: tuple[Unit, ...] = ("D", "h", "min", "s")
-        whole = [not np.mod(offsets, UNIT_MICROSECONDS[unit]).any() for unit in units]
-        shared = whole.index(True) if any(whole) else 3
-        span = (high - low) / pd.Timedelta(1, "us")
-        few = [u for u in units[: shared + 1] if span / UNIT_MICROSECONDS[u] <= 10_000]
-        return cls(low, high, unit=few[-1] if few else "D", form=form)
+        return cls(times.min(), times.max(), unit=_shared_unit(times), form=form)
 
     def measure(self, name: Hashable, text: str) -> str:
         """Return the unit: times of different units can't be compared."""
@@ -272,62 +269,91 @@ def _is_text(cells: pd.Series[Any]) -> bool:
     return cells.dtype.kind == "O" and not isinstance(cells.dtype, pd.CategoricalDtype)
 
 
-def _forms(cells: pd.Series[Any], few: int = 20) -> list[str]:
-    """Return the ways in which a column may write points in time, if it has more than a few."""
+def _shared_unit(times: pd.Series[Any]) -> Unit:
+    """Return the coarsest unit that all times share, or one with at most 10,000 steps."""
+    microsecond = pd.Timedelta(1, "us")
+    n = min(len(times), SAMPLE)
+    sample = times.iloc[np.linspace(0, len(times) - 1, n).astype(np.intp)]
+    offsets = ((sample - times.min()) / microsecond).to_numpy(np.float64)
+    span = (times.max() - times.min()) / microsecond
+    units: tuple[Unit, ...] = ("D", "h", "min", "s")
+    best: Unit = "D"
+    for unit in units:
+        size = UNIT_MICROSECONDS[unit]
+        if span / size <= MOST_STEPS:
+            best = unit
+        if not np.mod(offsets, size).any():
+            break
+    return best
+
+
+def _possible_forms(cells: pd.Series[Any], few: int = 0) -> list[str]:
+    """Return the date formats of a column of text, if it has more than a few distinct texts."""
     texts = cells.dropna() if _is_text(cells) else pd.Series(dtype=object)
     first = str(texts.iloc[0]) if len(texts) else ""
-    found = re.match(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2\d{4}(?!\d)", first)
-    if found is None or texts.nunique() <= few:  # a few are levels as others are
+    match = re.match(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2\d{4}(?!\d)", first)
+    if match is None or texts.nunique() <= few:  # a few are levels like others
         return []
-    mark, other = found.groups()
-    orders = [("%Y", "%m", "%d")] if mark else [("%d", "%m", "%Y"), ("%m", "%d", "%Y")]
-    orders = orders[:1] if other == "." else orders  # nobody writes the month first with points
+    year_first, year_last = match.groups()
+    if year_first:
+        orders = [("%Y", "%m", "%d")]
+    elif year_last == ".":  # with points the day is always first
+        orders = [("%d", "%m", "%Y")]
+    else:
+        orders = [("%d", "%m", "%Y"), ("%m", "%d", "%Y")]
+    dates = [(year_first or year_last).join(order) for order in orders]
     clocks = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
-    forms = [(mark or other).join(order) + clock for order in orders for clock in clocks]
+    forms = [date + clock for date in dates for clock in clocks]
     unique = pd.Series(texts.unique(), dtype=object)
-    for each in (forms, [re.sub("%([dm])", r"%-\1", form) for form in forms]):
-        fitting = [form for form in each if _fits(form, unique)]
-        if fitting:
-            return fitting
-    return []
+    fitting = [form for form in forms if _fits(form, unique)]
+    if fitting:
+        return fitting
+    without_zeros = [re.sub("%([dm])", r"%-\1", form) for form in forms]
+    return [form for form in without_zeros if _fits(form, unique)]
 
 
 def _fits(form: str, texts: pd.Series[Any]) -> bool:
-    """Return whether all texts, the first of them first, are points in time in this form."""
-    for some in (texts[:1], texts):
-        found = pd.to_datetime(some, format=padded(form), errors="coerce")
-        if found.isna().any() or not (_written(found, form).astype(object) == some).all():
+    """Return whether all texts are points in time in this format."""
+    for sample in (texts[:1], texts):  # most formats fail for the first text already
+        times = pd.to_datetime(sample, format=padded(form), errors="coerce")
+        if times.isna().any():
+            return False
+        if not (_format_times(times, form).astype(object) == sample).all():
             return False
     return True
 
 
 def padded(form: str) -> str:
-    """Return a form as Python and pandas read it, with zeros in front or without."""
+    """Return a format as Python and pandas read it, with leading zeros or without."""
     return form.replace("%-", "%")
 
 
-def _written(times: pd.Series[Any], form: str) -> pd.Series[Any]:
-    """Return points in time in a form."""
+def _format_times(times: pd.Series[Any], form: str) -> pd.Series[Any]:
+    """Return points in time as text in a format."""
     texts: pd.Series[Any] = times.dt.strftime(padded(form))
-    bare = r"(?<![\d:])0(?=\d(?:[-/. T]|$))"  # not of a clock
-    return texts.str.replace(bare, "", regex=True) if "%-" in form else texts
+    if "%-" not in form:
+        return texts
+    leading_zero = r"(?<![\d:])0(?=\d(?:[-/. T]|$))"  # not of a clock
+    return texts.str.replace(leading_zero, "", regex=True)
 
 
 def times_of(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
-    """Return the points in time that texts in a form stand for; other cells as they are."""
-    found = pd.to_datetime(texts, format=padded(form), errors="coerce")
-    good = found.notna() | texts.isna()
-    return found if good.all() else found.astype(object).where(good, texts)
+    """Return the points in time that texts in a format stand for; other cells as they are."""
+    times = pd.to_datetime(texts, format=padded(form), errors="coerce")
+    is_valid = times.notna() | texts.isna()
+    return times if is_valid.all() else times.astype(object).where(is_valid, texts)
 
 
-def read_times(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
-    """Return the points in time that texts in a form stand for; a `QueryError` names another."""
-    found = times_of(texts, form)
-    if found.dtype == object:
-        wrong = next(cell for cell in found if pd.notna(cell) and not isinstance(cell, dt.datetime))
-        like = _written(pd.Series([pd.Timestamp("2016-01-31")]), form)[0]
-        raise QueryError(f"a point in time must be written like {like!r}; got {wrong!r}.")
-    return found
+def parse_times(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
+    """Return the points in time that texts in a format stand for; a `QueryError` names another."""
+    times = times_of(texts, form)
+    if times.dtype != object:
+        return times
+    for cell in times:
+        if pd.notna(cell) and not isinstance(cell, dt.datetime):
+            example = _format_times(pd.Series([pd.Timestamp("2016-01-31")]), form)[0]
+            raise QueryError(f"a point in time must be written like {example!r}; got {cell!r}.")
+    return times
 
 
 def times(*values: Any) -> list[str]:
@@ -342,12 +368,13 @@ def times(*values: Any) -> list[str]:
     return [str(stamp) for stamp in stamps]  # to the nanosecond
 
 
-def _time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
+def _as_time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
+    """Return a value as a time, or raise an error about `what`."""
     try:
         if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
-            raise ValueError("of what unit, since when?")
+            raise ValueError("a number has no unit and no origin")
         if isinstance(value, str) and day_or_month_first(value):
-            raise ValueError("which?")
+            raise ValueError("the day or the month may be first")
         moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
     except (ValueError, TypeError, OverflowError) as error:
         kind = "duration, such as '2 days'" if duration else "point in time, such as 2016-01-31"
@@ -358,5 +385,6 @@ def _time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
 
 
 def _microseconds(moment: pd.Timestamp | pd.Timedelta) -> int:
+    """Return whole microseconds, since 1970 of a point in time."""
     cell = moment.asm8  # of a zoned one: in UTC
     return int(cell.astype(f"{cell.dtype.kind}8[us]").astype(np.int64))

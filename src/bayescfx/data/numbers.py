@@ -18,36 +18,57 @@ from bayescfx.data.feature import Feature
 from bayescfx.data.tables import Cells, Dtype
 from bayescfx.errors import SpaceError
 
+# Beyond this number neighbouring integers share one float64.
+LARGEST_INTEGER = 2**53
+# Ranges below it have no finite scale.
+SMALLEST_RANGE = 1e-305
+# Decimals beyond which a number is not written by hand.
+MOST_DECIMALS = 12
+# When a column shows a step: so many numbers, or so many distinct ones for its divisor; of fewer
+# rows than STEP_ROWS at most the share STEP_DISTINCT is distinct. Set by judgement, 2026-11-18.
+STEP_NUMBERS = 20
+STEP_ROWS = 1_000
+STEP_DISTINCT = 0.95
+
 
 class _Number(Feature):
-    """What `Real` and `Integer` share: codes are the numbers themselves."""
+    """The common part of `Real` and `Integer`: codes are the numbers themselves."""
 
     numeric = True
     whole: ClassVar[bool]  # only whole numbers
 
     def __post_init__(self) -> None:
-        kind, low, high = type(self).__name__, self.low, self.high
-        for name, wish in (("low", "finite"), ("high", "finite"), ("step", "positive")):
+        kind = type(self).__name__
+        low = self.low
+        high = self.high
+        for name in ("low", "high", "step"):
             value = getattr(self, name)
-            if value is None and name == "step" and not self.whole:
-                continue
-            if not (isinstance(value, bool) or is_number(value)) or (name == "step" and value <= 0):
-                raise SpaceError(f"`{name}` of {kind} must be a {wish} number; got {shown(value)}.")
-            # beyond 2**53 neighbouring integers share one float64
-            if self.whole and (value != int(value) or abs(value) > 2**53):
-                raise SpaceError(
-                    f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}.",
-                    parameter="identifiers",
-                    advice="Use Real for fractions and Categorical for identifiers.",
-                )
-            object.__setattr__(self, name, int(value) if self.whole else float(value))
+            if value is not None or name != "step" or self.whole:
+                object.__setattr__(self, name, self._checked(name, value))
         if low > high:
             raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
-        if low != high and not 1e-305 <= float(high) - float(low) < math.inf:
+        if low != high and not SMALLEST_RANGE <= float(high) - float(low) < math.inf:
             raise SpaceError(
                 f"`high - low` of {kind} must be 0 or between 1e-305 and 1.7e308; got low={low!r}, "
                 f"high={high!r}. Rescale the numbers."
             )
+
+    def _checked(self, name: str, value: Any) -> float:
+        """Return a limit or the step as a number, or raise."""
+        kind = type(self).__name__
+        is_valid = isinstance(value, bool) or is_number(value)
+        if not is_valid or (name == "step" and value <= 0):
+            must = "positive" if name == "step" else "finite"
+            raise SpaceError(f"`{name}` of {kind} must be a {must} number; got {shown(value)}.")
+        if not self.whole:
+            return float(value)
+        if value != int(value) or abs(value) > LARGEST_INTEGER:
+            raise SpaceError(
+                f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}.",
+                parameter="identifiers",
+                advice="Use Real for fractions and Categorical for identifiers.",
+            )
+        return int(value)
 
     @property
     def code_range(self) -> tuple[float, float]:
@@ -55,12 +76,13 @@ class _Number(Feature):
 
     def covering(self, values: pd.Series[Any]) -> Feature:
         """Grow the limits, the lower one by whole steps, so that the grid keeps its points."""
-        low, high = float(values.min()), max(float(self.high), float(values.max()))
+        low = float(values.min())
+        high = max(float(self.high), float(values.max()))
         if self.code_step:
-            if not max(high - self.low, self.high - low) / self.code_step < 2**53:
+            if not max(high - self.low, self.high - low) / self.code_step < LARGEST_INTEGER:
                 raise SpaceError(f"{values.iloc[0]:g} is too far away for steps of {self.step:g}.")
-            down = max(0, math.ceil((self.low - low) / self.code_step))
-            low = float(self.grid(np.array(-down), float(self.low)))
+            n_steps = max(0, math.ceil((self.low - low) / self.code_step))
+            low = float(self.grid(np.array(-n_steps), float(self.low)))
         high = math.ceil(high) if self.whole else high
         return replace(self, low=min(low, self.low), high=high)  # type: ignore[type-var]  # kinds are dataclasses
 
@@ -72,11 +94,12 @@ class _Number(Feature):
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
         missing = np.isnan(codes)
         if isinstance(dtype, np.dtype):
-            whole = self.whole and dtype.kind == "O" and not missing.any()
-            return (codes.astype(np.int64) if whole else codes).astype(dtype)
+            if self.whole and dtype.kind == "O" and not missing.any():
+                return codes.astype(np.int64).astype(dtype)
+            return codes.astype(dtype)
         filled = np.where(missing, 0.0, codes)
-        found = pd.Series(filled.astype(np.int64) if dtype.kind in "iu" else filled)
-        cells = found.astype(dtype).array
+        numbers = pd.Series(filled.astype(np.int64) if dtype.kind in "iu" else filled)
+        cells = numbers.astype(dtype).array
         if missing.any():
             cells[missing] = None
         return cells
@@ -97,12 +120,12 @@ class _Number(Feature):
 
     def with_step(self, name: Hashable, step: float | None) -> Feature:
         """Grid points are multiples of the step; the lower limit is the next one below."""
-        least = 1 if self.whole and step is None else step
-        found: Feature = replace(self, step=least)  # type: ignore[type-var]  # kinds are dataclasses
+        smallest = 1 if self.whole else None
+        new: Feature = replace(self, step=smallest if step is None else step)  # type: ignore[type-var]  # kinds are dataclasses
         if step is None:
-            return found
-        low = math.floor(self.low / found.step + 1e-9) * found.step
-        return replace(found, low=round(low, 12))  # type: ignore[type-var]  # as above
+            return new
+        low = math.floor(self.low / new.step + 1e-9) * new.step
+        return replace(new, low=round(low, MOST_DECIMALS))  # type: ignore[type-var]  # as above
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         dtype = cells.dtype
@@ -157,7 +180,7 @@ class Real(_Number):
     def grid_decimals(self) -> int | None:
         """Decimals that write every grid point exactly as a user would; ``None`` if too many."""
         decimals = max(_decimals(self.low), _decimals(self.step or 1.0))
-        return decimals if decimals <= 12 else None
+        return decimals if decimals <= MOST_DECIMALS else None
 
     @cached_property
     def lattice(self) -> tuple[float, float, float] | None:
@@ -171,7 +194,8 @@ class Real(_Number):
 
     def grid(self, k: Array, anchor: float) -> Array:
         """Return ``anchor + k * step`` with the decimals a user would write."""
-        codes, decimals = anchor + k * self.code_step, self.grid_decimals
+        codes = anchor + k * self.code_step
+        decimals = self.grid_decimals
         return codes if decimals is None else np.round(codes, decimals)
 
     @property
@@ -214,10 +238,12 @@ class Integer(_Number):
     @property
     def words(self) -> str:
         step = f" by {self.step}" if self.step != 1 else ""
-        return f"{self.low} … {self.high}{step}" + (" cyclic" if self.cyclic else "")
+        cyclic = " cyclic" if self.cyclic else ""
+        return f"{self.low} … {self.high}{step}{cyclic}"
 
 
 def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
+    """Return the smallest and largest finite number of a column; zeros if there is none."""
     if cells.dtype.kind in "iu":
         known = cells.dropna()
         return (int(known.min()), int(known.max())) if len(known) else (0, 0)
@@ -238,24 +264,33 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
     """
     dtype: Any = cells.dtype
     narrow: Any = getattr(dtype, "numpy_dtype", dtype).type
-    numbers = cells.to_numpy(np.float64, na_value=np.nan)
-    numbers = numbers[np.isfinite(numbers)]
-    numbers = numbers[np.linspace(0, len(numbers) - 1, min(len(numbers), 100_000)).astype(np.intp)]
-    values, n = np.unique(numbers), len(numbers)
-    if n < 20 or len(values) < 2 or (n < 1_000 and len(values) > 0.95 * n):
+    numbers = _sample(cells.to_numpy(np.float64, na_value=np.nan))
+    n = len(numbers)
+    values = np.unique(numbers)
+    is_too_short = n < STEP_NUMBERS or len(values) < 2
+    is_all_distinct = n < STEP_ROWS and len(values) > STEP_DISTINCT * n
+    if is_too_short or is_all_distinct:
         return None
     finest = 100 * float(np.spacing(narrow(np.abs(values).max())))  # below it, all are on a grid
     for unit in (1, 10, 100, 1_000):
         whole = np.rint(values * unit)
-        on_grid = np.array_equal((whole / unit).astype(narrow), values.astype(narrow))
-        if 1 / unit > finest and on_grid:
-            shared = np.gcd.reduce((whole - whole[0]).astype(np.int64)) if len(values) >= 20 else 1
+        is_on_grid = np.array_equal((whole / unit).astype(narrow), values.astype(narrow))
+        if 1 / unit > finest and is_on_grid:
+            differences = (whole - whole[0]).astype(np.int64)
+            shared = np.gcd.reduce(differences) if len(values) >= STEP_NUMBERS else 1
             return float(shared / unit)
     return None
 
 
+def _sample(numbers: Array) -> Array:
+    """Return at most 100,000 of the finite numbers, evenly spaced."""
+    finite = numbers[np.isfinite(numbers)]
+    n = min(len(finite), 100_000)
+    return finite[np.linspace(0, len(finite) - 1, n).astype(np.intp)]
+
+
 def _decimals(value: float) -> int:
-    """Return how many decimals the shortest writing of `value` has, be it single precision."""
+    """Return how many decimals the shortest text of `value` has; it may be single precision."""
     with np.errstate(over="ignore"):
         single = np.float32(value)
     shortest = Decimal(str(single if float(single) == value else float(value)))

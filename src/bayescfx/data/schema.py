@@ -8,9 +8,8 @@ model takes: a DataFrame with exactly the columns, order, dtypes and categories 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import filterfalse, repeat
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from bayescfx.errors import QueryError, SpaceError, suggest
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """The cells of one query, or of several: what is written where a code equals the query's."""
+    """The cells of one query, or of several; they are kept where a code equals the query's."""
 
     codes: Array  # (queries, d)
     cells: tuple[Cells, ...]  # one array of as many cells per column
@@ -35,10 +34,11 @@ class Own:
         """Return the cells of several queries."""
         if len(queries) == 1:
             return queries[0]
-        cells = []
+        cells: list[Cells] = []
         for column in zip(*(own.cells for own in queries), strict=True):
-            numpy = isinstance(column[0], np.ndarray)
-            cells.append((np.concatenate if numpy else column[0]._concat_same_type)(column))
+            is_numpy = isinstance(column[0], np.ndarray)
+            concatenate = np.concatenate if is_numpy else column[0]._concat_same_type
+            cells.append(concatenate(column))
         return cls(np.concatenate([own.codes for own in queries]), tuple(cells))
 
     def part(self, i: int) -> Own:
@@ -58,16 +58,17 @@ class Own:
         return _frame(self.cells, len(self.codes))
 
     @cached_property
-    def _first(self) -> pd.DataFrame:
+    def _first_repeated(self) -> pd.DataFrame:
+        """The first query, 1,024 times."""
         return self.frame.take([0] * 1024).reset_index(drop=True)
 
     def repeated(self, whose: Indices) -> pd.DataFrame:
         """Return a new table of the queries' cells, row by row those of query `whose` ``(n,)``."""
         if len(whose) == len(self.codes) == 1:
             return self.frame.copy()
-        # Of one query a long table is kept, unless few rows are all that is wanted.
-        if len(self.codes) == 1 and 8 < len(whose) <= len(self._first):
-            return self._first.iloc[: len(whose)].copy()
+        # Slicing a long table of the same query is faster, unless only few rows are wanted.
+        if len(self.codes) == 1 and 8 < len(whose) <= len(self._first_repeated):
+            return self._first_repeated.iloc[: len(whose)].copy()
         return self.frame.take(whose).reset_index(drop=True)
 
 
@@ -81,14 +82,20 @@ class Schema:
     groups: Mapping[Hashable, tuple[Hashable, ...]]  # one-hot: feature to columns, its levels
     like: Any = None  # an empty table of polars or Arrow: the model takes such tables
 
-    names: tuple[Hashable, ...] = field(init=False, repr=False)  # of the features
-    positions: dict[Hashable, int] = field(init=False, repr=False)  # of features in a row of codes
-    places: dict[Hashable, int] = field(init=False, repr=False)  # of columns in the table
+    @cached_property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names of the features."""
+        return tuple(self.features)
 
-    def __post_init__(self) -> None:
-        positions = {name: j for j, name in enumerate(self.features)}
-        places = {column.name: c for c, column in enumerate(self.columns)}
-        vars(self).update(names=tuple(positions), positions=positions, places=places)
+    @cached_property
+    def positions(self) -> dict[Hashable, int]:
+        """Positions of the features in a row of codes."""
+        return {name: j for j, name in enumerate(self.features)}
+
+    @cached_property
+    def places(self) -> dict[Hashable, int]:
+        """Positions of the columns in the table."""
+        return {column.name: c for c, column in enumerate(self.columns)}
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
@@ -97,28 +104,34 @@ class Schema:
     @cached_property
     def layout(self) -> Layout:
         """The layout of the user's rows."""
-        array, frame = self.array, self.array is None
-        dtypes = tuple(column.dtype if frame else array for column in self.columns)
-        return Layout(tuple(self._index), dtypes, is_frame=frame)
+        is_frame = self.array is None
+        dtypes = tuple(column.dtype if is_frame else self.array for column in self.columns)
+        return Layout(tuple(self._index), dtypes, is_frame=is_frame)
 
     @cached_property
     def _members(self) -> dict[Hashable, int]:
         """Per column of a one-hot group: its place in the group."""
-        groups = self.groups.values()
-        return {column: place for columns in groups for place, column in enumerate(columns)}
+        places: dict[Hashable, int] = {}
+        for columns in self.groups.values():
+            for place, column in enumerate(columns):
+                places[column] = place
+        return places
 
     @cached_property
     def feature_at(self) -> list[int]:
         """Per column: the position of its feature."""
-        group = {column: name for name, columns in self.groups.items() for column in columns}
-        return [self.positions[group.get(name, name)] for name in self.places]
+        group_of: dict[Hashable, Hashable] = {}
+        for name, columns in self.groups.items():
+            for column in columns:
+                group_of[column] = name
+        return [self.positions[group_of.get(name, name)] for name in self.places]
 
     @cached_property
     def plain(self) -> np.dtype[Any] | None:
         """The one numeric dtype of all cells if codes are the cells themselves, else None."""
-        numeric = {feature.numeric for feature in self.features.values()}
+        all_numeric = all(feature.numeric for feature in self.features.values())
         dtype, *others = {column.dtype for column in self.columns}
-        if self.groups or others or False in numeric or not isinstance(dtype, np.dtype):
+        if self.groups or others or not all_numeric or not isinstance(dtype, np.dtype):
             return None
         return dtype if dtype.kind in "fiu" else None
 
@@ -132,7 +145,8 @@ class Schema:
             return self.positions[name]
         if self.array is not None and isinstance(name, (int, np.integer)):
             return self.position(f"x{name}")
-        known = ", ".join(str(n) for n in self.names[:12]) + (", …" if len(self.names) > 12 else "")
+        known = ", ".join(str(n) for n in self.names[:12])
+        known += ", …" if len(self.names) > 12 else ""
         raise SpaceError(
             f"there is no feature {shown(name)}.{suggest(name, self.names)} Features: {known}."
         )
@@ -143,29 +157,39 @@ class Schema:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         rows = as_pandas(rows)
         if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
-            table = isinstance(rows, pd.DataFrame)
-            named: Any = rows if table else dict(rows.items())
-            if [*named] != [*self.places]:
-                self._check_columns(named, what)
-            taken = Column.strict if table else Column.strict_one
-            given = map(named.__getitem__, self.places)
-            return tuple(map(taken, self.columns, given, repeat(what)))
+            return self._named_cells(rows, what)
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
             must = "a Series, a dict, a DataFrame or an array"
             raise QueryError(f"`{what}` must be {must}; got {type(rows).__name__}.")
-        block = block.reshape(1, -1) if block.ndim == 1 else block
+        if block.ndim == 1:
+            block = block.reshape(1, -1)
         if block.ndim != 2 or block.shape[1] != len(self.columns):
             raise QueryError(
                 f"`{what}` must have {len(self.columns)} columns; got shape {block.shape}."
             )
-        return tuple(map(Column.strict, self.columns, block.T, repeat(what)))
+        pairs = zip(self.columns, block.T, strict=True)
+        return tuple(column.strict(given, what) for column, given in pairs)
+
+    def _named_cells(
+        self, rows: pd.DataFrame | pd.Series[Any] | Mapping[Any, Any], what: str
+    ) -> tuple[Cells, ...]:
+        """Return the cells of rows that have column names."""
+        is_table = isinstance(rows, pd.DataFrame)
+        named: Any = rows if is_table else dict(rows.items())
+        if list(named) != list(self.places):
+            self._check_columns(named, what)
+        if is_table:
+            return tuple(column.strict(named[column.name], what) for column in self.columns)
+        return tuple(column.strict_one(named[column.name], what) for column in self.columns)
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
+        """Raise unless labels are the columns of the space, in any order."""
         given = list(labels)
-        missing = [*filterfalse(set(given).__contains__, self.places)]
-        extra = [*filterfalse(self.places.__contains__, given)]
+        present = set(given)
+        missing = [name for name in self.places if name not in present]
+        extra = [name for name in given if name not in self.places]
         if missing:
             raise QueryError(
                 f"`{what}` must have every column of the space; missing: {_list(missing)}."
@@ -195,17 +219,25 @@ class Schema:
         codes = np.empty((len(cells[0]), len(self.features)))
         for j, (name, feature) in enumerate(self.features.items()):
             if name in self.groups:
-                members = [pd.Series(cells[self.places[c]]) for c in self.groups[name]]
-                block = np.stack([m.to_numpy(np.float64, na_value=np.nan) for m in members], axis=1)
-                codes[:, j] = group_codes(block)
-                bad = np.flatnonzero(codes[:, j] == -1)
-                if len(bad):
-                    raise QueryError(
-                        f"`{what}` must have exactly one 1 in the group {name!r}; got "
-                        f"{block[bad[0]].tolist()}."
-                    )
+                codes[:, j] = self._encode_group(name, cells, what)
             else:
                 codes[:, j] = feature.encode(cells[self.places[name]])
+        return codes
+
+    def _encode_group(self, name: Hashable, cells: tuple[Cells, ...], what: str) -> Array:
+        """Return the codes ``(n,)`` of one-hot columns; each row must have exactly one 1."""
+        columns = []
+        for member in self.groups[name]:
+            column = pd.Series(cells[self.places[member]])
+            columns.append(column.to_numpy(np.float64, na_value=np.nan))
+        block = np.stack(columns, axis=1)
+        codes = group_codes(block)
+        invalid = np.flatnonzero(codes == -1)
+        if len(invalid):
+            raise QueryError(
+                f"`{what}` must have exactly one 1 in the group {name!r}; got "
+                f"{block[invalid[0]].tolist()}."
+            )
         return codes
 
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
@@ -226,19 +258,11 @@ class Schema:
         notes = []
         for j, (name, feature) in enumerate(self.features.items()):
             low, high = feature.code_range
-            outside = (codes[:, j] < low) | (codes[:, j] > high)
-            if name in self.groups or not outside.any():
+            is_outside = (codes[:, j] < low) | (codes[:, j] > high)
+            if name in self.groups or not is_outside.any():
                 continue
-            values = pd.Series(cells[self.places[name]])[outside]
-            if feature.period:
-                raise QueryError(
-                    f"`{what}` must lie on the circle of {name!r}, {feature!r}; got "
-                    f"{values.iloc[0]!r}."
-                )
-            try:
-                grown[name] = feature.covering(values)
-            except SpaceError as error:
-                raise QueryError(f"`{what}` does not fit {name!r}: {error}") from error
+            values = pd.Series(cells[self.places[name]])[is_outside]
+            grown[name] = _grow(name, feature, values, what)
             notes.append(f"{name!r} by {grown[name].growth(feature)}")
         if not notes:
             return self, codes, notes
@@ -258,51 +282,60 @@ class Schema:
         """Return the user's rows for `codes` ``(n, d)``.
 
         The query's own cells are written, type and bits, wherever a code equals the query's; of
-        several queries `whose` ``(n,)`` says which one counts. Only columns that move are decoded.
+        several queries `whose` ``(n,)`` is the one of each row. Only columns that move are decoded.
         """
         codes = codes + 0.0  # a zero has no sign, unless it is the query's own
-        whose = np.zeros(len(codes), dtype=np.intp) if whose is None else whose
-        single = len(own.codes) == 1
-        mine = own.codes if single else own.codes[whose]
-        same, missing = codes == mine, np.isnan(mine)
-        if missing.any():
-            same |= missing & np.isnan(codes)
-        if self.plain is not None:
-            block: np.ndarray[Any, Any] = codes.astype(self.plain)
-            if self.plain.kind == "f":
-                np.copyto(block, own.block if single else own.block[whose], where=same)
-            return self._table(block)
-        moved, cells = ~same.all(axis=0), dict[int, Cells]()
+        if whose is None:
+            whose = np.zeros(len(codes), dtype=np.intp)
+        is_single = len(own.codes) == 1
+        own_codes = own.codes if is_single else own.codes[whose]
+        same = np.asarray(codes == own_codes)
+        is_missing = np.isnan(own_codes)
+        if is_missing.any():
+            same |= is_missing & np.isnan(codes)
+        if self.plain is None:
+            return self._table(self._mixed_rows(codes, same, own, whose))
+        block: np.ndarray[Any, Any] = codes.astype(self.plain)
+        if self.plain.kind == "f":
+            np.copyto(block, own.block if is_single else own.block[whose], where=same)
+        return self._table(block)
+
+    def _mixed_rows(self, codes: Array, same: Mask, own: Own, whose: Indices) -> pd.DataFrame:
+        """Return rows of several dtypes; `same` ``(n, d)`` marks codes that equal the query's."""
+        has_moved = np.asarray(~same.all(axis=0))
+        moved: dict[int, Cells] = {}
         for c, j in enumerate(self.feature_at):
-            if moved[j]:
-                cells[c] = self._decoded(c, codes[:, j])
-                self._keep(c, cells[c], same[:, j], own, whose)
-        if 2 * len(cells) < len(self.columns):
+            if has_moved[j]:
+                moved[c] = self._decoded(c, codes[:, j])
+                self._keep(c, moved[c], same[:, j], own, whose)
+        if 2 * len(moved) < len(self.columns):  # copy the query's rows and replace columns
             frame = own.repeated(whose)
-            for c, column in cells.items():
+            for c, column in moved.items():
                 frame.isetitem(c, _held(column, frame.index))
-        else:
-            rest = {c: own.cells[c].take(whose) for c in range(len(self.columns)) if c not in cells}
-            frame = _frame([column for _, column in sorted((cells | rest).items())], len(codes))
-        return self._table(frame)
+            return frame
+        columns = []
+        for c in range(len(self.columns)):
+            columns.append(moved[c] if c in moved else own.cells[c].take(whose))
+        return _frame(columns, len(codes))
 
     def odd(self, cells: tuple[Cells, ...], codes: Array) -> dict[int, Mask]:
-        """Return by column which cells are not what is written for their codes ``(n, d)``.
+        """Return by column which cells differ from what decoding their codes ``(n, d)`` gives.
 
-        So are ``-0.0``, ``True`` where 1 is a level, times between two microseconds: rows with the
-        same codes are the same rows only if these cells are the same, too.
+        Examples are ``-0.0``, ``True`` where 1 is a level, and times between two microseconds. Rows
+        with the same codes are the same rows only if these cells are the same, too.
         """
         if self.plain == np.float64:
-            zeros = np.signbit(codes) & (codes == 0)
-            some = np.flatnonzero(zeros.any(axis=0))
-            return {c: zeros[:, c] for c in some.tolist()} if len(some) else {}
-        found: dict[int, Mask] = {}
+            is_negative_zero = np.signbit(codes) & (codes == 0)
+            columns = np.flatnonzero(is_negative_zero.any(axis=0)).tolist()
+            return {c: is_negative_zero[:, c] for c in columns}
+        odd: dict[int, Mask] = {}
         for c, j in enumerate(self.feature_at):
             column = self.columns[c]
             if column.dtype == object or column.dtype.kind in "fmM":
-                other = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
-                found |= {c: other} if other.any() else {}
-        return found
+                differs = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
+                if differs.any():
+                    odd[c] = differs
+        return odd
 
     def _table(self, block: Rows) -> Rows:
         """Return an array or a table with numbered columns as what the model takes."""
@@ -315,9 +348,10 @@ class Schema:
 
     def write(self, rows: Rows, j: int, codes: Array, own: Own) -> None:
         """Write the codes ``(n,)`` of one feature into rows of a query, in place."""
-        c, mine = self.places[self.names[j]], own.codes[0, j]
+        c = self.places[self.names[j]]
         cells = self._decoded(c, codes)
-        self._keep(c, cells, same_codes(codes, mine), own, np.zeros(len(codes), dtype=np.intp))
+        is_same = same_codes(codes, own.codes[0, j])
+        self._keep(c, cells, is_same, own, np.zeros(len(codes), dtype=np.intp))
         if isinstance(rows, pd.DataFrame):
             rows.isetitem(c, _held(cells, rows.index))
         else:
@@ -329,14 +363,29 @@ class Schema:
         if column.name in self._members:
             cells: Any = pd.Series(codes == self._members[column.name]).astype(column.dtype)
             missing = np.isnan(codes)
-            return (cells.mask(missing) if missing.any() else cells).array
+            if missing.any():
+                cells = cells.mask(missing)
+            return cells.array
         return self.features[column.name].decode(codes, column.dtype)
 
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
         """Write the queries' own cells, in place, where objects, floats and times may differ."""
-        column, kind = self.columns[c], self.columns[c].dtype.kind
-        if column.name not in self._members and (column.dtype == object or kind in "fmM"):
+        column = self.columns[c]
+        may_differ = column.dtype == object or column.dtype.kind in "fmM"
+        if column.name not in self._members and may_differ:
             cells[same] = own.cells[c][whose[same]]
+
+
+def _grow(name: Hashable, feature: Feature, values: pd.Series[Any], what: str) -> Feature:
+    """Return a feature grown to include values outside its range."""
+    if feature.period:
+        raise QueryError(
+            f"`{what}` must lie on the circle of {name!r}, {feature!r}; got {values.iloc[0]!r}."
+        )
+    try:
+        return feature.covering(values)
+    except SpaceError as error:
+        raise QueryError(f"`{what}` does not fit {name!r}: {error}") from error
 
 
 def _frame(cells: Sequence[Cells], n: int) -> pd.DataFrame:
@@ -346,29 +395,31 @@ def _frame(cells: Sequence[Cells], n: int) -> pd.DataFrame:
 
 
 def _held(cells: Cells, index: pd.Index[Any]) -> Any:
-    """Return cells as a table holds them: of objects pandas would otherwise make text."""
+    """Return cells as a table holds them: pandas would turn a column of objects into text."""
     return pd.Series(cells, index=index, dtype=object) if cells.dtype == object else cells
 
 
 def group_codes(block: Array) -> Array:
     """Return where the 1 is in rows ``(n, k)``: nan if all are missing, -1 if not exactly one."""
-    whole = (block.sum(axis=1) == 1) & ((block == 0) | (block == 1)).all(axis=1)
-    codes = np.where(whole, np.nan_to_num(block).argmax(axis=1), -1.0)
+    is_binary = ((block == 0) | (block == 1)).all(axis=1)
+    is_one_hot = is_binary & (block.sum(axis=1) == 1)
+    codes = np.where(is_one_hot, np.nan_to_num(block).argmax(axis=1), -1.0)
     return np.where(np.isnan(block).all(axis=1), np.nan, codes)
 
 
 def _list(names: list[Hashable]) -> str:
-    shown = ", ".join(repr(name) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    """Return the first ten names, and how many more there are."""
+    text = ", ".join(repr(name) for name in names[:10])
+    return text if len(names) <= 10 else f"{text} and {len(names) - 10} more"
 
 
 def by_feature(schema: Schema, rows: list[Row]) -> list[dict[Hashable, Any]]:
     """Return the cells of rows by feature; a one-hot group has its column's name as value."""
-    found: list[dict[Hashable, Any]] = []
+    by_name: list[dict[Hashable, Any]] = []
     for cells in rows:
         row = dict(zip(schema.places, cells.tolist(), strict=True))
         for name, members in schema.groups.items():
-            held = (member for member in members if pd.notna(row[member]) and row[member] == 1)
-            row[name] = next(held, None)  # none where the cells are missing
-        found.append(row)
-    return found
+            ones = [member for member in members if pd.notna(row[member]) and row[member] == 1]
+            row[name] = ones[0] if ones else None  # none where the cells are missing
+        by_name.append(row)
+    return by_name

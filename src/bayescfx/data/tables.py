@@ -1,7 +1,7 @@
-"""What a user's table looks like: its columns, and its rows as exact JSON and back.
+"""Tables of the user: their columns and dtypes, and their rows as lists of cells.
 
-With a :class:`Layout`, rows written as plain cells become the same rows again. A :class:`Column`
-takes cells in its own dtype only: what it can't hold exactly is an error.
+With a :class:`Layout`, lists of cells become the same rows again. A :class:`Column` takes cells of
+its own dtype only: a cell that it can't hold exactly is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
 @dataclass(frozen=True)
 class Layout:
-    """The form of a table: its columns and their dtypes."""
+    """The columns of a table and their dtypes."""
 
     names: tuple[Any, ...]  # x0, x1, … for an array
     dtypes: tuple[Any, ...]  # one per column
@@ -72,8 +72,8 @@ class Layout:
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
         series: dict[int, pd.Series[Any]] = {}
         for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
-            lists = not {list, tuple, dict}.isdisjoint(map(type, column))
-            if lists and getattr(dtype, "kind", "O") in "biufmM":
+            has_lists = any(type(cell) in (list, tuple, dict) for cell in column)
+            if has_lists and getattr(dtype, "kind", "O") in "biufmM":
                 raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
             series[c] = pd.Series(list(column), dtype=dtype)
         frame = pd.DataFrame(series, index=range(len(cells)))
@@ -86,7 +86,7 @@ def dtype_to_plain(dtype: Any) -> Plain:
         levels = [to_plain(level) for level in dtype.categories.tolist()]
         kind = dtype_to_plain(dtype.categories.dtype)
         return {"levels": levels, "ordered": bool(dtype.ordered), "dtype": kind}
-    if isinstance(dtype, pd.ArrowDtype):  # whose names don't say everything
+    if isinstance(dtype, pd.ArrowDtype):  # its name is not unique
         pa = optional("pyarrow", "columns of Arrow need", "models")
         schema = pa.schema([("", dtype.pyarrow_dtype)]).serialize().to_pybytes()
         return {"arrow": base64.b64encode(schema).decode()}
@@ -94,13 +94,13 @@ def dtype_to_plain(dtype: Any) -> Plain:
 
 
 def dtype_from_plain(plain: Any) -> Any:
-    """Return the dtype that :func:`dtype_to_plain` wrote; spaces once said "categories"."""
+    """Return the dtype that :func:`dtype_to_plain` wrote."""
     if isinstance(plain, dict) and "arrow" in plain:
         pa = optional("pyarrow", "columns of Arrow need", "models")
         buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
         return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
     if isinstance(plain, dict):
-        levels = [from_plain(v) for v in plain["levels" if "levels" in plain else "categories"]]
+        levels = [from_plain(level) for level in plain["levels"]]
         index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))
         return pd.CategoricalDtype(index, ordered=plain["ordered"])
     return pd.api.types.pandas_dtype(plain)
@@ -121,7 +121,9 @@ def cells_of(rows: Rows) -> list[list[Any]]:
     if not isinstance(rows, pd.DataFrame):
         return [list(row) for row in rows.tolist()]
     columns = [column.tolist() for _, column in rows.items()]
-    return list(map(list, zip(*columns, strict=True))) if columns else [[]] * len(rows)
+    if not columns:
+        return [[]] * len(rows)
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def row_of(rows: Rows, i: int) -> Row:
@@ -154,31 +156,33 @@ def pick(rows: Rows, chosen: Indices) -> Rows:
 
 
 def lent(rows: Rows) -> Rows:
-    """Return a copy for somebody who may write to it; pandas 3 copies cells only then."""
+    """Return a copy for a user's function, which may write to it."""
     if isinstance(rows, pd.DataFrame):
-        return rows.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
+        copies_on_write = int(pd.__version__.partition(".")[0]) >= 3
+        return rows.copy(deep=not copies_on_write)
     return rows.copy()
 
 
 def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any:
-    """Return what a user's function said of rows, in their order; masked cells are missing.
+    """Return the result of a user's function in the order of the rows; masked cells are missing.
 
-    A Series or a DataFrame goes by its index: in another order it is put right, with other labels
-    it is an `error` about `what`.
+    A Series or a DataFrame is aligned by its index; other labels are an `error` about `what`.
     """
-    if isinstance(raw, pd.Series | pd.DataFrame) and len(raw) == len(rows):
-        index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(rows))
-        if not raw.index.equals(index):
-            if not raw.index.is_unique or not index.isin(raw.index).all():
-                got = ", ".join(map(repr, raw.index[:5]))
-                raise error(
-                    f"{what} must return one value for each row, by position or with the index of "
-                    f"the rows; got a {type(raw).__name__} with index {got}, … Return it with "
-                    "to_numpy()."
-                )
-            return raw.reindex(index)
-    masked = isinstance(raw, np.ma.MaskedArray)
-    return np.ma.filled(raw.astype(object), np.nan) if masked else raw
+    if isinstance(raw, np.ma.MaskedArray):
+        return np.ma.filled(raw.astype(object), np.nan)
+    if not isinstance(raw, pd.Series | pd.DataFrame) or len(raw) != len(rows):
+        return raw
+    index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(rows))
+    if raw.index.equals(index):
+        return raw
+    if not raw.index.is_unique or not index.isin(raw.index).all():
+        labels = ", ".join(map(repr, raw.index[:5]))
+        raise error(
+            f"{what} must return one value for each row, by position or with the index of "
+            f"the rows; got a {type(raw).__name__} with index {labels}, … Return it with "
+            "to_numpy()."
+        )
+    return raw.reindex(index)
 
 
 def as_pandas(given: Any) -> Any:
@@ -187,23 +191,31 @@ def as_pandas(given: Any) -> Any:
         given = given.collect()
     if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "to_pandas"):
         return given
-    arrow = type(given).__module__.startswith("pyarrow")
+    is_arrow = type(given).__module__.startswith("pyarrow")
     try:
-        frame = given.to_pandas(date_as_object=False) if arrow else given.to_pandas()
+        frame = given.to_pandas(date_as_object=False) if is_arrow else given.to_pandas()
     except ImportError as error:
         raise MissingExtraError(
             f"a {type(given).__name__} of {type(given).__module__.partition('.')[0]} needs "
             f"{error.name}: pip install {error.name}."
         ) from error
-    # What pandas changes where cells are missing, and decimals, which are numbers to us.
-    wanted = {"int": "Int64", "uint": "UInt64", "bool": "boolean", "decimal": "float64"}
-    for name in frame.columns if isinstance(frame, pd.DataFrame) else ():
-        cells: Any = given[name]
-        known = re.match("[a-z]+", str(getattr(cells, "type", getattr(cells, "dtype", ""))).lower())
-        kind = wanted.get(known[0]) if known else None
-        if kind is not None and frame[name].dtype.kind in "fO":
-            frame[name] = frame[name].astype(kind)
+    if isinstance(frame, pd.DataFrame):
+        for name in frame.columns:
+            dtype: Any = _nullable_dtype(given[name])
+            if dtype is not None and frame[name].dtype.kind in "fO":
+                frame[name] = frame[name].astype(dtype)
     return frame
+
+
+def _nullable_dtype(cells: Any) -> str | None:
+    """Return the dtype of a column of polars or Arrow that pandas changes if cells are missing.
+
+    Decimals become floats.
+    """
+    dtypes = {"int": "Int64", "uint": "UInt64", "bool": "boolean", "decimal": "float64"}
+    original = str(getattr(cells, "type", getattr(cells, "dtype", ""))).lower()
+    word = re.match("[a-z]+", original)
+    return dtypes.get(word[0]) if word else None
 
 
 def in_form_of(like: Any, rows: Rows) -> Any:
@@ -248,42 +260,56 @@ class Column:
             return given
         if given.dtype == object and self.dtype.kind == "f":  # any kind of missing is nan
             given = np.where(pd.isna(given), np.nan, given)
-        found = self._converted(given)
-        if found is not None:
-            return found
-        wrong = (v for v in given if self._converted(_object_cell(v)) is None)
-        bad, levels = as_python(next(wrong, given)), getattr(self.dtype, "categories", ())
-        listed = f" ({', '.join(map(repr, levels[:5]))}{', …' * (len(levels) > 5)})"
-        raise QueryError(
-            f"`{what}` must fit the dtypes of the space; got {bad!r} in column {self.name!r} of "
-            f"dtype {self.dtype}{listed if len(levels) else ''}.",
-            parameter="na" if isinstance(bad, str) and self.dtype.kind in "iuf" else what,
+        cells = self._converted(given)
+        if cells is None:
+            raise self._unfit(given, what)
+        return cells
+
+    def _unfit(self, given: Any, what: str) -> QueryError:
+        """Return the error about the first cell that the column can't hold."""
+        invalid = [v for v in given if self._converted(_object_cell(v)) is None]
+        cell = as_python(invalid[0] if invalid else given)
+        levels = getattr(self.dtype, "categories", ())
+        listed = ""
+        if len(levels):
+            more = ", …" if len(levels) > 5 else ""
+            listed = f" ({', '.join(map(repr, levels[:5]))}{more})"
+        may_mean_missing = isinstance(cell, str) and self.dtype.kind in "iuf"
+        return QueryError(
+            f"`{what}` must fit the dtypes of the space; got {cell!r} in column {self.name!r} of "
+            f"dtype {self.dtype}{listed}.",
+            parameter="na" if may_mean_missing else what,
             advice="Correct the cell.",
         )
 
     def _converted(self, given: Any) -> Cells | None:
         """Return the cells in the column's dtype; None if one of them can't be held."""
         if isinstance(self.dtype, pd.CategoricalDtype):
-            cells = pd.Index(np.asarray(given, dtype=object), dtype=object, tupleize_cols=False)
-            codes = self.dtype.categories.astype(object).get_indexer(cells)
-            known = (codes >= 0) | np.asarray(pd.isna(given))
-            return pd.Categorical.from_codes(codes, dtype=self.dtype) if known.all() else None
+            return self._as_categories(given)
         kind = self.dtype.kind
         if kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
             return None
         try:
-            found = pd.Series(given).astype(self.dtype).array
-            if not _unchanged(given, found, kind):
+            cells = pd.Series(given).astype(self.dtype).array
+            if not _unchanged(given, cells, kind):
                 return None
         except (TypeError, ValueError, OverflowError):
             return None
-        return found if isinstance(self.dtype, ExtensionDtype) else np.asarray(found)
+        return cells if isinstance(self.dtype, ExtensionDtype) else np.asarray(cells)
+
+    def _as_categories(self, given: Any) -> Cells | None:
+        """Return cells as categories; None if one of them is no category."""
+        dtype: Any = self.dtype
+        cells = pd.Index(np.asarray(given, dtype=object), dtype=object, tupleize_cols=False)
+        codes = dtype.categories.astype(object).get_indexer(cells)
+        is_known = (codes >= 0) | np.asarray(pd.isna(given))
+        return pd.Categorical.from_codes(codes, dtype=dtype) if is_known.all() else None
 
     def strict_one(self, value: Any, what: str) -> Cells:
         """Return one cell as an array of length 1; see :meth:`strict`."""
         if isinstance(self.dtype, np.dtype):
             if self.dtype.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
-                with contextlib.suppress(OverflowError):  # of a whole number, told below
+                with contextlib.suppress(OverflowError):  # `strict` raises for it
                     return np.array([value], dtype=self.dtype)
             if self.dtype.kind == "i" and isinstance(value, (int, np.signedinteger)):
                 info = np.iinfo(self.dtype)
@@ -298,14 +324,21 @@ def identical(a: Cells, b: Cells) -> Mask:
     """Return where two columns of one dtype hold the same cell, its type and sign included."""
     if isinstance(a, np.ndarray) and a.dtype.kind in "biufmM":
         same: Mask = (a == b) | (pd.isna(a) & pd.isna(b))
-        return same & ((np.signbit(a) == np.signbit(b)) | (a != b)) if a.dtype.kind == "f" else same
+        if a.dtype.kind == "f":
+            same &= (np.signbit(a) == np.signbit(b)) | (a != b)
+        return same
     pairs = zip(np.asarray(a, dtype=object), np.asarray(b, dtype=object), strict=True)
-    quick = (str, int, bool)
-    alike = (
-        x is y or (type(x) is type(y) and (x == y if type(x) in quick else same_cell(x, y)))
-        for x, y in pairs
-    )
+    alike = (_same_object(x, y) for x, y in pairs)
     return np.fromiter(alike, dtype=np.bool_, count=len(a))
+
+
+def _same_object(x: Any, y: Any) -> bool:
+    """Return whether two cells are the same; texts and whole numbers are compared directly."""
+    if x is y:
+        return True
+    if type(x) is not type(y):
+        return False
+    return bool(x == y) if type(x) in (str, int, bool) else same_cell(x, y)
 
 
 def cells_in(column: pd.Series[Any]) -> Cells:
@@ -314,7 +347,7 @@ def cells_in(column: pd.Series[Any]) -> Cells:
 
 
 def day_or_month_first(text: str) -> bool:
-    """Return whether a text is a date of which nobody says what is the day, such as 03/04/2018."""
+    """Return whether a text is a date with the day or the month first, such as 03/04/2018."""
     return re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", text) is not None
 
 
@@ -326,13 +359,14 @@ def _object_cell(value: Any) -> NDArray[Any]:
 
 def _unchanged(before: Any, after: Any, kind: str) -> bool:
     """Return whether a conversion kept every cell; floats may round to a narrower float."""
-    gone = np.asarray(pd.isna(before))
-    if not np.array_equal(gone, np.asarray(pd.isna(after))):
+    is_missing = np.asarray(pd.isna(before))
+    if not np.array_equal(is_missing, np.asarray(pd.isna(after))):
         return False
     if kind in "mM":
         return True
-    cells, texts = np.asarray(before, dtype=object)[~gone], (str, bytes)
+    texts = (str, bytes)
+    cells = np.asarray(before, dtype=object)[~is_missing]
     if kind == "f":
         return not any(isinstance(cell, texts) for cell in cells)
-    pairs = zip(cells, after[~gone], strict=True)
+    pairs = zip(cells, after[~is_missing], strict=True)
     return all(a == b and isinstance(a, texts) == isinstance(b, texts) for a, b in pairs)

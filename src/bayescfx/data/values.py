@@ -1,8 +1,8 @@
 """Cells of a user's table as plain JSON values and back, exactly.
 
-What JSON knows (``None``, ``bool``, ``int``, finite ``float``, ``str``) stays as it is; everything
-else becomes ``{"$": tag, "v": payload}``. NumPy scalars keep their type, time stamps their
-resolution and zone, so that a cell read back is the cell that was written.
+JSON's own types (``None``, ``bool``, ``int``, finite ``float``, ``str``) stay as they are;
+everything else becomes ``{"$": tag, "v": payload}``. NumPy scalars keep their type, time stamps
+their resolution and zone, so that a cell read back is the cell that was written.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def same_cell(a: object, b: object) -> bool:
 
 
 def _numpy_to_plain(value: np.generic) -> Plain:
-    tag, payload = type(value).__name__, value.item()
+    """Return a NumPy scalar with its type, such as "float32"."""
+    tag = type(value).__name__
+    payload = value.item()
     if isinstance(value, (np.datetime64, np.timedelta64)):
         payload = [int(value.astype(np.int64)), np.datetime_data(value.dtype)[0]]
     elif isinstance(value, np.bool_):
@@ -108,6 +110,7 @@ def _numpy_to_plain(value: np.generic) -> Plain:
 
 
 def _write_timestamp(value: pd.Timestamp) -> Plain:
+    """Return the count, the unit and the zone of a time stamp."""
     zone = None if value.tzinfo is None else str(value.tzinfo)
     return [int(value.asm8.astype(np.int64)), value.unit, zone]  # in UTC
 

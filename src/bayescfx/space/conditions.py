@@ -1,9 +1,9 @@
-"""Rules written as text: comparisons, levels, and how they are joined.
+"""Rules written as text: comparisons, levels, and their combinations.
 
 ``"a + 2*b <= 10"``, ``"cut == 'Ideal' or price <= 500"``, ``"colour in ['D', 'E']"``,
 ``"smoker == 'yes' -> age >= 18"``. Text is parsed with :mod:`ast`; only numbers, feature names,
-levels, arithmetic, comparisons, ``and``, ``or``, ``not`` and ``->`` are let through, and nothing is
-ever evaluated by Python itself. A column whose name is not an identifier is written in backticks,
+levels, arithmetic, comparisons, ``and``, ``or``, ``not`` and ``->`` are accepted, and Python itself
+never evaluates any of it. A column whose name is not an identifier is written in backticks,
 as in ``pandas.DataFrame.query``: ``"`hours-per-week` <= 40"``.
 """
 
@@ -29,7 +29,7 @@ from bayescfx.space.expressions import COMPARE, Columns, Comparison, Named, expr
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A feature has one of some levels, or none of them; a missing cell does neither."""
+    """A feature has one of some levels, or none of them; a missing cell satisfies neither."""
 
     feature: Hashable
     levels: tuple[float, ...]  # as codes
@@ -53,8 +53,10 @@ class Joined:
 
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where it holds, shape (n,)."""
-        found = [part.holds(numbers, codes) for part in self.parts]
-        return np.asarray(~found[0] if self.how is np.logical_not else reduce(self.how, found))
+        masks = [part.holds(numbers, codes) for part in self.parts]
+        if self.how is np.logical_not:
+            return np.asarray(~masks[0])
+        return np.asarray(reduce(self.how, masks))
 
 
 Condition: TypeAlias = Comparison | Member | Joined
@@ -64,14 +66,14 @@ def parse_rule(text: str, features: Mapping[Hashable, Feature]) -> tuple[Conditi
     """Return the conditions that `text` states; all must hold."""
     reader = _Reader(text, features)
     try:
-        found = reader.read()
+        conditions = reader.read()
     except SpaceError:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refused("must be a comparison such as 'a + 2*b <= 10'", text) from error
     if not reader.names:
         raise refused("must name at least one feature", text)
-    return found
+    return conditions
 
 
 # What a comparison becomes when its sides change places.
@@ -88,13 +90,13 @@ class _Reader:
     quoted: dict[str, str] = field(default_factory=dict)  # by alias: texts
 
     def read(self) -> tuple[Condition, ...]:
-        """Return what must hold; ``a -> b`` is ``b or not a``."""
+        """Return the conditions; ``a -> b`` is ``b or not a``."""
         source = self._aliased()
         trees = [ast.parse(part.strip(), mode="eval").body for part in source.split("->")]
-        *first, last = map(self._condition, trees)
-        if first:  # the same as if read from the right
-            never = (Joined((condition,), np.logical_not) for condition in first)
-            last = Joined((*never, last), np.logical_or)
+        *premises, last = [self._condition(tree) for tree in trees]
+        if premises:  # a -> b -> c is a -> (b -> c)
+            negations = [Joined((premise,), np.logical_not) for premise in premises]
+            last = Joined((*negations, last), np.logical_or)
         if isinstance(last, Joined) and last.how is np.logical_and:
             return last.parts
         return (last,)
@@ -111,19 +113,19 @@ class _Reader:
                 self.quoted[new] = match[0][1:-1]
             else:
                 self.names[new] = match[1] or match[0]
-            return f" {new} "  # never one name with its neighbour
+            return f" {new} "  # blanks keep it apart from its neighbours
 
         pattern = r"`([^`]+)`|'[^']*'|\"[^\"]*\"|(?<![\w.])[^\W\d]\w*"
         source = re.sub(pattern, alias, self.text.strip())
         if not source.isascii():
-            raise ValueError("letters that are no name")
+            raise ValueError("letters outside of names")
         return source
 
     def _condition(self, tree: ast.expr) -> Condition:
         match tree:
             case ast.BoolOp(op=op, values=values):
                 how = np.logical_and if isinstance(op, ast.And) else np.logical_or
-                return Joined(tuple(map(self._condition, values)), how)
+                return Joined(tuple(self._condition(value) for value in values), how)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self._condition(operand)
                 if isinstance(inner, Joined) and inner.how is np.logical_not:
@@ -142,26 +144,41 @@ class _Reader:
         if type(op) not in COMPARE:
             raise refused("must compare with <=, >=, <, >, ==, != or in [...]", self.text)
         compare = COMPARE[type(op)]
-        for name, other, way in ((left, right, compare), (right, left, _MIRRORED[compare])):
-            if (level := self._level(other)) is not None:
-                return self._against(name, way, level)
-        sides = (expression_of(side, self._feature, self.text) for side in (left, right))
-        found = Comparison(next(sides), compare, next(sides))
-        units = {self.features[name].measure(name, self.text) for name in found.features}
+        level = self._level(right)
+        if level is not None:
+            return self._against(left, compare, level)
+        level = self._level(left)
+        if level is not None:
+            return self._against(right, _MIRRORED[compare], level)
+        return self._numeric(left, compare, right)
+
+    def _numeric(self, left: ast.expr, compare: Callable[..., Any], right: ast.expr) -> Condition:
+        """Return a comparison of numbers, or of a feature with a level that is a number."""
+        comparison = Comparison(
+            expression_of(left, self._feature, self.text),
+            compare,
+            expression_of(right, self._feature, self.text),
+        )
+        self._check_times(comparison)
+        equated = comparison.equated
+        if equated is None or not self.features[equated[0]].has_levels:
+            return comparison
+        column, number = equated
+        code = self.features[column].code(int(number) if number.is_integer() else number, column)
+        return Member(column, (code,), compare is eq)
+
+    def _check_times(self, comparison: Comparison) -> None:
+        """Raise if times of different units are mixed, or a point in time meets a number."""
+        names = comparison.features
+        units = {self.features[name].measure(name, self.text) for name in names}
         if len(units - {""}) > 1:
             raise SpaceError(f"rule {self.text!r} mixes times of different units. Use one unit.")
-        times = {name for name in found.features if self.features[name].dated}
-        if found.rises_with(times):
+        times = {name for name in names if self.features[name].dated}
+        if comparison.rises_with(times):
             raise SpaceError(
                 f"rule {shown(self.text)} must compare {min(map(repr, times))}, a point in time, "
                 "with another, or with one in quotes such as '2016-01-31'; got a number."
             )
-        equated = found.equated
-        if equated is None or not self.features[equated[0]].has_levels:
-            return found
-        column, number = equated
-        code = self.features[column].code(int(number) if number.is_integer() else number, column)
-        return Member(column, (code,), compare is eq)
 
     def _listed(self, name: ast.expr, values: list[ast.expr], *, among: bool) -> Condition:
         """Return ``name in [values]``, or its opposite."""
@@ -211,12 +228,14 @@ class _Reader:
         if alias in self.quoted:
             raise refused("may compare a text with a feature, and no more", self.text)
         name = self.names[alias]
-        found = [feature for feature in self.features if str(feature) == name]
-        if len(found) == 1:
-            return found[0]
-        told = f"may be {' or '.join(map(repr, found))}. Rename a column."
-        if not found:
-            hint = suggest(name, self.features)
-            told = f"is no feature.{hint} Write texts in quotes, and names that are not "
-            told += "identifiers in backticks."
-        raise SpaceError(f"rule {shown(self.text)} names {name!r}, which {told}")
+        matches = [feature for feature in self.features if str(feature) == name]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            problem = f"may be {' or '.join(map(repr, matches))}. Rename a column."
+        else:
+            problem = (
+                f"is no feature.{suggest(name, self.features)} Write texts in quotes, and names "
+                "that are not identifiers in backticks."
+            )
+        raise SpaceError(f"rule {shown(self.text)} names {name!r}, which {problem}")

@@ -66,32 +66,37 @@ class Comparison:
 
     @property
     def equated(self) -> tuple[Hashable, float] | None:
-        """The feature and the number of ``feature == number``, or ``!=``; None if it is no such."""
+        """The feature and the number of ``feature == number``, or ``!=``; None for others."""
+        if self.op not in (operator.eq, operator.ne):
+            return None
         for one, other in ((self.left, self.right), (self.right, self.left)):
-            first, numbers = one[0], not any(isinstance(item, Named) for item in other)
-            alone = len(one) == 1 and self.op in (operator.eq, operator.ne)
-            if alone and numbers and isinstance(first, Named):
-                return first.feature, float(_worked_out(other, lambda _: None))
+            first = one[0]
+            is_constant = not any(isinstance(item, Named) for item in other)
+            if is_constant and len(one) == 1 and isinstance(first, Named):
+                return first.feature, float(_evaluate(other, lambda _: None))
         return None
 
     def rises_with(self, names: set[Hashable]) -> bool:
-        """Return whether the sides draw apart when all of some features rise by one."""
+        """Return whether the difference of the sides changes when all of some features rise."""
         if not names:
             return False
-        both = (*self.left, *self.right, operator.sub)
+        difference = (*self.left, *self.right, operator.sub)
         before = {name: np.float64(k + 0.5) for k, name in enumerate(self.features)}
         after = {name: at + (name in names) for name, at in before.items()}
         with np.errstate(all="ignore"):
-            gaps = [_worked_out(both, places.__getitem__) for places in (before, after)]
-        return not math.isclose(*gaps, rel_tol=1e-6, abs_tol=1e-6)
+            gap_before = _evaluate(difference, before.__getitem__)
+            gap_after = _evaluate(difference, after.__getitem__)
+        return not math.isclose(gap_before, gap_after, rel_tol=1e-6, abs_tol=1e-6)
 
     def holds(self, numbers: Columns, codes: Columns) -> Mask:
         """Return where the comparison holds, shape (n,)."""
         with np.errstate(all="ignore"):  # 1/0 is inf or nan, and nan satisfies nothing
-            left, right = _worked_out(self.left, numbers), _worked_out(self.right, numbers)
+            left = _evaluate(self.left, numbers)
+            right = _evaluate(self.right, numbers)
             if self.op not in (operator.eq, operator.ne):
                 return np.asarray(self.op(left, right))
-            gap, size = np.abs(left - right), np.maximum(np.abs(left), np.abs(right))
+            gap = np.abs(left - right)
+            size = np.maximum(np.abs(left), np.abs(right))
             close = operator.le if self.op is operator.eq else operator.gt
             return np.asarray(close(gap, EQUALITY_TOLERANCE * np.maximum(1.0, size)))
 
@@ -101,7 +106,7 @@ class Comparison:
             return None
         with np.errstate(all="ignore"):
             both = (*self.left, *self.right, operator.sub)
-            difference = _worked_out(both, lambda name: {name: 1.0}, _combined)
+            difference = _evaluate(both, lambda name: {name: 1.0}, _combine_coefficients)
         if difference is None or not all(map(math.isfinite, difference.values())):
             return None
         constant = float(difference.pop(None, 0.0))
@@ -113,7 +118,7 @@ class Comparison:
 
 
 def expression_of(tree: ast.expr, named: Callable[[str], Hashable], text: str) -> Expression:
-    """Return an expression of only numbers, known names and arithmetic, or say what else it has."""
+    """Return an expression of numbers, known names and arithmetic; anything else is an error."""
     items: list[np.float64 | Named | Operation] = []
     todo = [tree]
     while todo:
@@ -132,25 +137,25 @@ def expression_of(tree: ast.expr, named: Callable[[str], Hashable], text: str) -
                 raise refused("may hold numbers, features, + - * / ** and comparisons", text)
     expression = tuple(reversed(items))
 
-    def known(operation: Operation, *parts: np.float64 | None) -> np.float64 | None:
+    def check_constant(operation: Operation, *parts: np.float64 | None) -> np.float64 | None:
         return None if None in parts else _number(operation(*parts), text)
 
     with np.errstate(all="ignore"):
-        _worked_out(expression, lambda _: None, known)
+        _evaluate(expression, lambda _: None, check_constant)
     return expression
 
 
 def _number(value: Any, text: str) -> np.float64:
-    """Return a number of a rule; it must be finite, and so must what is computed from it."""
+    """Return a number of a rule, or a result of its constants; it must be finite."""
     with contextlib.suppress(OverflowError):
         number = np.float64(value)
         if np.isfinite(number):
             return number
-    raise refused("must have finite numbers, and so must what is computed from them be", text)
+    raise refused("must have finite numbers and finite results", text)
 
 
 def refused(must: str, text: str) -> SpaceError:
-    """Return the error for a text that is no rule."""
+    """Return the error for a text that is not a valid rule."""
     return SpaceError(
         f"a rule {must}; got {shown(text)}.",
         parameter="rule",
@@ -158,12 +163,12 @@ def refused(must: str, text: str) -> SpaceError:
     )
 
 
-def _worked_out(
+def _evaluate(
     expression: Expression,
     named: Callable[[Hashable], Any],
     operate: Callable[..., Any] = lambda operation, *parts: operation(*parts),
 ) -> Any:
-    """Return what an expression comes to, where `named` says what features are."""
+    """Return the value of an expression; `named` gives the values of features."""
     stack: list[Any] = []
     for item in expression:
         if isinstance(item, Named):
@@ -176,21 +181,30 @@ def _worked_out(
     return stack[0]
 
 
-def _combined(operation: Operation, *parts: Any) -> dict[Hashable | None, Any] | None:
-    """Return an operation on coefficients by feature, None for the constant; None if curved."""
-    lines = [{None: part} if isinstance(part, float) else part for part in parts]
+#: Coefficients by feature; None stands for the constant.
+Coefficients: TypeAlias = dict[Hashable | None, Any]
+
+
+def _combine_coefficients(operation: Operation, *parts: Any) -> Coefficients | None:
+    """Return an operation on linear expressions as coefficients; None if the result is curved."""
+    lines: list[Any] = [{None: part} if isinstance(part, float) else part for part in parts]
     if None in lines:
         return None
-    left, right = lines[0], lines[-1]
-    fixed = [set(line) <= {None} for line in lines]
-    if all(fixed):
+    if all(_is_constant(line) for line in lines):
         return {None: operation(*(line[None] for line in lines))}
+    left = lines[0]
+    right = lines[-1]
     if operation in (operator.add, operator.sub):
-        return {k: operation(left.get(k, 0.0), right.get(k, 0.0)) for k in {**left, **right}}
+        names = {**left, **right}
+        return {name: operation(left.get(name, 0.0), right.get(name, 0.0)) for name in names}
     if operation in (operator.neg, operator.pos):
-        return {key: operation(value) for key, value in left.items()}
-    if operation is operator.mul and fixed[0]:
-        left, right = right, left
-    elif operation not in (operator.mul, operator.truediv) or not fixed[1]:
-        return None
-    return {key: operation(value, right[None]) for key, value in left.items()}
+        return {name: operation(value) for name, value in left.items()}
+    if operation is operator.mul and _is_constant(left):
+        return {name: operation(value, left[None]) for name, value in right.items()}
+    if operation in (operator.mul, operator.truediv) and _is_constant(right):
+        return {name: operation(value, right[None]) for name, value in left.items()}
+    return None
+
+
+def _is_constant(line: Coefficients) -> bool:
+    return set(line) <= {None}
