@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from bayescfx.errors import BayesCFXError, hearing
+from bayescfx.errors import BayesCFXError
 from bayescfx.space.region import Region
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
@@ -72,42 +73,38 @@ def read_queries(
 ) -> tuple[dict[int, Region], list[tuple[int, str]], dict[int, BayesCFXError]]:
     """Return the region around each query, notes about some, and errors of others, by position.
 
-    Codes mean the same in all regions.
+    Codes mean the same in all regions. Rows that `check_row` refuses are not encoded.
     """
+    refused = {} if check_row is None else _refused_rows(queries.rows, check_row)
+    kept = [k for k in range(len(queries)) if k not in refused]
     rows = queries.rows
-    if isinstance(rows, pd.DataFrame):
-        rows = [rows.iloc[i : i + 1] for i in range(len(rows))]
-    regions: dict[int, Region] = {}
-    notes: list[tuple[int, str]] = []
-    errors: dict[int, BayesCFXError] = {}
-    for position, row in enumerate(rows, queries.first):
-        heard: list[str] = []
-        with hearing(heard.append):
-            try:
-                if check_row is not None:
-                    check_row(row)
-                regions[position] = space.around(row)
-            except BayesCFXError as error:
-                errors[position] = error
-        notes += [(position, text) for text in heard]
-    schema = space.schema  # grows until it covers all queries
-    for region in regions.values():
-        if region.schema is not space.schema:
-            schema, _, _ = schema.covering(region.own.cells, "query")
-    if schema is not space.schema and len(regions) > 1:
-        with hearing(lambda _: None):  # the notes are known
-            for position in regions:
-                regions[position] = space.around(rows[position - queries.first], schema=schema)
-    return regions, notes, errors
+    if refused:
+        is_table = isinstance(rows, pd.DataFrame)
+        rows = rows.iloc[kept] if is_table else [rows[k] for k in kept]
+    encoded = space.regions(rows)
+    positions = [queries.first + k for k in kept]
+    regions = {positions[k]: region for k, region in encoded.regions.items()}
+    notes = [(positions[k], text) for k, texts in encoded.notes.items() for text in texts]
+    errors = {queries.first + k: error for k, error in refused.items()}
+    errors |= {positions[k]: error for k, error in encoded.errors.items()}
+    return regions, sorted(notes, key=itemgetter(0)), dict(sorted(errors.items()))
+
+
+def _refused_rows(rows: Any, check_row: CheckRow) -> dict[int, BayesCFXError]:
+    """Return the errors of rows that must not be asked about, by row number."""
+    is_table = isinstance(rows, pd.DataFrame)
+    refused: dict[int, BayesCFXError] = {}
+    for k in range(len(rows)):
+        try:
+            check_row(rows.iloc[k : k + 1] if is_table else rows[k])
+        except BayesCFXError as error:
+            refused[k] = error
+    return refused
 
 
 def needs_regions(space: Space, queries: Queries) -> bool:
     """Return whether a query of a table may be refused, or needs a note."""
     if len(limits_of(space)) < len(space.rules):
         return True
-    try:
-        cells = space.schema.cells(queries.rows, what="query")
-        _, codes, notes = space.schema.covering(cells, "query")
-    except BayesCFXError:
-        return True
-    return bool(notes) or bool(np.isnan(codes).any())
+    encoded = space.encode_queries(queries.rows)
+    return bool(encoded.notes or encoded.errors)

@@ -1,4 +1,4 @@
-"""Queries as codes, and the regions around them.
+"""EncodedQueries as codes, and the regions around them.
 
 This is the only place where queries are encoded. A table is encoded column by column, once. Nothing
 is warned of here: notes and errors are returned by position, and the caller decides.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries as codes that mean the same in all of them."""
+class EncodedQueries:
+    """EncodedQueries as codes that mean the same in all of them."""
 
     schema: Schema  # covers every query
     own: Own  # cells and codes of the queries that could be encoded
@@ -48,7 +48,7 @@ class Regions:
     errors: dict[int, BayesCFXError]
 
 
-def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) -> Queries:
+def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) -> EncodedQueries:
     """Return queries as codes.
 
     Parameters
@@ -85,7 +85,7 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
     if shared is not space.schema and positions:
         codes = shared.encode_cells(cells, what="query")
     _note_missing(space, codes, positions, notes)
-    return Queries(shared, Own(codes, cells), positions, extended, notes, errors)
+    return EncodedQueries(shared, Own(codes, cells), positions, extended, notes, errors)
 
 
 def _encode_all(
@@ -170,12 +170,14 @@ def regions(space: Space, rows: object, *, schema: Schema | None = None) -> Regi
 
     Parameters
     ----------
-    rows : Queries, DataFrame, 2-D array, or sequence of rows
+    rows : EncodedQueries, DataFrame, 2-D array, or sequence of rows
         See :func:`encode_queries`.
     schema : Schema, optional
         One that covers other rows too, if codes are to mean the same there.
     """
-    queries = rows if isinstance(rows, Queries) else encode_queries(space, rows, schema=schema)
+    queries = (
+        rows if isinstance(rows, EncodedQueries) else encode_queries(space, rows, schema=schema)
+    )
     builder = _Builder(space, queries.schema)
     errors = dict(queries.errors)
     built: dict[int, Region] = {}
