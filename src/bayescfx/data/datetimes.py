@@ -68,6 +68,7 @@ class Moment(Feature):
     natural = "mM"
 
     def __post_init__(self) -> None:
+        """Check the fields, and turn limits and origin into time stamps or durations."""
         is_unit = is_hashable(self.unit) and self.unit in UNIT_MICROSECONDS
         check(is_unit, "unit", f"one of {', '.join(UNIT_MICROSECONDS)}", self.unit, SpaceError)
         is_duration = isinstance(self.low, (dt.timedelta, np.timedelta64))
@@ -85,6 +86,7 @@ class Moment(Feature):
 
     @property
     def dated(self) -> bool:
+        """Points in time count from 1970 in text rules; durations from zero."""
         return not self.duration
 
     @property
@@ -94,9 +96,14 @@ class Moment(Feature):
 
     @property
     def code_range(self) -> tuple[float, float]:
+        """Units from the origin to both limits."""
         return self.code(self.low), self.code(self.high)
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the units between the origin and a value.
+
+        Text is read in the format of the column, or in ISO 8601.
+        """
         moment = self._moment(value, name, verb)
         return (_microseconds(moment) - _microseconds(self.origin)) / self.microseconds
 
@@ -146,6 +153,7 @@ class Moment(Feature):
         return self.origin + pd.Timedelta(round(code * self.microseconds), "us")
 
     def shift(self, value: Any, name: Hashable = "value") -> float:
+        """Return a number of units; a duration such as ``"2D"`` is converted."""
         if isinstance(value, (int, float, np.number)):
             return super().shift(value, name)
         try:
@@ -160,10 +168,12 @@ class Moment(Feature):
         return np.asarray(np.rint((anchor + k) * self.microseconds) / self.microseconds)
 
     def covering(self, values: pd.Series[Any]) -> Moment:
+        """Move the limits; the origin stays, so that codes stay valid."""
         values = self._parse_cells(values) if self.form else values
         return replace(self, low=min(self.low, values.min()), high=max(self.high, values.max()))
 
     def encode(self, cells: Cells) -> Array:
+        """Return the units since the origin; text is parsed in the format of the column."""
         missing = np.asarray(pd.isna(cells))
         cells = self._parse_cells(cells).to_numpy() if self.form else cells
         kind = "timedelta64[us]" if self.duration else "datetime64[us]"
@@ -172,6 +182,7 @@ class Moment(Feature):
         return np.where(missing, np.nan, codes)
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return times, exact to the microsecond, in the dtype and zone of the column."""
         missing = np.isnan(codes)
         counts = np.rint(np.where(missing, 0.0, codes) * self.microseconds).astype(np.int64)
         counts = counts + _microseconds(self.origin)
@@ -186,6 +197,7 @@ class Moment(Feature):
 
     @property
     def dtype(self) -> Dtype:
+        """A time dtype, or text if the feature has a date format."""
         cells: list[Any] = ["", ""] if self.form else [self.low, self.high]
         return pd.Series(cells).dtype
 
@@ -195,10 +207,12 @@ class Moment(Feature):
 
     @classmethod
     def suits(cls, cells: pd.Series[Any]) -> bool:
+        """Return whether a column has a time dtype, or text in exactly one date format."""
         return super().suits(cells) or len(_possible_forms(cells, FEW_DATES)) == 1
 
     @classmethod
     def doubt(cls, cells: pd.Series[Any]) -> str:
+        """Return that the day or the month may be first, if both formats fit."""
         forms = _possible_forms(cells, FEW_DATES)
         if len(forms) < 2:
             return ""
@@ -208,6 +222,7 @@ class Moment(Feature):
         )
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless a column has a time dtype, or text in the date format."""
         if self.form and _is_text(cells):
             self._parse_cells(cells)
         elif self.form or cells.dtype.kind not in "mM":
@@ -250,6 +265,7 @@ class Moment(Feature):
 
     @property
     def words(self) -> str:
+        """Both limits and the unit."""
         return f"{' … '.join(self.display(*self.code_range))} by {self.unit}"
 
     def display(self, *codes: float) -> list[str]:
@@ -266,6 +282,7 @@ class Moment(Feature):
 
 
 def _is_text(cells: pd.Series[Any]) -> bool:
+    """Return whether a column holds text that is no category."""
     return cells.dtype.kind == "O" and not isinstance(cells.dtype, pd.CategoricalDtype)
 
 
@@ -294,22 +311,25 @@ def _possible_forms(cells: pd.Series[Any], few: int = 0) -> list[str]:
     match = re.match(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2\d{4}(?!\d)", first)
     if match is None or texts.nunique() <= few:  # a few are levels like others
         return []
-    year_first, year_last = match.groups()
-    if year_first:
-        orders = [("%Y", "%m", "%d")]
-    elif year_last == ".":  # with points the day is always first
-        orders = [("%d", "%m", "%Y")]
-    else:
-        orders = [("%d", "%m", "%Y"), ("%m", "%d", "%Y")]
-    dates = [(year_first or year_last).join(order) for order in orders]
     clocks = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
-    forms = [date + clock for date in dates for clock in clocks]
+    forms = [date + clock for date in _date_formats(*match.groups()) for clock in clocks]
     unique = pd.Series(texts.unique(), dtype=object)
     fitting = [form for form in forms if _fits(form, unique)]
     if fitting:
         return fitting
     without_zeros = [re.sub("%([dm])", r"%-\1", form) for form in forms]
     return [form for form in without_zeros if _fits(form, unique)]
+
+
+def _date_formats(year_first: str | None, year_last: str | None) -> list[str]:
+    """Return the possible formats of a date, given the separator and where the year is."""
+    if year_first:
+        return [year_first.join(("%Y", "%m", "%d"))]
+    separator = str(year_last)
+    day_first = separator.join(("%d", "%m", "%Y"))
+    if separator == ".":  # with points the day is always first
+        return [day_first]
+    return [day_first, separator.join(("%m", "%d", "%Y"))]
 
 
 def _fits(form: str, texts: pd.Series[Any]) -> bool:

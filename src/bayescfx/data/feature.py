@@ -23,25 +23,52 @@ from bayescfx.errors import SpaceError, SpaceWarning, suggest, warn
 
 
 class Feature(ABC):
-    """One column as codes. A new kind is a frozen dataclass derived from this."""
+    """One column as codes. A new kind is a frozen dataclass derived from this.
 
-    kinds: ClassVar[dict[str, type[Feature]]] = {}  # every kind by its word
-    kind: ClassVar[str]  # the word: the name of the class, in lower case
+    Attributes
+    ----------
+    kinds : dict of str to class
+        Every kind by its word.
+    kind : str
+        The word of this kind: the name of the class, in lower case.
+    has_levels : bool
+        Codes are positions among `levels`.
+    categorical : bool
+        Codes are names: each change is as large as any other.
+    numeric : bool
+        Codes are the user's own numbers.
+    floating : bool
+        The grid counts from the query, not from the lower end.
+    natural : str
+        NumPy's letters of the dtypes that mean this kind; "o" for ordered categories.
+    low, high, step
+        Limits and step of kinds that have them.
+    levels : tuple
+        The levels of kinds that have them.
+    period : int
+        Length of the circle of a cyclic feature; else 0.
+    form : str
+        Date format of a text column; else empty.
+    """
 
-    has_levels: ClassVar[bool] = False  # codes are positions among `levels`
-    categorical: ClassVar[bool] = False  # codes are names: each change is as large as any other
-    numeric: ClassVar[bool] = False  # codes are the user's own numbers
-    floating: ClassVar[bool] = False  # the grid counts from the query, not from the lower end
-    natural: ClassVar[str] = ""  # NumPy's letters of the dtypes it suits; "o": ordered categories
+    kinds: ClassVar[dict[str, type[Feature]]] = {}
+    kind: ClassVar[str]
 
-    low: Any  # of kinds with limits and a step
+    has_levels: ClassVar[bool] = False
+    categorical: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
+    floating: ClassVar[bool] = False
+    natural: ClassVar[str] = ""
+
+    low: Any
     step: Any
     high: Any
-    levels: tuple[Hashable, ...]  # of kinds with levels
-    period: int = 0  # length of the circle, if it is cyclic
-    form: str = ""  # date format of a text column, if it is one
+    levels: tuple[Hashable, ...]
+    period: int = 0
+    form: str = ""
 
     def __init_subclass__(cls) -> None:
+        """Register the kind by its word, unless it is private."""
         cls.kind = cls.__name__.lower()
         if not cls.__name__.startswith("_"):
             Feature.kinds[cls.kind] = cls
@@ -145,8 +172,19 @@ class Feature(ABC):
     def parse(self, text: Any, name: Hashable = "value", verb: str = "between") -> Any:
         """Return the value that a text stands for; anything but text is returned as it is.
 
-        A text that stands for no value is a `SpaceError`, which names the feature, what the text
-        must be and what it is. An empty text is a missing cell, None.
+        Parameters
+        ----------
+        text : str or value
+            An empty text is a missing cell, None.
+        name : hashable
+            The feature, for messages.
+        verb : str
+            The verb that got the text, for messages.
+
+        Raises
+        ------
+        SpaceError
+            If the text is no value; it names the feature, what the text must be and what it is.
         """
         if not isinstance(text, str):
             return text
@@ -214,6 +252,7 @@ class Feature(ABC):
 
 
 def _not_a_number(value: object, name: Hashable, verb: str) -> SpaceError:
+    """Return the error about a value of a verb that must be a number."""
     return SpaceError(f"`{verb}` for {name!r} must be numbers; got {shown(value)}.")
 
 

@@ -31,20 +31,24 @@ class _Levels(Feature):
     separator = ", "  # between levels in a description
 
     def __init__(self, levels: Iterable[Hashable]) -> None:
+        """Check the levels and keep them as a tuple."""
         object.__setattr__(self, "levels", _checked_levels(type(self).__name__, levels))
 
     # ── codes ──
 
     @property
     def code_range(self) -> tuple[float, float]:
+        """Positions of the first and the last level."""
         return 0.0, float(len(self.levels) - 1)
 
     @cached_property
     def _positions(self) -> dict[Hashable, float]:
+        """The code of each level."""
         return {level: float(place) for place, level in enumerate(self.levels)}
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
+        """The levels for look-ups of whole columns."""
         return pd.Index(list(self.levels), dtype=object, tupleize_cols=False)
 
     @cached_property
@@ -53,6 +57,7 @@ class _Levels(Feature):
         return {}
 
     def encode(self, cells: Cells) -> Array:
+        """Return the position of each level; a single cell takes the fast path."""
         if len(cells) == 1:
             code = np.nan if _is_missing(cells[0]) else self._positions.get(cells[0], -1.0)
             return np.array([code])
@@ -64,6 +69,7 @@ class _Levels(Feature):
         return np.where(np.asarray(pd.isna(cells)), np.nan, self._index.get_indexer(objects))
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the level of each code, as cells of the column's dtype."""
         cells = self._as_cells(dtype)
         missing = np.isnan(codes)
         if not missing.any():
@@ -92,6 +98,7 @@ class _Levels(Feature):
         return type(self)((*self.levels, *new)) if new else self
 
     def growth(self, before: Feature) -> str:
+        """Return the levels that were added."""
         return "the level " + ", ".join(map(repr, self.levels[len(before.levels) :]))
 
     # ── columns of data ──
@@ -117,11 +124,13 @@ class _Levels(Feature):
 
     @property
     def dtype(self) -> Dtype:
+        """The dtype that pandas infers for the levels."""
         return pd.Series(list(self.levels)).dtype
 
     # ── values that users give ──
 
     def code(self, value: Any, name: Hashable = "value", verb: str = "between") -> float:
+        """Return the position of a level; another value is an error with a suggestion."""
         if not is_hashable(value) or value not in self._positions:
             known = ", ".join(repr(v) for v in self.levels[:10])
             meant = suggest(value, self.levels)
@@ -135,22 +144,21 @@ class _Levels(Feature):
         is the first level, where no level is spelt so.
         """
         spelling = str(text)
-        for level in self.levels:
-            if str(level) == spelling:
-                return level
-        for level in self.levels:
-            if str(level).casefold() == spelling.casefold():
-                return level
         number = as_number(text)
-        for level in self.levels:
-            if not isinstance(level, str) and level == number:
-                return level
-        place = re.fullmatch(r"#+(\d+)", spelling)
-        if place is not None and int(place[1]) < len(self.levels):
-            return self.levels[int(place[1])]
+        exact = [level for level in self.levels if str(level) == spelling]
+        folded = [v for v in self.levels if str(v).casefold() == spelling.casefold()]
+        equal = [v for v in self.levels if not isinstance(v, str) and v == number]
+        matches = [*exact, *folded, *equal, *self._at_position(spelling)]
+        if matches:
+            return matches[0]
         if not spelling.strip():
             return None
         return self.levels[int(self.code(text, name, verb))]
+
+    def _at_position(self, text: str) -> tuple[Hashable, ...]:
+        """Return the level that ``#0``, or ``##0``, names by its position; nothing for others."""
+        place = re.fullmatch(r"#+(\d+)", text)
+        return () if place is None else self.levels[int(place[1]) :][:1]
 
     def format(self, code: float) -> str:
         """Return the level as text, or its position ``#0`` where another level is spelt so."""
@@ -167,6 +175,7 @@ class _Levels(Feature):
     # ── numbers in text rules ──
 
     def measure(self, name: Hashable, text: str) -> str:
+        """Raise unless all levels are numbers; they have no unit."""
         types = (bool, np.bool_, int, float, np.integer, np.floating)
         if not all(isinstance(v, types) and math.isfinite(v) for v in self.levels):
             raise SpaceError(
@@ -177,6 +186,7 @@ class _Levels(Feature):
         return ""
 
     def numbers(self, codes: Array) -> Array:
+        """Return the levels themselves, which are numbers."""
         levels = np.array([*self.levels, np.nan], dtype=np.float64)
         return levels[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
 
@@ -192,14 +202,17 @@ class _Levels(Feature):
 
     @property
     def words(self) -> str:
+        """The first three levels and how many there are."""
         n = len(self.levels)
         first = self.separator.join(map(repr, self.levels[:3]))
         return first if n <= 3 else f"{first}{self.separator}… ({n} levels)"
 
     def display(self, *codes: float) -> list[str]:
+        """Return the levels as Python writes them, text in quotes."""
         return [repr(self.levels[int(code)]) for code in codes]
 
     def label(self, code: float) -> str:
+        """Return the nearest level without quotes."""
         return str(self.levels[round(code)])
 
 
@@ -279,4 +292,5 @@ def _check_no_text(name: Hashable, levels: Sequence[Any]) -> None:
 
 
 def _is_missing(value: Any) -> bool:
+    """Return whether a level is None, NaN, NA or NaT."""
     return value is None or value is pd.NA or value is pd.NaT or value != value

@@ -38,6 +38,7 @@ class _Number(Feature):
     whole: ClassVar[bool]  # only whole numbers
 
     def __post_init__(self) -> None:
+        """Check limits and step, and convert them to plain numbers."""
         kind = type(self).__name__
         low = self.low
         high = self.high
@@ -72,6 +73,7 @@ class _Number(Feature):
 
     @property
     def code_range(self) -> tuple[float, float]:
+        """Both limits as floats."""
         return float(self.low), float(self.high)
 
     def covering(self, values: pd.Series[Any]) -> Feature:
@@ -87,11 +89,13 @@ class _Number(Feature):
         return replace(self, low=min(low, self.low), high=high)  # type: ignore[type-var]  # kinds are dataclasses
 
     def encode(self, cells: Cells) -> Array:
+        """Return the numbers as floats; missing cells of any dtype are nan."""
         if isinstance(cells, np.ndarray) and cells.dtype != object:
             return cells.astype(np.float64)
         return pd.Series(cells).to_numpy(np.float64, na_value=np.nan)
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
+        """Return the numbers in the column's dtype; objects are whole numbers where possible."""
         missing = np.isnan(codes)
         if isinstance(dtype, np.dtype):
             if self.whole and dtype.kind == "O" and not missing.any():
@@ -106,10 +110,12 @@ class _Number(Feature):
 
     @property
     def code_step(self) -> float:
+        """The step, or 0 where every number is allowed."""
         return float(self.step or 0)
 
     @property
     def dtype(self) -> Dtype:
+        """64-bit integers or floats."""
         return np.dtype(np.int64 if self.whole else np.float64)
 
     def format(self, code: float) -> str:
@@ -128,6 +134,7 @@ class _Number(Feature):
         return replace(new, low=round(low, MOST_DECIMALS))  # type: ignore[type-var]  # as above
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
+        """Raise unless the dtype of a column can hold every value of the feature."""
         dtype = cells.dtype
         if dtype.kind not in "iu":
             if dtype.kind != "f":
@@ -144,6 +151,7 @@ class _Number(Feature):
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Feature:
+        """Return the range of a column; of an integer feature all numbers must be whole."""
         low, high = _column_range(name, cells)
         if cls.whole and cells.dtype.kind not in "iu":
             numbers = cells.dropna().to_numpy(np.float64)
@@ -184,12 +192,14 @@ class Real(_Number):
 
     @cached_property
     def lattice(self) -> tuple[float, float, float] | None:
+        """The grid in whole numbers, if few enough decimals write it exactly."""
         decimals = self.grid_decimals if self.step else None
         if not self.step or decimals is None or abs(self.low) >= 10.0 ** (15 - decimals):
             return None
         return round(self.low * 10**decimals), round(self.step * 10**decimals), 10.0**decimals
 
     def graded(self, cells: pd.Series[Any]) -> Feature:
+        """Return the feature with the decimal step that the column shares, if it has one."""
         return replace(self, step=shared_step(cells))
 
     def grid(self, k: Array, anchor: float) -> Array:
@@ -233,6 +243,7 @@ class Integer(_Number):
 
     @property
     def period(self) -> int:  # type: ignore[override]  # features are frozen
+        """Length of the circle, from `low` to `high` and one step more; 0 on a line."""
         return self.high - self.low + self.step if self.cyclic else 0
 
     @property

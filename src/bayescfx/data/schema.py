@@ -24,10 +24,17 @@ from bayescfx.errors import QueryError, SpaceError, suggest
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """The cells of one query, or of several; they are kept where a code equals the query's."""
+    """The cells of one query, or of several; they are kept where a code equals the query's.
 
-    codes: Array  # (queries, d)
-    cells: tuple[Cells, ...]  # one array of as many cells per column
+    Parameters
+    ----------
+    codes : array of shape (queries, d)
+    cells : tuple of arrays
+        One array of as many cells per column, in the column's dtype.
+    """
+
+    codes: Array
+    cells: tuple[Cells, ...]
 
     @classmethod
     def of_all(cls, queries: Sequence[Own]) -> Own:
@@ -74,13 +81,27 @@ class Own:
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """Columns of the user's table and the features that stand for them."""
+    """Columns of the user's table and the features that stand for them.
 
-    features: Mapping[Hashable, Feature]  # in the order of a row of codes
+    Parameters
+    ----------
+    features : dict of name to Feature
+        In the order of a row of codes.
+    columns : tuple of Column
+        In the order of the table.
+    array : dtype or None
+        The dtype of the 2-D arrays that the model takes; None for tables.
+    groups : dict of name to names
+        The columns of each one-hot group; they are the levels of its feature.
+    like : table, optional
+        An empty table of polars or Arrow, if the model takes such tables.
+    """
+
+    features: Mapping[Hashable, Feature]
     columns: tuple[Column, ...]
-    array: np.dtype[Any] | None  # the model takes 2-D arrays of this dtype instead of frames
-    groups: Mapping[Hashable, tuple[Hashable, ...]]  # one-hot: feature to columns, its levels
-    like: Any = None  # an empty table of polars or Arrow: the model takes such tables
+    array: np.dtype[Any] | None
+    groups: Mapping[Hashable, tuple[Hashable, ...]]
+    like: Any = None
 
     @cached_property
     def names(self) -> tuple[Hashable, ...]:
@@ -99,6 +120,7 @@ class Schema:
 
     @cached_property
     def _index(self) -> pd.Index[Any]:
+        """The labels of the columns, as a table holds them."""
         return pd.Index(list(self.places), tupleize_cols=False)
 
     @cached_property

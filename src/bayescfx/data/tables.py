@@ -31,11 +31,21 @@ Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table and their dtypes."""
+    """The columns of a table and their dtypes.
 
-    names: tuple[Any, ...]  # x0, x1, … for an array
-    dtypes: tuple[Any, ...]  # one per column
-    is_frame: bool  # else an array of one dtype
+    Parameters
+    ----------
+    names : tuple
+        Labels of the columns; ``x0``, ``x1`` and so on for an array.
+    dtypes : tuple
+        One per column.
+    is_frame : bool
+        Whether it is a DataFrame, not an array of one dtype.
+    """
+
+    names: tuple[Any, ...]
+    dtypes: tuple[Any, ...]
+    is_frame: bool
 
     @classmethod
     def of(cls, rows: Rows) -> Layout:
@@ -166,7 +176,16 @@ def lent(rows: Rows) -> Rows:
 def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any:
     """Return the result of a user's function in the order of the rows; masked cells are missing.
 
-    A Series or a DataFrame is aligned by its index; other labels are an `error` about `what`.
+    Parameters
+    ----------
+    raw : Series, DataFrame, array or anything else
+        The result. A Series or a DataFrame is aligned by its index.
+    rows : DataFrame or array
+        The rows that the function got.
+    what : str
+        The function, for the message about other labels.
+    error : type
+        The class of that error.
     """
     if isinstance(raw, np.ma.MaskedArray):
         return np.ma.filled(raw.astype(object), np.nan)
@@ -191,20 +210,25 @@ def as_pandas(given: Any) -> Any:
         given = given.collect()
     if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "to_pandas"):
         return given
-    is_arrow = type(given).__module__.startswith("pyarrow")
-    try:
-        frame = given.to_pandas(date_as_object=False) if is_arrow else given.to_pandas()
-    except ImportError as error:
-        raise MissingExtraError(
-            f"a {type(given).__name__} of {type(given).__module__.partition('.')[0]} needs "
-            f"{error.name}: pip install {error.name}."
-        ) from error
+    frame = _to_pandas(given)
     if isinstance(frame, pd.DataFrame):
         for name in frame.columns:
             dtype: Any = _nullable_dtype(given[name])
             if dtype is not None and frame[name].dtype.kind in "fO":
                 frame[name] = frame[name].astype(dtype)
     return frame
+
+
+def _to_pandas(given: Any) -> Any:
+    """Return a table of another library as its own conversion makes it."""
+    library = type(given).__module__.partition(".")[0]
+    options = {"date_as_object": False} if library == "pyarrow" else {}
+    try:
+        return given.to_pandas(**options)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a {type(given).__name__} of {library} needs {error.name}: pip install {error.name}."
+        ) from error
 
 
 def _nullable_dtype(cells: Any) -> str | None:
@@ -306,18 +330,27 @@ class Column:
         return pd.Categorical.from_codes(codes, dtype=dtype) if is_known.all() else None
 
     def strict_one(self, value: Any, what: str) -> Cells:
-        """Return one cell as an array of length 1; see :meth:`strict`."""
+        """Return one cell as an array of length 1; see :meth:`strict`.
+
+        Numbers and texts of the right type take a fast path.
+        """
         if isinstance(self.dtype, np.dtype):
-            if self.dtype.kind == "f" and isinstance(value, (float, int, np.floating, np.integer)):
+            if self._fits_number(value):
                 with contextlib.suppress(OverflowError):  # `strict` raises for it
                     return np.array([value], dtype=self.dtype)
-            if self.dtype.kind == "i" and isinstance(value, (int, np.signedinteger)):
-                info = np.iinfo(self.dtype)
-                if info.min <= value <= info.max:
-                    return np.array([value], dtype=self.dtype)
-        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+        elif isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
         return self.strict(_object_cell(value), what)
+
+    def _fits_number(self, value: Any) -> bool:
+        """Return whether a column of NumPy floats or signed integers holds a number exactly."""
+        if self.dtype.kind == "f":
+            return isinstance(value, (float, int, np.floating, np.integer))
+        if self.dtype.kind != "i" or not isinstance(value, (int, np.signedinteger)):
+            return False
+        dtype: Any = self.dtype
+        info = np.iinfo(dtype)
+        return bool(info.min <= value <= info.max)
 
 
 def identical(a: Cells, b: Cells) -> Mask:
@@ -352,6 +385,7 @@ def day_or_month_first(text: str) -> bool:
 
 
 def _object_cell(value: Any) -> NDArray[Any]:
+    """Return a value as an array of one object."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
     return cell

@@ -116,6 +116,7 @@ def _write_timestamp(value: pd.Timestamp) -> Plain:
 
 
 def _read_timestamp(payload: Any) -> pd.Timestamp:
+    """Return the time stamp that :func:`_write_timestamp` wrote."""
     number, unit, zone = payload
     moment = pd.Timestamp(np.datetime64(number, unit))
     return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)

@@ -23,14 +23,27 @@ Snapping: TypeAlias = Literal["clip", "round", "look up"]
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """The allowed codes of one feature; the query's own code is always allowed."""
+    """The allowed codes of one feature; the query's own code is always allowed.
+
+    Parameters
+    ----------
+    feature : Feature
+    query : float
+        The query's code; nan if the cell is missing.
+    low, high : float
+        Limits of the other allowed codes.
+    choices : array, optional
+        All allowed codes, sorted, the query's included; None for an interval or a long grid.
+    narrow : type, optional
+        A narrower float type of the column, in which codes must be exact.
+    """
 
     feature: Feature
     query: float
-    low: float  # limits of the other allowed codes
+    low: float
     high: float
-    choices: Array | None = None  # all allowed codes, sorted, the query's included, if listed
-    narrow: type[np.floating[Any]] | None = None  # codes must be exact in this narrower type
+    choices: Array | None = None
+    narrow: type[np.floating[Any]] | None = None
 
     @property
     def anchor(self) -> float:
@@ -133,19 +146,40 @@ class _FreePart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """The axes of all features as arrays: limits and grids, without any rule."""
+    """The axes of all features as arrays: limits and grids, without any rule.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+    choices : tuple
+        Per feature the allowed codes, the query's included, if at most 10,000; else None.
+    query : array of shape (d,)
+        The query's codes.
+    low, high : array of shape (d,)
+        Lowest and highest allowed code; the query's where a feature can't move.
+    step : array of shape (d,)
+        Grid steps; 0 where continuous.
+    period : array of shape (d,)
+        Lengths of circles, or 0.
+    categorical : mask of shape (d,)
+        Features with unordered levels.
+    lattice : array of shape (3, d)
+        First, stride and unit, see `Feature.lattice`.
+    is_rounded, is_looked_up : mask of shape (d,)
+        Free features that are snapped by rounding to the lattice, or by their axis.
+    """
 
     axes: tuple[Axis, ...]
-    choices: tuple[Array | None, ...]  # per feature: the allowed codes, if at most 10,000
-    query: Array  # (d,) the query's codes
-    low: Array  # (d,) lowest allowed code; the query's where the feature can't move
-    high: Array  # (d,) highest allowed code
-    step: Array  # (d,) grid step; 0 where continuous
-    period: Array  # (d,) length of the circle, or 0
-    categorical: Mask  # (d,) unordered levels
-    lattice: Array  # (3, d) first, stride and unit, see `Feature.lattice`
-    is_rounded: Mask  # (d,) snapped by rounding to the lattice
-    is_looked_up: Mask  # (d,) snapped by its axis
+    choices: tuple[Array | None, ...]
+    query: Array
+    low: Array
+    high: Array
+    step: Array
+    period: Array
+    categorical: Mask
+    lattice: Array
+    is_rounded: Mask
+    is_looked_up: Mask
 
     @classmethod
     def of(cls, axes: tuple[Axis, ...]) -> Box:

@@ -122,6 +122,7 @@ class _Reader:
         return source
 
     def _condition(self, tree: ast.expr) -> Condition:
+        """Return the condition of a syntax tree: a comparison, or several that are joined."""
         match tree:
             case ast.BoolOp(op=op, values=values):
                 how = np.logical_and if isinstance(op, ast.And) else np.logical_or

@@ -22,6 +22,7 @@ class Cost:
     per_feature: Mapping[Hashable, float] = field(default_factory=dict)  # factors; else 1
 
     def __post_init__(self) -> None:
+        """Raise unless weight, norm and factors are valid."""
         check(is_number(self.weight, 0), "weight", "a number >= 0", self.weight, SpaceError)
         for name, factor in self.per_feature.items():
             parameter = f"per_feature[{name!r}]"

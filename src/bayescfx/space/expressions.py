@@ -1,4 +1,9 @@
-"""Arithmetic over features, compared: ``a + 2*b <= 10``, ``start <= end``, ``w / h**2 <= 30``."""
+"""Arithmetic over features, compared: ``a + 2*b <= 10``, ``start <= end``, ``w / h**2 <= 30``.
+
+An expression is a tuple in postfix order: operands come before their operation, so that
+``a + 2*b`` is ``(a, 2, b, mul, add)``. The same tuple is evaluated with columns of numbers, with
+single numbers, or with coefficients, which gives the linear part of a rule.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +58,15 @@ Expression: TypeAlias = tuple["np.float64 | Named | Operation", ...]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """One comparison ``left op right`` of two arithmetic expressions over features."""
+    """One comparison ``left op right`` of two arithmetic expressions over features.
+
+    Parameters
+    ----------
+    left, right : Expression
+        The sides, in postfix order.
+    op : callable
+        One of the functions in `COMPARE`.
+    """
 
     left: Expression
     op: Operation
@@ -200,11 +213,17 @@ def _combine_coefficients(operation: Operation, *parts: Any) -> Coefficients | N
     if operation in (operator.neg, operator.pos):
         return {name: operation(value) for name, value in left.items()}
     if operation is operator.mul and _is_constant(left):
-        return {name: operation(value, left[None]) for name, value in right.items()}
+        return _scaled(right, operation, left[None])
     if operation in (operator.mul, operator.truediv) and _is_constant(right):
-        return {name: operation(value, right[None]) for name, value in left.items()}
+        return _scaled(left, operation, right[None])
     return None
 
 
+def _scaled(line: Coefficients, operation: Operation, factor: Any) -> Coefficients:
+    """Return a linear expression times, or divided by, a constant."""
+    return {name: operation(value, factor) for name, value in line.items()}
+
+
 def _is_constant(line: Coefficients) -> bool:
+    """Return whether a linear expression names no feature."""
     return set(line) <= {None}

@@ -31,11 +31,21 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The bins of one feature: quantile bins, or the levels, most frequent first."""
+    """The bins of one feature: quantile bins, or the levels, most frequent first.
 
-    cuts: Array  # lower ends of the bins, or the levels, sorted
-    holes: Array  # (2, g) ends of open intervals without data; empty for levels
-    rank: Indices  # the bin of each level
+    Parameters
+    ----------
+    cuts : array
+        Lower ends of the bins, or the levels, sorted.
+    holes : array of shape (2, g)
+        Ends of the open intervals without data; empty for levels.
+    rank : array of int
+        The bin of each level.
+    """
+
+    cuts: Array
+    holes: Array
+    rank: Indices
 
     @classmethod
     def of(cls, x: Array, categorical: bool) -> Bins:
@@ -118,12 +128,24 @@ def _fit_pair(
 
 @dataclass(frozen=True, eq=False)
 class Plausibility:
-    """The density model of the data, and the scores of the data rows themselves."""
+    """The density model of the data, and the scores of the data rows themselves.
+
+    Parameters
+    ----------
+    columns : tuple of Bins
+        The bins of each feature.
+    pairs : tuple of Pair
+        The edges of the tree.
+    unseen : float
+        Score of a value that no row has.
+    scores : array of shape (n,)
+        Scores of left-out data rows, sorted.
+    """
 
     columns: tuple[Bins, ...]
     pairs: tuple[Pair, ...]
-    unseen: float  # score of a value that no row has
-    scores: Array  # (n,) of left-out data rows, sorted
+    unseen: float
+    scores: Array
 
     @classmethod
     def fit(cls, data: Array, features: Iterable[Feature]) -> Plausibility:

@@ -7,7 +7,7 @@ is warned of here: notes and errors are returned by position, and the caller dec
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EncodedQueries:
-    """EncodedQueries as codes that mean the same in all of them."""
+    """Queries as codes that mean the same in all of them.
 
-    schema: Schema  # covers every query
-    own: Own  # cells and codes of the queries that could be encoded
-    positions: list[int]  # of these queries among those given
-    extended: dict[int, Schema]  # by position: for a query outside the space, what covers it alone
-    notes: dict[int, list[str]] = field(default_factory=dict)  # by position: what users should know
-    errors: dict[int, BayesCFXError] = field(default_factory=dict)  # by position: no valid query
+    Parameters
+    ----------
+    schema : Schema
+        It covers every query.
+    own : Own
+        Cells and codes of the queries that could be encoded.
+    positions : list of int
+        Positions of these queries among those given.
+    extended : dict of position to Schema
+        For each query outside the space, the schema that covers it alone.
+    notes : dict of position to texts
+        What users should know about a query.
+    errors : dict of position to error
+        Why a query is not valid.
+    """
+
+    schema: Schema
+    own: Own
+    positions: list[int]
+    extended: dict[int, Schema]
+    notes: dict[int, list[str]]
+    errors: dict[int, BayesCFXError]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,32 +76,45 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         the regions.
     """
     errors: dict[int, BayesCFXError] = {}
-    encoded, positions = _encode_all(space.schema, as_pandas(rows), errors)
-    codes = encoded.codes
-    cells = encoded.cells
-    shared = schema or space.schema
+    own, positions = _encode_all(space.schema, as_pandas(rows), errors)
+    shared, extended, notes = _extend(space.schema, schema, own, positions, errors)
+    if errors:
+        good = [k for k, i in enumerate(positions) if i not in errors]
+        own = Own(own.codes[good], tuple(column[good] for column in own.cells))
+        positions = [positions[k] for k in good]
+    if shared is not space.schema and positions:
+        own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
+    _note_missing(space, own.codes, positions, notes)
+    return EncodedQueries(shared, own, positions, extended, notes, errors)
+
+
+def _extend(
+    original: Schema,
+    schema: Schema | None,
+    own: Own,
+    positions: list[int],
+    errors: dict[int, BayesCFXError],
+) -> tuple[Schema, dict[int, Schema], dict[int, list[str]]]:
+    """Return the schema that covers all queries, those that cover single ones, and notes.
+
+    Only queries outside the original schema need one of their own. An error of one that can't be
+    covered is added to `errors`.
+    """
+    shared = schema or original
     extended: dict[int, Schema] = {}
     notes: dict[int, list[str]] = {}
-    for k in np.flatnonzero(_is_outside(space.schema, codes)).tolist():
-        row = tuple(column[k : k + 1] for column in cells)
+    for k in np.flatnonzero(_is_outside(original, own.codes)).tolist():
+        cells = own.part(k).cells
         i = positions[k]
         try:
-            extended[i], _, growth = space.schema.covering(row, "query")
+            extended[i], _, growth = original.covering(cells, "query")
         except BayesCFXError as error:
             errors[i] = error
             continue
-        shared, _, _ = shared.covering(row, "query")
+        shared, _, _ = shared.covering(cells, "query")
         grown = "; ".join(growth)
         notes[i] = [f"the query lies outside the space, which grew for it: {grown}."]
-    if errors:
-        good = [k for k, i in enumerate(positions) if i not in errors]
-        cells = tuple(column[good] for column in cells)
-        codes = codes[good]
-        positions = [positions[k] for k in good]
-    if shared is not space.schema and positions:
-        codes = shared.encode_cells(cells, what="query")
-    _note_missing(space, codes, positions, notes)
-    return EncodedQueries(shared, Own(codes, cells), positions, extended, notes, errors)
+    return shared, extended, notes
 
 
 def _encode_all(
@@ -214,7 +243,11 @@ def around(space: Space, query: object, *, schema: Schema | None = None) -> Regi
 
 
 class _Builder:
-    """Builds regions around queries whose codes belong to one schema."""
+    """Builds regions around queries whose codes belong to one schema.
+
+    Everything that does not depend on the query is prepared once: the order of the rules, the l0
+    bound, and the limits of each feature.
+    """
 
     def __init__(self, space: Space, schema: Schema) -> None:
         self.space = space

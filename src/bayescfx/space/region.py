@@ -42,17 +42,39 @@ class HalfSpaces(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Region:
-    """Where a counterfactual of one query may lie; made by ``space.around(query)``."""
+    """Where a counterfactual of one query may lie; made by ``space.around(query)``.
 
-    box: Box  # limits and grids of the features
-    scale: Array  # (d,) one unit of change for the distance
-    max_changes: int | None  # the l0 bound
-    schema: Schema  # the user's table
-    own: Own  # the query's own cells
-    data: Array  # (m, d) background rows
-    cost: Cost  # what moving costs; its weight is not part of `distance`
-    recomputed: Mask  # (d,) derived features, which never count as changes
-    rules: tuple[Rule, ...] = ()  # what is to be tested beyond the box, cheap rules first
+    Parameters
+    ----------
+    box : Box
+        Limits and grids of the features.
+    scale : array of shape (d,)
+        One unit of change for the distance.
+    max_changes : int or None
+        The l0 bound.
+    schema : Schema
+        Features and columns of the user's table.
+    own : Own
+        The query's own cells.
+    data : array of shape (m, d)
+        Background rows.
+    cost : Cost
+        What changes cost; its weight is not part of `distance`.
+    recomputed : mask of shape (d,)
+        Derived features, which never count as changes.
+    rules : tuple of Rule
+        The rules that the box does not imply, cheap ones first.
+    """
+
+    box: Box
+    scale: Array
+    max_changes: int | None
+    schema: Schema
+    own: Own
+    data: Array
+    cost: Cost
+    recomputed: Mask
+    rules: tuple[Rule, ...] = ()
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"

@@ -31,19 +31,39 @@ class Rule:
 
     It has a label, or words of its own; everything else has a default. Its verb is a function of a
     space that returns ``space.with_rules(rule)``.
+
+    Attributes
+    ----------
+    kinds : dict of str to class
+        Every rule by the name of its class.
+    rank : int
+        Rules of low rank are tested first; they are cheap.
+    opaque : bool
+        It is a function of the user that can't be analysed.
+    written : bool
+        JSON can hold it.
+    label : str
+        Its name in messages.
+    most_changes : int or None
+        The l0 bound, if it is one.
+    block : tuple of names
+        Features that it moves together.
+    derives : name or None
+        The column that it recomputes.
     """
 
-    kinds: ClassVar[dict[str, type[Rule]]] = {}  # every rule by the name of its class
-    rank: ClassVar[int] = 3  # cheap rules, of low rank, are tested first
-    opaque: ClassVar[bool] = False  # a function of the user that can't be analysed
-    written: ClassVar[bool] = True  # JSON can hold it
+    kinds: ClassVar[dict[str, type[Rule]]] = {}
+    rank: ClassVar[int] = 3
+    opaque: ClassVar[bool] = False
+    written: ClassVar[bool] = True
 
-    label: str  # its name in messages
-    most_changes: int | None = None  # the l0 bound, if it is one
-    block: tuple[Hashable, ...] = ()  # features that it moves together
-    derives: Hashable | None = None  # the column that it recomputes
+    label: str
+    most_changes: int | None = None
+    block: tuple[Hashable, ...] = ()
+    derives: Hashable | None = None
 
     def __init_subclass__(cls) -> None:
+        """Register the rule by the name of its class, for files."""
         Rule.kinds[cls.__name__] = cls
 
     @property

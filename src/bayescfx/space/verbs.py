@@ -156,36 +156,42 @@ def _call_with_names(method: str) -> Apply:
 
 
 def _require(space: Space, rules: list[str], data: Any) -> Space:
+    """Apply `require` to each rule."""
     for rule in rules:
         space = space.require(rule)
     return space
 
 
 def _together(space: Space, blocks: list[list[str]], data: Any) -> Space:
+    """Apply `together` to each list of features."""
     for names in blocks:
         space = space.together(*names)
     return space
 
 
 def _group(space: Space, groups: Mapping[str, list[str]], data: Any) -> Space:
+    """Apply `group` to each new feature."""
     for name, columns in groups.items():
         space = space.group(name, columns)
     return space
 
 
 def _derive(space: Space, functions: Mapping[str, Any], data: Any) -> Space:
+    """Apply `derive` to each column; see `load_functions` for texts."""
     for name, function in functions.items():
         space = space.derive(name, function)
     return space
 
 
 def _near_data(space: Space, value: Any, data: Any) -> Space:
+    """Apply `near_data` with its options, unless it is switched off."""
     if value is False:
         return space
     return space.near_data(data, **({} if value is True else value))
 
 
 def _cost(space: Space, value: dict[str, Any], data: Any) -> Space:
+    """Apply `cost` with its options."""
     return space.cost(**value)
 
 

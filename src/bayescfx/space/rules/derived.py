@@ -34,20 +34,25 @@ class Derived(Rule):
 
     @property
     def words(self) -> Words:
+        """The rule in words; it is no binding constraint."""
         return Words(f"derive({self.derives!r})", "", "")
 
     def describe_feature(self, name: Hashable, feature: Feature) -> str:
+        """Mark the column as derived."""
         return "derived" if name == self.derives else ""
 
     def for_query(self, region: Region) -> Derived:
+        """Return the rule with the recomputed value of the query."""
         base = self._codes(region, region.rows(region.query[None]))
         return replace(self, base=float(base[0]))
 
     def holds(self, region: Region, X: Array) -> Mask:
+        """Return where the column equals its recomputed value."""
         at = region.schema.positions[self.derives]
         return same_codes(region.complete(X)[:, at], X[:, at])
 
     def recompute(self, region: Region, X: Array, rows: Rows) -> None:
+        """Write the recomputed column to codes and rows, in place."""
         j = region.schema.positions[self.derives]
         codes = self._codes(region, lent(rows))
         # A result that equals the query's recomputed value keeps the query's own cell.

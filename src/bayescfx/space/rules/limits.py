@@ -36,22 +36,40 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Limits(Rule):
-    """All limits of one feature, in codes."""
+    """All limits of one feature, in codes.
+
+    Parameters
+    ----------
+    name : hashable
+        The feature.
+    fixed : bool
+        Whether it never changes.
+    side : {-1, 0, 1}
+        The only direction in which it may move, or 0 for both.
+    between : tuple of two floats
+        Absolute limits; infinite where they are open.
+    levels : tuple of floats, optional
+        Allowed codes of a feature with levels.
+    move : tuple of two floats
+        Limits relative to the query.
+    """
 
     name: Hashable
     fixed: bool = False
-    side: int = 0  # -1: only down, 1: only up
+    side: int = 0
     between: Pair = _ANYWHERE
-    levels: tuple[float, ...] | None = None  # allowed codes of a feature with levels
-    move: Pair = _ANYWHERE  # relative to the query
+    levels: tuple[float, ...] | None = None
+    move: Pair = _ANYWHERE
 
     rank = 0
 
     @property
     def words(self) -> Words:
+        """The rule in words; each feature's line shows its limits."""
         return Words(f"the limits of {self.name!r}", "", f"limit on {self.name!r}")
 
     def describe_feature(self, name: Hashable, feature: Feature) -> str:
+        """Return direction, limits, levels and relative limits in words."""
         if name != self.name:
             return ""
         if self.fixed:

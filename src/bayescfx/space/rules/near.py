@@ -41,6 +41,7 @@ class NearData(Rule):
         return replace(self, least=min(self.least, own_score))
 
     def holds(self, region: Region, X: Array) -> Mask:
+        """Return which rows are plausible enough."""
         return np.asarray(self.plausibility.score(X) >= self.least - _TOLERANCE)
 
 

@@ -81,6 +81,7 @@ class TextRule(Rule):
         return found
 
     def halfspaces(self, region: Region) -> list[tuple[Array, float]]:
+        """Return the linear comparisons, over codes."""
         found = []
         for part in self._linear:
             pair = None if part is None else _over_codes(region, *part)
@@ -89,13 +90,16 @@ class TextRule(Rule):
         return found
 
     def curved(self, region: Region) -> bool:
+        """Return whether a condition is not linear over codes."""
         return len(self.halfspaces(region)) < len(self._linear)
 
     def to_plain(self) -> dict[str, Plain]:
+        """Return text and label; the conditions are parsed again."""
         return {"rule": "TextRule", "text": self.text, "label": self.label}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], features: Mapping[Hashable, Feature]) -> TextRule:
+        """Return the rule of a text that :meth:`to_plain` wrote."""
         return cls.parse(plain["text"], features, plain["label"])
 
 
