@@ -248,7 +248,7 @@ def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: P
         done = subprocess.run(
             [sys.executable, "-c", text], capture_output=True, text=True, check=True, cwd=tmp_path
         )
-        assert best["sentence"] in done.stdout
+        assert best["output_text"] in done.stdout
     elif form == "sh":
         words = text.replace("\nbayescfx", f"\n{sys.executable} -m bayescfx")
         done = subprocess.run(
