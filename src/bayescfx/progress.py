@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 from bayescfx.errors import optional
 from bayescfx.result import wording
@@ -89,7 +89,9 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self.close()
 
 
-def progress_bar(n_queries: int = 1, by_query: bool = False) -> ProgressBar:
+def progress_bar(
+    n_queries: int = 1, by_query: bool = False, file: TextIO | None = None
+) -> ProgressBar:
     """Return a listener for `on_step` that shows a bar in a notebook or a terminal, with tqdm.
 
     Parameters
@@ -98,6 +100,8 @@ def progress_bar(n_queries: int = 1, by_query: bool = False) -> ProgressBar:
         Number of queries; the bar counts the rows sent to the model for all of them.
     by_query : bool, default False
         Count finished queries instead: for workers, which report when a query has ended.
+    file : text stream, optional
+        Where to show a bar that is removed at the end; by default it stays on stderr.
 
     Examples
     --------
@@ -109,5 +113,8 @@ def progress_bar(n_queries: int = 1, by_query: bool = False) -> ProgressBar:
         warnings.simplefilter("ignore")
         module = optional("tqdm.auto", "`progress` needs", "progress")
     unit = "query" if by_query else "row"
-    bar = module.tqdm(total=None, unit=unit, miniters=1, dynamic_ncols=True)
+    stays = file is None
+    bar = module.tqdm(
+        total=None, unit=unit, miniters=1, dynamic_ncols=stays, file=file, leave=stays
+    )
     return ProgressBar(bar, n_queries, by_query)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,43 +17,19 @@ from tests.people import people
 from tests.servers import Scoring, serving
 
 
-def test_blocks_of_queries_learn_from_each_other(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "1"), ("--jobs", "2")])
+def test_answers_are_those_of_python_with_any_number_of_workers(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, jobs: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
-    people()[0].iloc[[3, 4, 3, 4, 5]].to_csv(shell.folder / "twice.csv", index=False)
-    words = ("--queries", "twice.csv", "--target", ">= 10", "--quiet")
-    ran = shell(*MANY, *words, "--json", "--out", "twice.json")
-    assert [a["n_evaluations"] for a in ran.content["answers"]] == [1, 1, 1, 0, 2]
-    # a block begins with a look whether the model is still the same
-    text = (shell.folder / "twice.json").read_text()
-    assert len(json.loads(text)["evaluations"]) == 1
-    assert len(cfx.Explanations.from_json(text)) == 5
-
-
-def test_blocks_are_those_of_python_called_for_one_after_another(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 2)
+    monkeypatch.syspath_prepend(str(shell.folder))
     X, _ = people()
-    X.head(4).to_csv(shell.folder / "four.csv", index=False)
-    words = ("--queries", "four.csv", "--target", "+10%", "--budget", "6", "--json", "--quiet")
-    ran = shell(*MANY, *words)
-    known, rng = cfx.Evaluations(), np.random.default_rng(0)
-    expected = [
-        (answer.best.output, answer.n_evaluations)
-        for start in (0, 2)
-        for answer in cfx.explain_many(
-            score,
-            X.iloc[start : start + 2],
-            cfx.Space.from_data(X),
-            cfx.increase(percent=10),
-            budget=6,
-            evaluations=known,
-            rng=rng,
-        )
-    ]
-    assert expected == [
+    X.head(70).to_csv(shell.folder / "seventy.csv", index=False)
+    words = ("--queries", "seventy.csv", "--target", "+10%", "--method", "random", "--json")
+    ran = shell(*MANY, *words, *jobs, "--budget", "8", "--quiet")
+    space = cfx.Space.from_data(X)
+    target = cfx.increase(percent=10)
+    expected = cfx.explain_many(score, X.head(70), space, target, method="random", budget=8, rng=0)
+    assert [(answer.best.output, answer.n_evaluations) for answer in expected] == [
         (a["counterfactuals"][0]["output"], a["n_evaluations"]) for a in ran.content["answers"]
     ]
 
@@ -80,7 +55,7 @@ def test_an_endpoint_that_goes_down_half_way_leaves_the_best_so_far(
     )
     assert ran.code == 2
     assert ran.err.startswith(f"error: the model failed after {dying.rows} rows: the model at ")
-    assert "Start the server, or correct the address. The answer is the best of what" in ran.err
+    assert "Start the server, or correct the address. The answer is the best of the rows" in ran.err
     assert ran.err.rstrip().endswith("with --evaluations FILE it goes on from there.")
     assert ran.err.count("\n") == 1
     answer = cfx.Explanation.from_json((shell.folder / "rescued.json").read_text())
@@ -118,7 +93,7 @@ def test_an_endpoint_that_is_down_from_the_start_is_an_error(shell: Shell) -> No
 def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 6)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 6)
     people()[0].head(9).to_csv(shell.folder / "long.csv", index=False)
     # Enough for the first block, and for f(query) of the second.
     with serving(Scoring(score, fails_after=6 * 4 + 4)) as server:
@@ -141,7 +116,7 @@ def test_many_keep_what_was_answered_when_the_endpoint_goes_down(
 def test_queries_left_without_an_answer_are_listed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescfx.cli.asking.BLOCK", 6)
+    monkeypatch.setattr("bayescfx.explainer.explainer.BLOCK", 6)
     people()[0].head(9).to_csv(shell.folder / "long.csv", index=False)
     with serving(Scoring(score, fails_after=6 * 4 + 1)) as server:
         ran = shell(

@@ -21,6 +21,12 @@ from tests.people import people
 MANY = ("explain-many", "--model", "m.txt", "--data", "X.csv", "--target", ">= +5%", "--quiet")
 
 
+@pytest.fixture(autouse=True)
+def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a few queries be a stream."""
+    monkeypatch.setattr("bayescfx.cli.commands.MOST_IN_MEMORY", 4)
+
+
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
@@ -41,7 +47,7 @@ def queries(folder: Path, n: int, name: str = "many.parquet", groups: int = 50) 
 @pytest.mark.parametrize("name", ["many.parquet", "many.csv"])
 def test_answers_are_those_of_python(shell: Shell, name: str) -> None:
     table = queries(shell.folder, 150, name)
-    words = ("--queries", name, "--method", "random", "--budget", "9", "--jobs", "1")
+    words = ("--queries", name, "--method", "random", "--budget", "9")
     ran = shell(*MANY, *words, "--out", "a.parquet", "--out", "a.csv")
     found = pd.read_parquet(shell.folder / "a.parquet")
     assert found["query"].tolist() == list(range(150))
@@ -68,8 +74,6 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
         "random",
         "--budget",
         "9",
-        "--jobs",
-        "1",
         "--out",
     )
     shell(*words, "whole.parquet")
@@ -88,16 +92,15 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
     assert kept
     assert not (shell.folder / "cut.parquet").exists()
     before = [part.stat().st_mtime_ns for part in kept]
-    finished: list[int] = []
     calls.clear()
-    monkeypatch.setattr("bayescfx.cli.streaming._Table.finish", lambda self: finished.append(1))
-    monkeypatch.setattr("bayescfx.cli.streaming._summed_up", lambda *_: 0)
+    monkeypatch.setattr("bayescfx.cli.streaming._finish", lambda *_: 0)
     shell(*words, "cut.parquet")
     assert [part.stat().st_mtime_ns for part in kept] == before
     assert 0 < len(calls) <= 200 - 64 * len(kept) + 1
     monkeypatch.undo()
     os.chdir(shell.folder)
     monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
+    monkeypatch.setattr("bayescfx.cli.commands.MOST_IN_MEMORY", 4)
     shell(*words, "cut.parquet")
     whole, cut = (pd.read_parquet(shell.folder / f"{n}.parquet") for n in ("whole", "cut"))
     pd.testing.assert_frame_equal(whole, cut)
@@ -110,7 +113,8 @@ def test_parts_of_another_command_are_not_mixed(shell: Shell) -> None:
     folder.mkdir()
     (folder / "manifest.json").write_text('{"key": "another"}')
     (folder / "00000000.csv").write_text("query\n0\n")
-    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "b.csv")
+    (folder / "00000000.summary").write_text("{}")
+    words = (*MANY, "--queries", "many.parquet", "--out", "b.csv")
     assert "holds answers of another command" in shell.fails(*words)
 
 
@@ -120,12 +124,12 @@ def test_parts_from_before_the_data_changed_are_not_mixed(shell: Shell) -> None:
     data = pd.read_csv(shell.folder / "X.csv")
     data.to_csv(shell.folder / "Y.csv", index=False)
     files = ("--data", "Y.csv", "--queries", "many.parquet", "--out", "data.csv")
-    words = (*MANY, *files, "--jobs", "1", "--method", "random", "--budget", "9")
+    words = (*MANY, *files, "--method", "random", "--budget", "9")
     manifest = shell.folder / "data.csv.parts" / "manifest.json"
     manifest.parent.mkdir()
     manifest.write_text("")  # cut short while it was written: there are no parts yet
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bayescfx.cli.streaming._Table.finish", lambda _: 1 / 0)
+        patch.setattr("bayescfx.cli.growing_table.GrowingTable.finish", lambda _: 1 / 0)
         assert shell(*words).code == 1
     assert len([*manifest.parent.glob("*.csv")]) == 2
     data.head(len(data) // 2).to_csv(shell.folder / "Y.csv", index=False)
@@ -134,7 +138,7 @@ def test_parts_from_before_the_data_changed_are_not_mixed(shell: Shell) -> None:
 
 def test_a_command_that_failed_at_once_is_in_nobodys_way(shell: Shell) -> None:
     queries(shell.folder, 20)
-    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "h.csv", "--budget", "9")
+    words = (*MANY, "--queries", "many.parquet", "--out", "h.csv", "--budget", "9")
     assert "must be one of" in shell.fails(*words, "--method", "randon")
     assert shell(*words, "--method", "random").code in (0, 3, 4)
     assert len(pd.read_csv(shell.folder / "h.csv")) == 20
@@ -147,7 +151,7 @@ def test_queries_are_counted_once_however_many_answers_they_have(
 ) -> None:
     monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
     queries(shell.folder, 900)
-    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "i.csv", "-n", "3")
+    words = (*MANY, "--queries", "many.parquet", "--out", "i.csv", "-n", "3")
     ran = shell(*words, "--method", "random", "--budget", "6", "--json")
     found = pd.read_csv(shell.folder / "i.csv")
     assert len(found) > 16 * 64  # in more than one piece when it is read again
@@ -160,7 +164,7 @@ def test_a_query_that_can_not_be_asked_stops_nothing(shell: Shell) -> None:
     table = queries(shell.folder, 20).astype({"bmi": object})
     table.loc[7, "sex"] = "mle"
     table.to_csv(shell.folder / "bad.csv", index=False)
-    words = (*MANY, "--queries", "bad.csv", "--jobs", "1", "--out", "c.csv")
+    words = (*MANY, "--queries", "bad.csv", "--out", "c.csv")
     ran = shell(*words)
     assert ran.code == 2
     found = pd.read_csv(shell.folder / "c.csv")
@@ -172,7 +176,7 @@ def test_a_query_that_can_not_be_asked_stops_nothing(shell: Shell) -> None:
 @pytest.mark.parametrize("out", [(), ("--out", "d.html"), ("--out", "d.csv", "--out", "d.json")])
 def test_many_answers_go_into_tables(shell: Shell, out: tuple[str, ...]) -> None:
     queries(shell.folder, 5)
-    words = (*MANY, "--queries", "many.parquet", "--jobs", "1", *out)
+    words = (*MANY, "--queries", "many.parquet", *out)
     assert "answered into tables, --out FILE.csv or FILE.parquet" in shell.fails(*words)
 
 
@@ -187,7 +191,7 @@ def test_bad_options_are_told_as_they_are_typed(
     words: tuple[str, ...], message: str, shell: Shell
 ) -> None:
     queries(shell.folder, 5)
-    base = (*MANY, "--queries", "many.parquet", "--jobs", "1", "--out", "j.csv")
+    base = (*MANY, "--queries", "many.parquet", "--out", "j.csv")
     assert shell.fails(*base, *words) == message
 
 
@@ -201,6 +205,7 @@ def test_a_thousand_queries_and_one_are_a_stream(
         return 0
 
     monkeypatch.setattr("bayescfx.cli.commands.stream", stream)
+    monkeypatch.setattr("bayescfx.cli.commands.MOST_IN_MEMORY", 1000)
     queries(shell.folder, 1001)
     shell(*MANY, "--queries", "many.parquet", "--out", "e.csv")
     assert len(seen) == 1
@@ -245,7 +250,7 @@ def test_levels_of_digits_are_text_in_every_part(
     table.to_csv(shell.folder / "C.csv", index=False)
     words = ("--data", "C.csv", "--queries", "C.csv", "--kind", "code=categorical")
     more = ("--target", ">= 0", "--method", "random", "--out", "c.parquet")
-    shell("explain-many", "--model", "codes:score", *words, *more, "--jobs", "1", "--quiet")
+    shell("explain-many", "--model", "codes:score", *words, *more, "--quiet")
     found = pd.read_parquet(shell.folder / "c.parquet")
     assert len(found) == 160
     assert found["error"].isna().all()

@@ -9,9 +9,7 @@ import pandas as pd
 
 from bayescfx import Counterfactual, Explanation, WhatIf
 from bayescfx.requests.answer_files import Answers
-from bayescfx.requests.json_values import json_fields, json_value
-from bayescfx.result import wording
-from bayescfx.result.answer_text import best_moves
+from bayescfx.requests.plain_values import aligned, json_fields, json_value, number_text
 
 
 def exit_code(statuses: Iterable[str]) -> int:
@@ -22,28 +20,24 @@ def exit_code(statuses: Iterable[str]) -> int:
     return 4 if "unreachable" in distinct else 0
 
 
-def answer_text(answer: Explanation) -> str:
-    """Return the answer as printed in Python."""
-    return str(answer)
-
-
 def many_text(answers: Answers) -> str:
     """Return one line per query with status and best answer, and a summary."""
     names = _query_names(answers)
-    lines = [
-        ["query" if names.name is None else str(names.name), "status", "now", "then", "changes"]
-    ]
-    for i, answer in answers.explanations.items():
+    title = "query" if names.name is None else str(names.name)
+    lines = [[title, "status", "now", "then", "changes"]]
+    result: Any = answers.result
+    changes = result.summary()["changes"]
+    for (i, answer), text in zip(answers.explanations.items(), changes, strict=True):
         status = answer.status.replace("_", " ")
-        before = wording.number(answer.output)
-        after = wording.number(answer.best.output)
-        lines.append([str(names[i]), status, before, after, best_moves(answer)])
+        before = number_text(answer.output)
+        after = number_text(answer.best.output)
+        lines.append([str(names[i]), status, before, after, text])
     for i, reason in answers.errors.items():
         lines.append([str(names[i]), "error", "", "", reason])
     n_reached = sum(answer.reached for answer in answers.explanations.values())
     n_rows = sum(answer.n_evaluations for answer in answers.explanations.values())
     summary = f"{n_reached} of {len(lines) - 1} reached. Scored {n_rows} rows."
-    return "\n".join([*wording.aligned(lines, ">>>><"), "", summary])
+    return "\n".join([*aligned(lines, ">>>><"), "", summary])
 
 
 def _query_names(answers: Answers) -> pd.Index[Any]:

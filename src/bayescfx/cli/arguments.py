@@ -92,7 +92,7 @@ COMMANDS: dict[str, Command] = {
         "bayescfx.cli.command_options:add_store",
     ),
     "reproduce": Command(
-        "bayescfx.cli.commands:reproduce",
+        "bayescfx.cli.reproducing:reproduce",
         "run the paper's experiments; needs a clone of the repository",
         "bayescfx.cli.command_options:add_reproduce",
     ),

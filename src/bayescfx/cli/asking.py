@@ -1,142 +1,129 @@
-"""Ask a model about some rows, and keep what was learnt if the model fails half-way."""
+"""Ask about queries, and keep the answers if the model fails or the user interrupts."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import time
-import warnings
+from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import bayescfx as cfx
 from bayescfx.cli.progress_lines import show_progress
-from bayescfx.errors import SettingsError, SpaceWarning
-from bayescfx.explainer.explainer import BLOCK
-from bayescfx.models.model import Model
-from bayescfx.potentials import Target
+from bayescfx.errors import SettingsError
 from bayescfx.requests.answer_files import Answers
 from bayescfx.requests.console import Console
-from bayescfx.requests.report_facts import naming_facts, report_facts
-from bayescfx.requests.settings import Settings
-from bayescfx.requests.subject import Subject, identify_model
-from bayescfx.result.wording import Output, label
-from bayescfx.version import VERSION
-
-SAID = ("method", "budget", "n", "tolerance", "on_fault")  # what a search takes as it is said
-
-
-def who(i: int, names: pd.Index[Any] | None) -> str:
-    """Return which query that is: by the column that names them, or its row."""
-    return f"row {i}" if names is None else f"{names.name} {label(names[i])}"
+from bayescfx.requests.explaining import make_explainer
+from bayescfx.requests.messages import describe_query_error
+from bayescfx.requests.report_facts import report_facts
+from bayescfx.requests.settings import Settings, gather_settings
+from bayescfx.requests.subject import Subject, read_subject
+from bayescfx.requests.target_text import parse_target
 
 
-def ask(
-    subject: Subject,
-    queries: Mapping[int, dict[str, Any]],
-    target: Target,
-    settings: Settings,
-    console: Console,
-    asked: Answers,
-    on_block: Callable[[Answers], object] = lambda _: None,
-) -> Answers:
-    """Answer the question for each query, by its position, block by block.
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A question about the queries of a command, read and checked.
 
-    Each starts from what the ones before it have learnt; `on_block` hears what there is after each.
-    If the model fails half-way, or on Ctrl-C, that block has the best so far, and the rest is not
-    answered.
+    Parameters
+    ----------
+    settings : Settings
+        The settings of the command.
+    target : Target
+        The wanted prediction.
+    subject : Subject
+        The model, the data and the space.
+    console : Console
+        Where to write.
     """
-    model = identify_model(subject, settings, console)
-    store = stored(model, settings, console)
-    places, names = list(queries), asked.names
-    end = None if settings.timeout is None else time.monotonic() + settings.timeout
-    run = settings.run or None
-    if run is None and settings.evaluations is not None:
-        run = f"command {command_key(settings, queries)[:12]}"
-    said: dict[str, Any] = {name: getattr(settings, name) for name in SAID}
-    said |= {"evaluations": store, "rng": np.random.default_rng(settings.seed)}
-    bar = show_progress(console, len(places), Output.of(naming_facts(settings)))
-    with bar, contextlib.closing(store), warnings.catch_warnings():
-        # What there is to say about a query was said when it was read.
-        warnings.simplefilter("ignore", SpaceWarning)
-        for start in range(0, len(places), BLOCK):
-            block, bar.first, fault = places[start : start + BLOCK], start, None
-            rows: list[Any] = [queries[i] for i in block]
-            if len(places) > 1 or names is not None:  # messages can name them
-                named = zip(rows, block if names is None else names[block], strict=True)
-                rows = [pd.Series(row, dtype=object, name=name) for row, name in named]
-            said["timeout"] = None if end is None else max(end - time.monotonic(), 0.0)
-            said["run"] = None if run is None else f"{run}/{start}"
-            try:
-                many = cfx.explain_many(model, rows, subject.space, target, on_step=bar, **said)
-                found = [*many]
-            except Exception as error:
-                best, fault = getattr(error, "explanations", ()), error
-                # Not the model's, or it has answered nothing.
-                if not hasattr(error, "evaluations") or not (asked.explanations or best):
-                    raise
-                # The best so far; what counts is what the model has answered.
-                spent = [bar.spent.get(start + i, 0) for i in range(len(best))]
-                found = [replace(b, n_evaluations=n) for b, n in zip(best, spent, strict=True)]
-            new = {
-                i: replace(a, seed=settings.seed, about=_about(settings, i, names))
-                for i, a in zip(block, found, strict=False)
-            }
-            asked = replace(asked, explanations={**asked.explanations, **new}, fault=fault)
-            on_block(asked)
-            if fault is not None or any(a.stopped == "interrupted" for a in found):
-                break
-        cut = [a for a in asked.explanations.values() if a.stopped in ("timeout", "interrupted")]
-        if store.file is not None and not settings.run and not (asked.fault or cut):
-            store.file.release(f"{run}/")  # ended by itself: the same command begins a new run
-    return asked
+
+    settings: Settings
+    target: Any
+    subject: Subject
+    console: Console
+
+    @classmethod
+    def read(cls, options: Namespace, queries: str, console: Console) -> Request:
+        """Return the request of a command line; `queries` names the option with the queries."""
+        settings = gather_settings(options)
+        settings.require("model", "data", queries, "target")
+        if settings.timeout is not None and not settings.timeout >= 0:
+            raise SettingsError(f"--timeout must be seconds >= 0; got {settings.timeout!r}.")
+        if settings.seed < 0:
+            raise SettingsError(f"--seed must be a whole number >= 0; got {settings.seed!r}.")
+        target = parse_target(settings.target)
+        subject = read_subject(settings, console)
+        return cls(settings=settings, target=target, subject=subject, console=console)
 
 
-def _about(settings: Settings, i: int, names: pd.Index[Any] | None) -> dict[str, str]:
-    """Return what a reader of a report should know of query `i`."""
+def ask_one(request: Request, cells: Mapping[str, Any], name: object) -> Answers:
+    """Return the answer to one query; if the model fails half-way, the best so far.
+
+    `name` is the identifier of the query, or None.
+    """
+    names = None if name is None else pd.Index([name], name=request.settings.id)
+    answers = Answers(names=names, is_single=True)
+    queries: Any = [cells]
+    if name is not None:  # errors of the model name it
+        queries = [pd.Series(cells, dtype=object, name=name)]
+    how = {"names_queries": name is not None}
+    return _ask(request, queries, answers, lambda _: None, **how)
+
+
+def ask_many(
+    request: Request, queries: pd.DataFrame, on_batch: Callable[[Answers], object]
+) -> Answers:
+    """Return the answers to a table of queries; `on_batch` gets those so far after each batch."""
+    names = None if request.settings.id is None else queries.index
+    how = {"on_error": "record", "check_row": request.subject.check_row}
+    return _ask(request, queries, Answers(names=names), on_batch, **how)
+
+
+def _ask(
+    request: Request,
+    queries: Any,
+    answers: Answers,
+    on_batch: Callable[[Answers], object],
+    **how: Any,
+) -> Answers:
+    """Return answers to which those of the queries are added; an error before any is raised."""
+    settings = request.settings
+    progress = show_progress(request.console, len(queries), settings.output_name)
+    explainer = make_explainer(request.subject, settings, request.console)
+    with progress as on_step, explainer:
+        for batch in explainer.ask(queries, request.target, on_step=on_step, **how):
+            answers = _add(answers, batch, settings)
+            if answers.fault is not None and not answers.explanations:
+                raise answers.fault
+            on_batch(answers)
+    return answers
+
+
+def _add(answers: Answers, batch: cfx.Batch, settings: Settings) -> Answers:
+    """Return the answers with those of one more batch."""
+    explanations = dict(answers.explanations)
+    for position, answer in batch.answers.items():
+        about = _query_facts(settings, position, answers.names)
+        explanations[position] = replace(answer, seed=settings.seed, about=about)
+    errors = {position: describe_query_error(error) for position, error in batch.errors.items()}
+    return replace(
+        answers,
+        explanations=explanations,
+        errors={**answers.errors, **errors},
+        fault=batch.fault,
+    )
+
+
+def _query_facts(settings: Settings, position: int, names: pd.Index[Any] | None) -> dict[str, str]:
+    """Return the facts about a query that readers of a report need."""
     if names is not None:
-        return report_facts(settings, str(names[i]), is_identified=True)
-    row = str(i) if not settings.query else settings.query
-    unsaid = row.strip().startswith(("{", "[", "-"))
-    return report_facts(settings, "" if unsaid else row, is_identified=False)
+        return report_facts(settings, str(names[position]), is_identified=True)
+    row = settings.query or str(position)
+    is_text = row.strip().startswith(("{", "[", "-"))  # JSON or standard input
+    return report_facts(settings, "" if is_text else row, is_identified=False)
 
 
-def stored(model: Model, settings: Settings, console: Console) -> cfx.Evaluations:
-    """Return what a file holds of the model; say so if there is nothing but rows of others."""
-    file: str | None = settings.evaluations
-    if file is None:
-        for flag, what in (("--forget", "to empty"), ("--run", "to be kept in")):
-            if getattr(settings, flag[2:]):
-                told = f"{flag} must have a file {what}; got none."
-                raise SettingsError(f"{told} Add --evaluations FILE.")
-        return cfx.Evaluations()
-    store = cfx.Evaluations.open(file)
-    try:
-        mine = store.claim(None, model.identity())
-        if settings.forget:
-            mine.forget()
-        others = [] if mine.file is None or len(mine) else [*mine.file.sections()]
-    except BaseException:
-        store.close()
-        raise
-    if others:
-        console.note(f"{file} holds rows of other models ({len(others)}): not used.")
-    return store
-
-
-def command_key(settings: Settings, *more: object) -> str:
-    """Return what a command is known by, so that the same one can go on where it was cut short."""
-    unasked = ("timeout", "jobs", "forget", "title", "output_name", "unit", "about")
-    named = [each.name for each in fields(settings) if each.name not in unasked]
-    known = {name: getattr(settings, name) for name in named}
-    key = hashlib.sha256(repr((VERSION, sorted(known.items(), key=str), more)).encode())
-    for path in (settings.queries, settings.data):
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                key.update(hashlib.file_digest(file, "sha256").digest())
-    return key.hexdigest()
+def query_name(position: int, names: pd.Index[Any] | None) -> str:
+    """Return how messages refer to a query: by its identifier, or by its row."""
+    return f"row {position}" if names is None else f"{names.name} {names[position]}"

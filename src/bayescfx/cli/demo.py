@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import bayescfx as cfx
-from bayescfx.cli.answers import answer_text, exit_code
+from bayescfx.cli.answers import exit_code
 from bayescfx.cli.progress_lines import show_progress
 from bayescfx.errors import SettingsError
 from bayescfx.requests.answer_files import Answers, write_answers
 from bayescfx.requests.console import Console
-from bayescfx.result import wording
+from bayescfx.requests.plain_values import number_text
 
 #: The program that `demo` runs and shows.
 DEMO = """\
@@ -51,18 +51,18 @@ def demo(options: Namespace, console: Console) -> int:
         raise cfx.MissingExtraError(told) from error
     X, model = names["X"], names["model"]
     outputs = model.predict(X)
-    low, high = (wording.number(float(end), 3) for end in (outputs.min(), outputs.max()))
+    low, high = (number_text(end, 3) for end in (outputs.min(), outputs.max()))
     console.write(
         f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each. A gradient-boosting "
         f"model predicts how far\nthe disease gets within a year ({low} to {high}).\n\n"
-        f"For patient 114 it predicts {wording.number(float(outputs[114]))}. What would have to "
+        f"For patient 114 it predicts {number_text(outputs[114])}. What would have to "
         "change for that to be 25 % lower, if only\nbody mass index (not below 18.5), blood "
         "pressure, triglycerides and glucose may fall, two of them at most?\n"
     )
     target = cfx.decrease(percent=25)
     with show_progress(console) as bar:
         answer = cfx.explain(model, X.iloc[114], names["space"], target, rng=0, on_step=bar)
-    console.write(answer_text(answer))
+    console.write(str(answer))
     picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
     try:
         for path in (picture, page):

@@ -11,21 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from bayescfx.models.loaders import is_code
-from bayescfx.models.model import as_model
 from bayescfx.requests.console import Console
-from bayescfx.requests.json_values import json_fields
+from bayescfx.requests.constraints import VERBS
+from bayescfx.requests.plain_values import json_fields, number_text
 from bayescfx.requests.settings import Settings, gather_settings
+from bayescfx.requests.settings_file import names_code
 from bayescfx.requests.subject import Subject, read_subject
 from bayescfx.requests.toml_text import toml_lines, toml_value
-from bayescfx.result import wording
 
 FACTS = ("kind", "levels", "low", "high", "step", "unit")
+SAMPLE = 100  # rows that the model scores; set by judgement, 2026-11-18
+FEW_ROWS = 20  # in a smaller table, distinct texts do not suggest an identifier
 HELP = """\
 Correct a kind with --kind "NAME=real|integer|categorical", an order, --kind "NAME=low < high", or
-how dates are written, --kind "NAME=%d/%m/%Y".
-Say what may change with --fix, --only-up, --between …, or write all this to a settings file with
+a date format, --kind "NAME=%d/%m/%Y".
+Set what may change with --fix, --only-up, --between …, or write all this to a settings file with
 --out space.toml and edit it; then use it with --settings space.toml."""
+
+#: Constraints that a new settings file shows as comments.
+EXAMPLES = {
+    "fix": '["a", "b"]',
+    "only_up": '["a"]',
+    "between": "{ a = [18, 32] }",
+    "move": "{ a = [-2, 2] }",
+    "require": '["a <= b"]',
+    "together": '[["a", "b"]]',
+    "max_changes": "3",
+}
 
 
 def inspect(options: Namespace, console: Console) -> int:
@@ -33,90 +45,146 @@ def inspect(options: Namespace, console: Console) -> int:
     settings = gather_settings(options)
     settings.require("data")
     subject = read_subject(settings, replace(console, is_quiet=True))
-    loaded, table, label = subject.loaded, subject.data, settings.label
-    outputs = None
-    if loaded.model is not None and (label is not None or len(loaded.labels) <= 2):
-        some = np.linspace(0, len(table) - 1, min(100, len(table))).astype(int)
-        outputs = as_model(loaded.scoring(label)).scores(table.iloc[some])
+    outputs = subject.sample_outputs(settings.label, SAMPLE)
     for path in options.out:
-        Path(path).write_text(as_toml(subject, settings), encoding="utf-8")
-    content: dict[str, Any] = {
-        "features": {
-            str(name): json_fields(feature, *(fact for fact in FACTS if hasattr(feature, fact)))
-            for name, feature in subject.space.features.items()
-        },
-        "ignored": subject.ignored,
-        "labels": [*map(str, loaded.labels)],
-    }
-    if outputs is not None:
-        good = outputs[np.isfinite(outputs)]
-        content["outputs"] = np.quantile(good, (0, 0.5, 1)).tolist() if len(good) else []
-        content["faults"] = len(outputs) - len(good)
-    console.write(_text(subject, label, outputs, content), content)
+        Path(path).write_text(settings_toml(subject, settings), encoding="utf-8")
+    plain = _as_json(subject, outputs)
+    lines = [f"{len(subject.data)} rows", str(subject.space), *_doubt_lines(subject)]
+    lines += _model_lines(subject, settings.label, outputs, plain)
+    console.write("\n".join([*lines, "", HELP]), plain)
     return 0
 
 
-def _text(subject: Subject, label: str | None, outputs: Any, content: Mapping[str, Any]) -> str:
-    space, table, labels = subject.space, subject.data, subject.loaded.labels
-    floats = [n for n, f in space.features.items() if f.numeric and not f.code_step and n in table]
-    others = [n for n, f in space.features.items() if f.categorical and n in table]
-    few = len(table) <= 20
-    listed = {
-        "missing cells": [f"{name} ({n})" for name, n in table.isna().sum().items() if n],
-        "not taken by the model": subject.ignored,
-        "whole numbers only, so perhaps integer": [
-            str(n) for n in floats if (table[n].dropna() % 1 == 0).all()
-        ],
-        "another text in every row, so perhaps --id or --drop": [
-            str(n) for n in others if len(space.features[n].levels) == len(table) and not few
-        ],
+def _as_json(subject: Subject, outputs: Any) -> dict[str, Any]:
+    """Return features, ignored columns, labels and outputs in JSON's own types."""
+    features = {}
+    for name, feature in subject.space.features.items():
+        known = [fact for fact in FACTS if hasattr(feature, fact)]
+        features[str(name)] = json_fields(feature, *known)
+    plain: dict[str, Any] = {
+        "features": features,
+        "ignored": list(subject.ignored),
+        "labels": [str(label) for label in subject.loaded.labels],
     }
-    lines = [f"{len(table)} rows", str(space)]
-    lines += [f"{words}: {', '.join(found)}" for words, found in listed.items() if found]
+    if outputs is not None:
+        finite = outputs[np.isfinite(outputs)]
+        plain["outputs"] = np.quantile(finite, (0, 0.5, 1)).tolist() if len(finite) else []
+        plain["faults"] = len(outputs) - len(finite)
+    return plain
+
+
+def _doubt_lines(subject: Subject) -> list[str]:
+    """Return what may be wrong with the columns, a line for each kind of doubt."""
+    table = subject.data
+    missing = [f"{name} ({n})" for name, n in table.isna().sum().items() if n]
+    doubts = {
+        "missing cells": missing,
+        "not taken by the model": list(subject.ignored),
+        "whole numbers only, so perhaps integer": _whole_columns(subject),
+        "another text in every row, so perhaps --id or --drop": _distinct_columns(subject),
+    }
+    return [f"{words}: {', '.join(names)}" for words, names in doubts.items() if names]
+
+
+def _whole_columns(subject: Subject) -> list[str]:
+    """Return the continuous columns that have only whole numbers."""
+    names = []
+    for name, feature in subject.space.features.items():
+        is_continuous = feature.numeric and not feature.code_step
+        if is_continuous and name in subject.data:
+            cells = subject.data[name].dropna()
+            if (cells % 1 == 0).all():
+                names.append(str(name))
+    return names
+
+
+def _distinct_columns(subject: Subject) -> list[str]:
+    """Return the categorical columns with another level in every row."""
+    n_rows = len(subject.data)
+    if n_rows <= FEW_ROWS:
+        return []
+    names = []
+    for name, feature in subject.space.features.items():
+        is_listed = feature.categorical and name in subject.data
+        if is_listed and len(feature.levels) == n_rows:
+            names.append(str(name))
+    return names
+
+
+def _model_lines(
+    subject: Subject, label: str | None, outputs: Any, plain: Mapping[str, Any]
+) -> list[str]:
+    """Return the labels of a classifier, and the range and the faults of the outputs."""
+    lines = []
+    labels = subject.loaded.labels
+    which = ""
     if labels:
-        lines.append(f"a classifier of {', '.join(map(str, labels))}: choose one with --label")
-    which = f" for {labels[-1] if label is None else label}" if labels else ""
-    if content.get("outputs"):
-        low, middle, high = map(wording.number, content["outputs"])
-        some = len(outputs) - content["faults"]
-        lines.append(f"outputs{which} on {some} rows: {low} to {high}, median {middle}")
-    if content.get("faults"):
-        rows, first = wording.count(content["faults"], "row"), outputs[~np.isfinite(outputs)][0]
-        told = f"no number{which} on {rows}, but {first}"
-        lines.append(f"{told}: `explain --on-fault skip` passes over such rows")
-    return "\n".join([*lines, "", HELP])
+        which = f" for {labels[-1] if label is None else label}"
+        lines.append(f"a classifier of {', '.join(plain['labels'])}: choose one with --label")
+    if plain.get("outputs"):
+        low, middle, high = (number_text(value) for value in plain["outputs"])
+        n_finite = len(outputs) - plain["faults"]
+        lines.append(f"outputs{which} on {n_finite} rows: {low} to {high}, median {middle}")
+    if plain.get("faults"):
+        first = outputs[~np.isfinite(outputs)][0]
+        n_faults = plain["faults"]
+        rows = "1 row" if n_faults == 1 else f"{n_faults} rows"
+        lines.append(
+            f"no number{which} on {rows}, but {first}: `explain --on-fault skip` passes over such "
+            "rows"
+        )
+    return lines
 
 
-def as_toml(subject: Subject, settings: Settings) -> str:
+def settings_toml(subject: Subject, settings: Settings) -> str:
     """Return a settings file with everything that was inferred, ready to be corrected."""
-    space, forms = subject.space, subject.table_format.date_formats
     lines = ["# What was inferred from the data. Correct it, and use it with --settings FILE."]
+    lines += _option_lines(settings)
+    lines += _feature_lines(subject)
+    lines += ["", "[space]", *_constraint_lines(settings.space)]
+    return "\n".join(lines) + "\n"
+
+
+def _option_lines(settings: Settings) -> list[str]:
+    """Return the options that name model and data, with absolute paths."""
+    lines = []
     given = {name: getattr(settings, name) for name in ("model", "data", "id", "drop", "na")}
-    if is_code(given["model"]):
+    if names_code(settings.model):
         code = toml_value(given.pop("model"))
         lines.append(f"# give on the command line, since it is code: --model {code}")
-    for key, value in given.items():
-        if key in ("model", "data") and os.path.exists(value):
-            given[key] = str(Path(value).resolve())
-    lines += toml_lines({key: value for key, value in given.items() if value})
-    for name, feature in space.features.items():
-        if name not in space.schema.groups:
-            facts = ["levels"] * feature.has_levels + ["low", "high", "step"] * feature.numeric
-            told = {"kind": feature.form or forms.get(str(name), feature.kind)}
-            told |= {fact: getattr(feature, fact) for fact in facts}
-            lines += ["", f"[features.{toml_value(str(name))}]", *toml_lines(told)]
-    wishes = {verb: wish for verb, wish in settings.space.items() if verb != "derive"}
-    lines += ["", "[space]", *toml_lines(wishes)]
-    if wishes != settings.space:
-        lines.append("# derive: give it on the command line, since it is code")
-    examples = {
-        "fix": '["a", "b"]           # never change',
-        "only_up": '["a"]            # only rise; only_down: only fall',
-        "between": "{ a = [18, 32] }  # absolute limits; levels for categories",
-        "move": "{ a = [-2, 2] }      # limits relative to the query",
-        "require": '["a <= b"]       # rules',
-        "together": '[["a", "b"]]    # change the same way',
-        "max_changes": "3",
-    }
-    lines += [f"# {verb} = {text}" for verb, text in examples.items() if verb not in settings.space]
-    return "\n".join(lines) + "\n"
+    for name, value in given.items():
+        if name in ("model", "data") and os.path.exists(value):
+            given[name] = str(Path(value).resolve())
+    return lines + toml_lines({name: value for name, value in given.items() if value})
+
+
+def _feature_lines(subject: Subject) -> list[str]:
+    """Return a table for each feature that is one column."""
+    lines = []
+    date_formats = subject.table_format.date_formats
+    for name, feature in subject.space.features.items():
+        if name not in subject.data:  # a group of columns
+            continue
+        names = []
+        if feature.levelled:
+            names.append("levels")
+        if feature.numeric:
+            names += ["low", "high", "step"]
+        facts = {fact: getattr(feature, fact) for fact in names}
+        kind = feature.form or date_formats.get(str(name), feature.kind)
+        table = toml_lines({"kind": kind, **facts})
+        lines += ["", f"[features.{toml_value(str(name))}]", *table]
+    return lines
+
+
+def _constraint_lines(constraints: Mapping[str, Any]) -> list[str]:
+    """Return the constraints, and comments with examples of others."""
+    in_file = {name: value for name, value in constraints.items() if not VERBS[name].runs_code}
+    lines = toml_lines(in_file)
+    for name in constraints:
+        if name not in in_file:
+            lines.append(f"# {name}: give it on the command line, since it is code")
+    for name, example in EXAMPLES.items():
+        if name not in constraints:
+            lines.append(f"# {name} = {example}  # {VERBS[name].help}")
+    return lines

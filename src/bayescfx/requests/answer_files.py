@@ -17,6 +17,7 @@ import bayescfx as cfx
 from bayescfx.data.tables import free_name
 from bayescfx.requests.messages import describe_error
 from bayescfx.result.flat_table import flat_table
+from bayescfx.result.wording import ID
 
 TABLES = (".csv", ".parquet")
 PICTURES = (".png", ".svg", ".pdf")
@@ -46,6 +47,17 @@ class Answers:
     names: pd.Index[Any] | None = None
     is_single: bool = False
 
+    @classmethod
+    def of(cls, result: cfx.Explanation | cfx.Explanations) -> Answers:
+        """Return an explanation, or several, with the identifiers of their queries."""
+        if isinstance(result, cfx.Explanation):
+            column = result.about.get(ID)
+            names = None
+            if column is not None:
+                names = pd.Index([result.about.get("row", "")], name=column)
+            return cls(explanations={0: result}, names=names, is_single=True)
+        return cls(explanations=dict(enumerate(result)), names=_identifiers(result.index))
+
     @property
     def result(self) -> cfx.Explanation | cfx.Explanations:
         """The only answer, or all of them with the identifiers of their queries."""
@@ -62,6 +74,13 @@ class Answers:
             index = pd.Index([self.explanations[0].about.get("row", 0)], name="query")
         space = self.explanations[min(self.explanations)].space
         return index_as_columns(flat_table(space, index, self.explanations, self.errors))
+
+
+def _identifiers(index: pd.Index[Any]) -> pd.Index[Any] | None:
+    """Return the index of answers, or None if it has nothing but their numbers."""
+    if index.name is None and index.equals(pd.RangeIndex(len(index))):
+        return None
+    return index.to_flat_index().rename("id") if None in index.names else index
 
 
 def query_index(first: int, n: int, names: pd.Index[Any] | None) -> pd.Index[Any]:

@@ -51,6 +51,12 @@ def describe_error(error: BaseException, flags: Container[str] | None = None) ->
     return _foreign_error(error, text)
 
 
+def describe_query_error(error: BayesCFXError) -> str:
+    """Return why a query can't be explained, as one line."""
+    error.parameter = error.parameter or "query"
+    return describe_error(error)
+
+
 def _with_advice(text: str, error: BayesCFXError, flags: Container[str] | None) -> str:
     """Return a message with advice for the command line instead of that for Python."""
     if not error.advice or error.parameter not in ADVICE:

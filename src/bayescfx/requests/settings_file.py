@@ -53,13 +53,18 @@ def _refuse_code(content: Mapping[str, Any]) -> None:
     if isinstance(space, dict):
         code_verbs = [name for name in space if name in VERBS and VERBS[name].runs_code]
         refused = [*(f"space.{name}" for name in code_verbs), *refused]
-    if is_code(str(content.get("model", ""))):
+    if names_code(str(content.get("model", ""))):
         refused.insert(0, "model")
     if refused:
         raise SettingsError(
             f"{refused[0]!r} must not be in a settings file, because it decides what code runs. "
             "Give it on the command line."
         )
+
+
+def names_code(model: str) -> bool:
+    """Return whether a model is given as ``package.module:function``."""
+    return is_code(model)
 
 
 def _is_path(name: str, value: object, options: Mapping[str, Option], folder: Path) -> bool:

@@ -15,6 +15,7 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 
 import bayescfx as cfx
+from bayescfx.arrays import Array
 from bayescfx.data import Feature, infer
 from bayescfx.data.values import as_number
 from bayescfx.errors import SettingsError, suggest
@@ -59,11 +60,19 @@ class Subject:
     space: cfx.Space
     table_format: TableFormat
 
-    def check_query(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of a query that the model takes, or raise if it can't be explained."""
+    def select_cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the cells of a query that the model takes.
+
+        Raises if one of them is a level that the data does not have.
+        """
         left_out = (*self.ignored, *self.dropped, self.table_format.id)
         cells = {name: value for name, value in row.items() if name not in left_out}
         check_levels(cells, self.space.features)
+        return cells
+
+    def check_query(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the cells of a query that the model takes, or raise if it can't be explained."""
+        cells = self.select_cells(row)
         with about_parameter("query"):
             self.space.around(cells)
         return cells
@@ -72,12 +81,32 @@ class Subject:
         """Raise if a table of one row has a level that the data does not have."""
         check_levels(row_cells(row, 0), self.space.features)
 
-    def as_numbers(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Return queries whose columns of numbers hold numbers, even beside other texts."""
+    def select_columns(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of queries that the model takes.
+
+        Columns of numbers hold numbers, even beside other texts.
+        """
+        kept = queries.drop(columns=[*self.ignored, *self.dropped], errors="ignore")
         for name, feature in self.space.features.items():
-            if name in queries and is_string_dtype(queries[name].dtype) and _has_numbers(feature):
-                queries[name] = queries[name].astype(object).map(as_number)
-        return queries
+            if name in kept and is_string_dtype(kept[name].dtype) and _has_numbers(feature):
+                kept[name] = kept[name].astype(object).map(as_number)
+        return kept
+
+    def parse_cell(self, name: str, text: str) -> Any:
+        """Return the value of a feature that a text stands for."""
+        feature = self.space.features[self.space.name(name)]
+        return feature.parse(text, name, "set")
+
+    def sample_outputs(self, label: str | None, n: int) -> Array | None:
+        """Return the model's outputs for up to `n` rows of the data, evenly chosen.
+
+        None without a model, or if a classifier of more than two labels needs a `label`.
+        """
+        needs_label = label is None and len(self.loaded.labels) > 2
+        if self.loaded.model is None or needs_label:
+            return None
+        chosen = np.linspace(0, len(self.data) - 1, min(n, len(self.data))).astype(int)
+        return as_model(self.loaded.scoring(label)).scores(self.data.iloc[chosen])
 
 
 def _has_numbers(feature: Feature) -> bool:

@@ -1,0 +1,61 @@
+"""The explainer of a request: model, space, file of evaluations and search settings."""
+
+from __future__ import annotations
+
+import bayescfx as cfx
+from bayescfx.errors import SettingsError
+from bayescfx.requests.console import Console
+from bayescfx.requests.settings import Settings
+from bayescfx.requests.subject import Subject, identify_model
+
+
+def make_explainer(subject: Subject, settings: Settings, console: Console) -> cfx.Explainer:
+    """Return the explainer of a subject, to be closed; the file of evaluations is opened."""
+    _check_file(settings)
+    explainer = cfx.Explainer(
+        identify_model(subject, settings, console),
+        subject.space,
+        settings.evaluations,
+        method=settings.method,
+        budget=settings.budget,
+        n=settings.n,
+        tolerance=settings.tolerance,
+        timeout=settings.timeout,
+        on_fault=settings.on_fault,
+        rng=settings.seed,
+        run=settings.run or None,
+        n_jobs=settings.jobs,
+    )
+    try:
+        _prepare_file(explainer, settings, console)
+    except BaseException:
+        explainer.close()
+        raise
+    return explainer
+
+
+def _check_file(settings: Settings) -> None:
+    """Raise if an option needs a file of evaluations and there is none."""
+    if settings.evaluations is not None:
+        return
+    if settings.forget:
+        raise SettingsError("--forget must have a file to empty; got none. Add --evaluations FILE.")
+    if settings.run:
+        raise SettingsError(
+            "--run must have a file to be kept in; got none. Add --evaluations FILE."
+        )
+
+
+def _prepare_file(explainer: cfx.Explainer, settings: Settings, console: Console) -> None:
+    """Remove the model's rows if this is asked for; note a file with other models only."""
+    if explainer.evaluations is None:
+        return
+    own = explainer.evaluations.claim(None, explainer.model.identity())
+    if settings.forget:
+        own.forget()
+    if own.file is not None and not len(own):
+        n_others = len(own.file.sections())
+        if n_others:
+            console.note(
+                f"{settings.evaluations} holds rows of other models ({n_others}): not used."
+            )
