@@ -37,38 +37,62 @@ print(answer)
 """
 
 
+TARGET = cfx.decrease(percent=25)
+PATIENT = 114
+
+
 def demo(options: Namespace, console: Console) -> int:
     """Show the main job on real data, from the model to the report."""
     folder = Path(options.folder or ".")
     if not folder.is_dir():
         raise SettingsError(f"--folder must be a folder; got {options.folder!r}. Make it first.")
+    names = _prepare()
+    console.write(_introduction(names["X"], names["model"]))
+    query = names["X"].iloc[PATIENT]
+    with show_progress(console) as on_step:
+        answer = cfx.explain(names["model"], query, names["space"], TARGET, rng=0, on_step=on_step)
+    console.write(str(answer))
+    _write_files(answer, folder, console)
+    console.write(f"\nThe same in Python:\n\n{DEMO}")
+    return exit_code([answer.status])
+
+
+def _prepare() -> dict[str, Any]:
+    """Return the data, the model and the space that the program makes, by name."""
     names: dict[str, Any] = {}
-    prepare, _, _ = DEMO.partition("answer = ")
+    before_question, _, _ = DEMO.partition("answer = ")
     try:
-        exec(prepare, names)
+        exec(before_question, names)
     except ImportError as error:
-        told = "the demo needs scikit-learn: pip install scikit-learn."
-        raise cfx.MissingExtraError(told) from error
-    X, model = names["X"], names["model"]
+        raise cfx.MissingExtraError(
+            "the demo needs scikit-learn: pip install scikit-learn."
+        ) from error
+    return names
+
+
+def _introduction(X: Any, model: Any) -> str:
+    """Return the question in words."""
     outputs = model.predict(X)
-    low, high = (number_text(end, 3) for end in (outputs.min(), outputs.max()))
-    console.write(
+    low = number_text(outputs.min(), 3)
+    high = number_text(outputs.max(), 3)
+    now = number_text(outputs[PATIENT])
+    return (
         f"Data: {len(X)} people with diabetes, {X.shape[1]} measurements each. A gradient-boosting "
         f"model predicts how far\nthe disease gets within a year ({low} to {high}).\n\n"
-        f"For patient 114 it predicts {number_text(outputs[114])}. What would have to "
-        "change for that to be 25 % lower, if only\nbody mass index (not below 18.5), blood "
-        "pressure, triglycerides and glucose may fall, two of them at most?\n"
+        f"For patient {PATIENT} it predicts {now}. What would have to change for that to be 25 % "
+        "lower, if only\nbody mass index (not below 18.5), blood pressure, triglycerides and "
+        "glucose may fall, two of them at most?\n"
     )
-    target = cfx.decrease(percent=25)
-    with show_progress(console) as bar:
-        answer = cfx.explain(model, X.iloc[114], names["space"], target, rng=0, on_step=bar)
-    console.write(str(answer))
-    picture, page = folder / "bayescfx-demo.png", folder / "bayescfx-demo.html"
+
+
+def _write_files(answer: cfx.Explanation, folder: Path, console: Console) -> None:
+    """Write a picture and a report, if the libraries for them are installed."""
+    picture = folder / "bayescfx-demo.png"
+    page = folder / "bayescfx-demo.html"
+    answers = Answers.of(answer)
     try:
-        for path in (picture, page):
-            write_answers(Answers(explanations={0: answer}, is_single=True), str(path))
+        write_answers(answers, str(picture))
+        write_answers(answers, str(page))
         console.write(f"\nPicture: {picture}\nReport:  {page}")
     except cfx.MissingExtraError as error:
         console.note(str(error))
-    console.write(f"\nThe same in Python:\n\n{DEMO}")
-    return exit_code([answer.status])

@@ -138,7 +138,7 @@ def merge_files(target: Path, sources: Sequence[Path]) -> tuple[dict[str, int], 
         for source in sources:
             for stored in read_rows(source):
                 n_lost += stored.n_lost
-                if stored.outputs:  # models are told apart by name alone
+                if stored.outputs:  # models are identified by name alone
                     batch = (stored.rows, np.array(stored.outputs))
                     Section(file, stored.model).write([batch], Layout.of(stored.rows))
         n_rows = {name: len(Section(file, name)) for name in file.sections()}

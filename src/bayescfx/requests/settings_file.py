@@ -14,7 +14,7 @@ from bayescfx.requests.constraints import VERBS, check_constraints
 from bayescfx.requests.option import KINDS, Option
 from bayescfx.requests.table_files import read_text
 
-#: Options that decide which code runs: a file that somebody shares must not set them.
+#: Options that decide which code runs: a shared file must not set them.
 CODE_OPTIONS = ("trust", "trust_pickle")
 
 
