@@ -91,21 +91,37 @@ def _ask(
     settings = request.settings
     progress = show_progress(request.console, len(queries), settings.output_name)
     explainer = make_explainer(request.subject, settings, request.console)
-    with progress as on_step, explainer:
+    n_scored: dict[int, int] = {}  # rows that the model has answered, by query
+    with progress as show, explainer:
+
+        def on_step(step: cfx.Step) -> None:
+            n_scored[step.question] = step.n_evaluations
+            show(step)
+
         for batch in explainer.ask(queries, request.target, on_step=on_step, **how):
-            answers = _add(answers, batch, settings)
+            answers = _add(answers, batch, settings, n_scored)
             if answers.fault is not None and not answers.explanations:
                 raise answers.fault
             on_batch(answers)
     return answers
 
 
-def _add(answers: Answers, batch: cfx.Batch, settings: Settings) -> Answers:
-    """Return the answers with those of one more batch."""
+def _add(
+    answers: Answers, batch: cfx.Batch, settings: Settings, n_scored: Mapping[int, int]
+) -> Answers:
+    """Return the answers with those of one more batch.
+
+    After a fault, the rows that the model has not answered do not count.
+    """
     explanations = dict(answers.explanations)
     for position, answer in batch.answers.items():
+        n_rows = answer.n_evaluations
+        if batch.fault is not None:
+            n_rows = n_scored.get(position, n_rows)
         about = _query_facts(settings, position, answers.names)
-        explanations[position] = replace(answer, seed=settings.seed, about=about)
+        explanations[position] = replace(
+            answer, n_evaluations=n_rows, seed=settings.seed, about=about
+        )
     errors = {position: describe_query_error(error) for position, error in batch.errors.items()}
     return replace(
         answers,
