@@ -157,7 +157,7 @@ def test_messages_call_rows_by_their_names(named: Shell) -> None:
     assert "1 of 6 queries can't be asked; the first is who P3: " in ran.err
     six.assign(age=[*six["age"][:3], 999, *six["age"][4:]]).to_csv("far.csv", index=False)
     ran = named(*words, "--queries", "far.csv")
-    assert "warning: who P3 of the queries: the query lies outside the space" in ran.err
+    assert "warning: for the query 'P3': the query lies outside the space" in ran.err
     six.assign(age=["old"] * 6).to_csv("none.csv", index=False)
     assert "can be asked; who P0: " in named.fails(*words, "--queries", "none.csv")
     ran = named(*words, "--queries", "six.csv", "--only-down", "age", "--allow", "age")

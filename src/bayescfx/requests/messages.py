@@ -32,6 +32,7 @@ OTHER_NAMES = {
     "kinds": "--kind",
     "n_jobs": "--jobs",
     "changes": "--set",
+    "set": "--set",
     "function": "--derive",
     "model": "the model",
     "query": "the query",
