@@ -8,7 +8,13 @@ import pytest
 from bayescfx.arrays import Array
 from bayescfx.data import Categorical, Integer, Real
 from bayescfx.search.question import Question
-from bayescfx.search.start import single_changes, few_rows, first_rows, towards_query, towards_target
+from bayescfx.search.start import (
+    few_rows,
+    first_rows,
+    single_changes,
+    towards_query,
+    towards_target,
+)
 from bayescfx.space.sampling import sample
 from bayescfx.space.space import Space
 from tests.search.test_bayes import DATA, ask

@@ -166,7 +166,7 @@ def _feature_lines(subject: Subject) -> list[str]:
         if name not in subject.data:  # a group of columns
             continue
         names = []
-        if feature.levelled:
+        if feature.has_levels:
             names.append("levels")
         if feature.numeric:
             names += ["low", "high", "step"]
