@@ -1,4 +1,4 @@
-"""Measurements: how fast, how few model calls, how near, against aims and against peers.
+"""Benchmarks of speed, model rows and distance, against targets and other libraries.
 
 Importing this package limits numerical libraries to one thread, so import it before NumPy.
 """

@@ -27,24 +27,25 @@ NAMES = (
 
 
 def measure(name: str, words: list[str]) -> None:
-    """Run one benchmark's command line and keep what its ``run`` returns."""
+    """Run the command line of one benchmark and write the result of its ``run``."""
     module = import_module(f"benchmarks.{name}")
-    measured, kept = module.run, []
+    original_run = module.run
+    results = []
 
-    def run(*given: Any, **named: Any) -> Any:
-        kept.append(measured(*given, **named))
-        return kept[-1]
+    def run(*args: Any, **kwargs: Any) -> Any:
+        results.append(original_run(*args, **kwargs))
+        return results[-1]
 
     print(f"\n== {name} ==", flush=True)
     with patch.object(module, "run", run), patch.object(sys, "argv", [name, *words]):
         module.main()
-    if name != "efficiency":  # which writes each of its parts as soon as it is done
-        write(name, kept[-1], quick=bool(words))
+    if name != "efficiency":  # it writes each of its parts as soon as the part is done
+        write(name, results[-1], quick=bool(words))
 
 
 def main(words: list[str]) -> None:
     if words and words[0] not in NAMES:
-        sys.exit(f"no benchmark {words[0]!r}; there are {', '.join(NAMES)}.")
+        sys.exit(f"the benchmark must be one of {', '.join(NAMES)}; got {words[0]!r}.")
     for name in words[:1] or NAMES:
         measure(name, words[1:])
 

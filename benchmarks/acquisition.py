@@ -1,8 +1,7 @@
 """Time of log EI-CFX with gradient, as multiples of `numpy.exp` on an array of 10,000 x 32.
 
-One thread, everything counted: also what a threshold needs before the first point. Both sides are
-measured alternately in the same run and the medians of process time are compared, so that a busy
-machine slows both alike.
+The time is that of one thread and includes the setup of each threshold. Both sides run alternately
+and their median CPU times are compared, so a busy machine slows both equally.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ from bayescfx.acquisition import LogEI
 from bayescfx.arrays import Array
 from bayescfx.potentials import AEP, SEP, LevelPotential, Linked, Logit, Plateau
 
-POINTS, COLUMNS, LIMIT = 10_000, 32, 15.0
+POINTS = 10_000
+COLUMNS = 32
+LIMIT = 15.0  # multiples of `numpy.exp`
 POTENTIALS: dict[str, LevelPotential] = {
     "AEP": AEP(0.0, 1.0),
     "SEP": SEP(0.0, 1.0),
@@ -32,29 +33,34 @@ POTENTIALS: dict[str, LevelPotential] = {
 
 
 def evaluate(potential: LevelPotential, best: ArrayLike, mean: Array, std: Array) -> object:
+    """Evaluate log EI-CFX with gradient at all points."""
     return LogEI(potential, best).value_and_gradient(mean, std)
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of one call."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
 
 
 def ratio(work: Callable[[], object], unit: Callable[[], object], repeats: int = 15) -> float:
-    """Return how many units the work takes."""
+    """Return the median CPU time of `work` in units of the median CPU time of `unit`."""
     work()
-    pairs = [
-        (seconds(work), statistics.median(seconds(unit) for _ in range(9))) for _ in range(repeats)
-    ]
-    return statistics.median(w for w, _ in pairs) / statistics.median(u for _, u in pairs)
+    work_seconds = []
+    unit_seconds = []
+    for _ in range(repeats):
+        work_seconds.append(seconds(work))
+        unit_seconds.append(statistics.median(seconds(unit) for _ in range(9)))
+    return statistics.median(work_seconds) / statistics.median(unit_seconds)
 
 
 def run() -> dict[str, float]:
     """Return the ratio for each potential, shared and per-point thresholds."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(POINTS, COLUMNS))
-    mean, std = 2.0 * rng.normal(size=POINTS), 10.0 ** rng.uniform(-2.0, 0.5, POINTS)
+    mean = 2.0 * rng.normal(size=POINTS)
+    std = 10.0 ** rng.uniform(-2.0, 0.5, POINTS)
     best = rng.uniform(0.05, 0.36, POINTS)
     found: dict[str, float] = {}
     with threadpool_limits(1):

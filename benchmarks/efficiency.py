@@ -1,4 +1,4 @@
-"""How few model calls, how near, how fast: our search against its aims and its peers.
+"""Model rows, distance and time of our search, against its targets and other libraries.
 
 ``python -m benchmarks.efficiency --part nearest --queries 10 --models lgbm --budget 50``
 """
@@ -56,17 +56,17 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         choices=("diabetes", *OTHERS, "others"),
         default=["diabetes"],
-        help="tables for the parts potential and nearest; 'others' are all but diabetes",
+        help="tables of the parts potential and nearest; 'others' means all but diabetes",
     )
-    words.add_argument("--batch", type=int, default=Settings.batch, help="proposals a round")
-    words.add_argument("--method", help="another search than the part's own")
+    words.add_argument("--batch", type=int, default=Settings.batch, help="proposals per round")
+    words.add_argument("--method", help="a search to use in place of the part's own")
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--peers", choices=("auto", "run", "cached", "none"), default="auto")
     return words
 
 
 def settings(given: argparse.Namespace) -> Settings:
-    """Return what the command line asks for."""
+    """Return the settings given on the command line."""
     data = OTHERS if "others" in given.data else tuple(given.data)
     return Settings(
         queries=given.queries,
@@ -80,15 +80,15 @@ def settings(given: argparse.Namespace) -> Settings:
     )
 
 
-def run(wanted: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -> dict[str, Any]:
+def run(chosen: Settings | None = None, parts: Sequence[str] = tuple(PARTS)) -> dict[str, Any]:
     """Measure, print and write each part; return all figures."""
-    wanted = wanted or Settings()
-    found = {}
+    chosen = chosen or Settings()
+    figures = {}
     for name in parts:
-        found[name] = PARTS[name].run(wanted)
-        write(f"efficiency-{name}", found[name], quick=wanted.quick)
-        PARTS[name].show(found[name])
-    return found
+        figures[name] = PARTS[name].run(chosen)
+        write(f"efficiency-{name}", figures[name], quick=chosen.quick)
+        PARTS[name].show(figures[name])
+    return figures
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -1,9 +1,9 @@
-"""What it costs to load the library, in a new process each time.
+"""Import time of the library, in a new process each time.
 
-Everything the package exports on top of pandas, as a share of pandas itself; and the help of the
-command line, in units of a Python that does nothing. The sides are measured in turns and medians of
-CPU seconds are compared, so that a busy machine slows all alike. Byte code is written before the
-first measurement, as an installation does.
+Imports are measured on top of pandas, as a share of the import time of pandas. The help of the
+command line is measured in units of an empty Python process. The sides run in turns and median CPU
+seconds are compared, so a busy machine slows all equally. Byte code is compiled before the first
+measurement, as in an installation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 
 from benchmarks.reporting import aim, show_table
 
-#: What is run, and what it is measured in: (ours, the other, what both do besides, the aim).
+#: (our code, code of the unit, whether to subtract the unit and an empty process, the target).
 SIDES = {
     "everything / pandas": ("import pandas; from bayescfx import *", "import pandas", True, 0.3),
     "explain / pandas": ("import pandas; from bayescfx import explain", "import pandas", True, 0.3),
@@ -32,26 +32,27 @@ SIDES = {
 
 
 def seconds(code: str, folder: str) -> float:
-    """Return the CPU seconds of a new process that runs some code."""
-    kept = {name: value for name, value in os.environ.items() if "BYTECODE" not in name}
-    before = _used()
+    """Return the CPU seconds of a new process that runs the code."""
+    environment = {name: value for name, value in os.environ.items() if "BYTECODE" not in name}
+    before = _children_seconds()
     subprocess.run(
         [sys.executable, "-c", code],
-        env={**kept, "PYTHONPYCACHEPREFIX": folder},
+        env={**environment, "PYTHONPYCACHEPREFIX": folder},
         stdout=subprocess.DEVNULL,
         check=True,
     )
-    return _used() - before
+    return _children_seconds() - before
 
 
-def _used() -> float:
+def _children_seconds() -> float:
+    """Return the CPU seconds of all finished child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def run(repeats: int = 15) -> dict[str, float]:
     """Return the ratio for each pair of sides."""
-    codes = ["pass", *{code for ours, other, *_ in SIDES.values() for code in (ours, other)}]
+    codes = ["pass", *{code for ours, unit, *_ in SIDES.values() for code in (ours, unit)}]
     times: dict[str, list[float]] = {code: [] for code in codes}
     with tempfile.TemporaryDirectory() as folder:
         for code in codes:
@@ -61,16 +62,16 @@ def run(repeats: int = 15) -> dict[str, float]:
                 times[code].append(seconds(code, folder))
     cost = {code: statistics.median(found) for code, found in times.items()}
     ratios = {}
-    for name, (ours, other, on_top, _) in SIDES.items():
-        start = cost["pass"] if on_top else 0.0
-        added = cost[ours] - (cost[other] if on_top else 0.0)
-        ratios[name] = added / (cost[other] - start)
+    for name, (ours, unit, is_on_top, _) in SIDES.items():
+        start = cost["pass"] if is_on_top else 0.0
+        added = cost[ours] - (cost[unit] if is_on_top else 0.0)
+        ratios[name] = added / (cost[unit] - start)
     return ratios
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=15, help="how often each side is measured")
+    parser.add_argument("--repeats", type=int, default=15, help="measurements of each side")
     found = run(parser.parse_args().repeats)
     rows = [[name, ratio, aim(ratio, "<=", SIDES[name][3])] for name, ratio in found.items()]
     show_table("CPU time to load", ["", "ratio", "aim"], rows)

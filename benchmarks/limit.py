@@ -1,8 +1,8 @@
-"""The physical limit: the nearest hit with at most two changed features, by enumeration.
+"""The two-feature limit: the nearest hit with at most two changed features, by enumeration.
 
 An ensemble of trees is a sum of boxes, constant between their edges. Within each interval of a
-feature the value nearest to the query is as good as any other, so these values, in all pairs of
-features, are everything there is to try.
+feature the value nearest to the query is the cheapest, so it is enough to try these values in all
+pairs of features.
 """
 
 from __future__ import annotations
@@ -24,35 +24,38 @@ class Boxes(NamedTuple):
 
     low: Array  # (leaves, d)
     high: Array  # (leaves, d)
-    value: Array  # (leaves,) what the leaf adds to the output
+    value: Array  # (leaves,) contribution of the leaf to the output
 
 
 @cache
-def limit(asked: Case, premium: float = 0.0) -> float:
+def limit(case: Case, premium: float = 0.0) -> float:
     """Return the least distance to a hit with at most two changed features; infinite if none.
 
-    The model must be an ensemble of trees over a table of numbers. `premium` is what a changed
-    feature counts besides, as a share of the distance, of 1 at most.
+    The model must be an ensemble of trees on a numeric table. `premium` is the cost of a changed
+    feature besides its distance, in units of the distance up to 1.
     """
-    query, predict = asked.query, fitted(asked.data, asked.model).predict
-    region, leaves = space(asked.data).around(query), boxes(asked.data, asked.model)
-    scale = table(asked.data).scale
+    query = case.query
+    predict = fitted(case.data, case.model).predict
+    region = space(case.data).around(query)
+    leaves = boxes(case.data, case.model)
+    scale = table(case.data).scale
     values = [representatives(leaves, region, j) for j in range(len(query))]
     lengths = [np.abs(v - q) / s for v, q, s in zip(values, query, scale, strict=True)]
     outside = (query <= leaves.low) | (query > leaves.high)
-    found: list[tuple[float, int, int, float, float]] = []
+    candidates: list[tuple[float, int, int, float, float]] = []
     for i, j in combinations(range(len(query)), 2):
         others = np.delete(outside, [i, j], axis=1).any(axis=1)
         y = surface(Boxes(*(part[~others] for part in leaves)), (i, values[i]), (j, values[j]))
-        a, b = np.nonzero(asked.hits(y))
-        one, two = lengths[i][a], lengths[j][b]
+        a, b = np.nonzero(case.hits(y))
+        one = lengths[i][a]
+        two = lengths[j][b]
         price = one + two + premium * ((one > 0) * 1 + (two > 0)) * np.minimum(one + two, 1.0)
-        for at in np.argsort(price)[:16]:  # some, should the first be one by rounding
-            found.append((float(price[at]), i, j, values[i][a[at]], values[j][b[at]]))
-    for total, i, j, first, second in sorted(found):
+        for at in np.argsort(price)[:16]:  # several, because the first may hit by rounding only
+            candidates.append((float(price[at]), i, j, values[i][a[at]], values[j][b[at]]))
+    for total, i, j, first, second in sorted(candidates):
         row = query.copy()
         row[[i, j]] = first, second
-        if asked.hit(float(predict(row[None])[0])):
+        if case.hit(float(predict(row[None])[0])):
             return total
     return np.inf
 
@@ -71,13 +74,14 @@ def surface(leaves: Boxes, one: tuple[int, Array], other: tuple[int, Array]) -> 
 def representatives(leaves: Boxes, region: Region, j: int) -> Array:
     """Return the allowed value nearest to the query in each interval between edges, sorted."""
     edges = np.unique(leaves.high[:, j])
-    edges, query = edges[np.isfinite(edges)], region.query[j]
+    edges = edges[np.isfinite(edges)]
+    query = region.query[j]
     choices = region.choices[j]
     if choices is None:
         above = np.nextafter(edges.astype(np.float32), np.float32(np.inf)).astype(np.float64)
         ends = np.concatenate([edges[edges < query], above[edges >= query], [query]])
         ends = ends[(ends >= region.low[j]) & (ends <= region.high[j])]
-        # The nearest point of a grid may lie across an edge: its neighbours come along.
+        # The nearest grid point may lie across an edge, so include its neighbours.
         X = np.repeat(region.query[None], 3 * len(ends), axis=0)
         X[:, j] = np.concatenate([ends + k * region.step[j] for k in (-1, 0, 1)])
         choices = region.on_grid(X)[:, j]
@@ -90,17 +94,17 @@ def representatives(leaves: Boxes, region: Region, j: int) -> Array:
 @cache
 def boxes(data: str, model: str) -> Boxes:
     """Return the leaves of LightGBM's or a random forest's trees."""
-    found: Any = fitted(data, model)
+    estimator: Any = fitted(data, model)
     d = table(data).X.shape[1]
     whole = (np.full(d, -np.inf), np.full(d, np.inf))
-    if hasattr(found, "booster"):
-        trees = [tree["tree_structure"] for tree in found.booster.dump_model()["tree_info"]]
+    if hasattr(estimator, "booster"):
+        trees = [tree["tree_structure"] for tree in estimator.booster.dump_model()["tree_info"]]
         leaves = [leaf for tree in trees for leaf in _lightgbm(tree, *whole)]
     else:
-        trees = [tree.tree_ for tree in found.estimators_]
+        trees = [tree.tree_ for tree in estimator.estimators_]
         leaves = [leaf for tree in trees for leaf in _forest(tree, 0, *whole)]
     low, high, value = (np.array(part) for part in zip(*leaves, strict=True))
-    return Boxes(low, high, value if hasattr(found, "booster") else value / len(trees))
+    return Boxes(low, high, value if hasattr(estimator, "booster") else value / len(trees))
 
 
 Leaf = tuple[Array, Array, float]
@@ -117,12 +121,12 @@ def _lightgbm(node: dict[str, Any], low: Array, high: Array) -> Iterator[Leaf]:
 
 
 def _forest(tree: Any, node: int, low: Array, high: Array) -> Iterator[Leaf]:
-    """Yield the leaves below a node of scikit-learn's tree, which sees single precision."""
+    """Yield the leaves below a node of scikit-learn's tree, which uses single precision."""
     if tree.children_left[node] < 0:
         yield low, high, float(tree.value[node, 0, 0])
         return
     edge = np.float32(tree.threshold[node])
-    if edge > tree.threshold[node]:  # the highest number in single precision that goes left
+    if edge > tree.threshold[node]:  # the largest single-precision number that goes left
         edge = np.nextafter(edge, np.float32(-np.inf))
     left, right = _cut(low, high, tree.feature[node], float(edge))
     yield from _forest(tree, tree.children_left[node], *left)
@@ -131,6 +135,8 @@ def _forest(tree: Any, node: int, low: Array, high: Array) -> Iterator[Leaf]:
 
 def _cut(low: Array, high: Array, j: int, edge: float) -> tuple[tuple[Array, Array], ...]:
     """Return the boxes on both sides of an edge."""
-    end, begin = high.copy(), low.copy()
-    end[j], begin[j] = min(high[j], edge), max(low[j], edge)
+    end = high.copy()
+    begin = low.copy()
+    end[j] = min(high[j], edge)
+    begin[j] = max(low[j], edge)
     return (low, end), (begin, high)

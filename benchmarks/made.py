@@ -1,4 +1,4 @@
-"""Models made up at random, with spaces of their own: peaks inside, levels, steps."""
+"""Random models, each with its own space: interior peaks, levels, steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.problems import Array
 
 
 class Peaks:
-    """Two peaks inside the box, on a slope or on none."""
+    """Two interior peaks, with or without a slope."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.d = int(rng.integers(2, 7))
@@ -31,7 +31,7 @@ class Peaks:
 
 
 class Levels:
-    """Integers, categories and numbers; some have one level that stands out, two interact."""
+    """Integers, categories and reals; some have one outlying level, and two interact."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.kinds = rng.choice(["integer", "level", "real"], size=int(rng.integers(2, 6)))
@@ -41,22 +41,13 @@ class Levels:
             if rng.random() < 0.4:
                 effect[rng.integers(len(effect))] += rng.choice([-3.0, 3.0])
         self.together = rng.normal(size=(12, 12)) * rng.choice([0.0, 0.5, 1.0])
-        self.query = np.array(
-            [
-                rng.random() if kind == "real" else float(rng.integers(k))
-                for kind, k in zip(self.kinds, sizes, strict=True)
-            ]
-        )
-        self.space = cfx.Space(
-            {
-                f"x{j}": cfx.Real(0, 1)
-                if kind == "real"
-                else cfx.Integer(0, int(k) - 1)
-                if kind == "integer"
-                else cfx.Categorical([float(level) for level in range(k)])
-                for j, (kind, k) in enumerate(zip(self.kinds, sizes, strict=True))
-            }
-        )
+        cells = []
+        features = {}
+        for j, (kind, n_levels) in enumerate(zip(self.kinds, sizes, strict=True)):
+            cells.append(rng.random() if kind == "real" else float(rng.integers(n_levels)))
+            features[f"x{j}"] = _feature(kind, int(n_levels))
+        self.query = np.array(cells)
+        self.space = cfx.Space(features)
 
     def predict(self, X: Array) -> Array:
         """Return one number per row."""
@@ -71,6 +62,15 @@ class Levels:
             np.floor(X[:, j] * (11 if self.kinds[j] == "real" else 1)).astype(int) for j in (0, 1)
         )
         return np.asarray(total + self.together[first, second])
+
+
+def _feature(kind: str, n_levels: int) -> cfx.Real | cfx.Integer | cfx.Categorical:
+    """Return a feature of a kind; integers and categories have so many levels."""
+    if kind == "real":
+        return cfx.Real(0, 1)
+    if kind == "integer":
+        return cfx.Integer(0, n_levels - 1)
+    return cfx.Categorical([float(level) for level in range(n_levels)])
 
 
 class Steps:
@@ -92,9 +92,10 @@ class Steps:
 
 
 def made(seed: int) -> Iterator[tuple[str, Peaks | Levels | Steps, cfx.Space]]:
-    """Yield a model of each kind with its space, in which at times two features may change."""
+    """Yield a model of each kind with its space; some spaces allow two changes only."""
     for kind in (Peaks, Levels, Steps):
         rng = np.random.default_rng([seed, 3])
         model = kind(rng)
-        few = rng.random() < 0.3 and len(model.query) > 2
-        yield kind.__name__.lower(), model, model.space.max_changes(2) if few else model.space
+        is_sparse = rng.random() < 0.3 and len(model.query) > 2
+        space = model.space.max_changes(2) if is_sparse else model.space
+        yield kind.__name__.lower(), model, space

@@ -1,7 +1,7 @@
-"""Tables with categorical columns, Adult and taxi trips, and what may be changed in their rows.
+"""Tables with categorical columns, Adult and taxi trips, and their constraints.
 
-Like `problems`, this knows nothing of the library that is measured: the rules are said in words
-that every side can be told, and checked here.
+Like `problems`, this does not depend on the measured library: the constraints are data that can be
+translated for every library, and they are checked here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 Array = NDArray[np.float64]
 
-ROWS = 10_000  # of each table; a search needs no more, and dice-ml reads all of them
+ROWS = 10_000  # of each table; a search needs no more, and dice-ml reads all rows
 EDUCATION = (
     *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad"),
     *("Some-college", "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school"),
@@ -35,17 +35,19 @@ EDUCATION = (
 
 @dataclass(frozen=True)
 class Rules:
-    """What may move, besides staying within the ranges and levels of the data."""
+    """Constraints besides the ranges and levels of the data."""
 
-    fixed: tuple[str, ...] = ()  # never move
-    up: tuple[str, ...] = ()  # never go down
-    within: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # if they move
-    period: Mapping[str, int] = field(default_factory=dict)  # whole numbers on a circle, from 0
+    fixed: tuple[str, ...] = ()  # never change
+    up: tuple[str, ...] = ()  # never decrease
+    within: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # limits of changed values
+    period: Mapping[str, int] = field(default_factory=dict)  # cyclic integers from 0
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Rows `X` with numeric and categorical columns, and what is to be learnt from them, `y`."""
+    """Rows `X` with numeric and categorical columns, their outcomes `y`, and the constraints."""
 
     name: str
     X: pd.DataFrame
@@ -58,12 +60,12 @@ class Frame:
         return found
 
     def stack(self, *rows: pd.Series[Any]) -> pd.DataFrame:
-        """Return rows as the model takes them."""
+        """Return rows in the form that the model takes."""
         cells = {name: [row[name] for row in rows] for name in self.names}
         return pd.DataFrame(cells).astype(self.X.dtypes.to_dict())
 
     def codes(self, frame: pd.DataFrame) -> Array:
-        """Return numbers, and levels as their positions, shape (n, d)."""
+        """Return codes of shape (n, d): numbers, and positions of levels."""
         columns = [
             c.cat.codes if isinstance(c.dtype, pd.CategoricalDtype) else c for _, c in frame.items()
         ]
@@ -86,11 +88,11 @@ class Frame:
 
     @cached_property
     def scale(self) -> Array:
-        """Return each column's MAD; where that is 0 its IQR, else its standard deviation."""
+        """Return each column's scale, see `spread`."""
         return spread(self.codes(self.X))
 
     def random(self, n: int = 50_000, seed: int = 1) -> pd.DataFrame:
-        """Return rows of the data with every column shuffled: everything within its range."""
+        """Return random rows: every column is drawn from the data independently."""
         rng = np.random.default_rng(seed)
         picks = {name: rng.integers(len(self.X), size=n) for name in self.X}
         return pd.DataFrame({name: self.X[name].array.take(at) for name, at in picks.items()})
@@ -109,26 +111,28 @@ class Frame:
         return float(self.units(query, row).sum())
 
     def changes(self, query: pd.Series[Any], row: pd.Series[Any]) -> int:
-        """Return how many columns differ."""
+        """Return the number of changed columns."""
         return int((self.units(query, row) != 0).sum())
 
     def broken(self, query: pd.Series[Any], row: pd.Series[Any]) -> list[str]:
-        """Return the columns of a row that break a rule."""
-        (before, after), known = self.codes(self.stack(query, row)), self.codes(self.X)
-        found = []
+        """Return the columns of a row that break a constraint."""
+        before, after = self.codes(self.stack(query, row))
+        data = self.codes(self.X)
+        broken = []
         for j, name in enumerate(self.names):
             if row[name] == query[name]:
                 continue
-            low, high = self.rules.within.get(name, (known[:, j].min(), known[:, j].max()))
-            moved = name in self.rules.fixed or (name in self.rules.up and after[j] < before[j])
-            uneven = self.X.dtypes.iloc[j].kind == "i" and row[name] != after[j]
-            if moved or uneven or not low <= after[j] <= high:
-                found.append(name)
-        return found
+            low, high = self.rules.within.get(name, (data[:, j].min(), data[:, j].max()))
+            is_fixed = name in self.rules.fixed
+            is_lower = name in self.rules.up and after[j] < before[j]
+            is_fractional = self.X.dtypes.iloc[j].kind == "i" and row[name] != after[j]
+            if is_fixed or is_lower or is_fractional or not low <= after[j] <= high:
+                broken.append(name)
+        return broken
 
 
 def spread(codes: Array) -> Array:
-    """Return each column's MAD; where most rows have one value, that of the others."""
+    """Return each column's MAD; where it is 0, the median deviation of the rows that deviate."""
     apart = np.abs(codes - np.median(codes, axis=0))
     mad = np.median(apart, axis=0)
     for j in np.flatnonzero(mad == 0):
@@ -143,13 +147,13 @@ def frame(name: str) -> Frame:
     Raises
     ------
     DataError
-        If there is no file with the data; the text says what to do.
+        If there is no file with the data. The message says how to get it.
     """
     return _FRAMES[name]()
 
 
 def available(name: str) -> bool:
-    """Return whether a table is there, and say so if not; those of numbers always are."""
+    """Return whether a table is available; print the reason if not. Numeric tables always are."""
     try:
         return name not in FRAMES or bool(frame(name).name)
     except DataError as error:
@@ -168,13 +172,13 @@ def _adult() -> Frame:
     texts = [name for name in X if X[name].dtype.kind not in "i" and name != "education"]
     X = X.astype(dict.fromkeys(texts, "category"))
     kept = ["marital-status", "relationship", "race", "sex", "native-country"]
-    kept += ["capital-gain", "capital-loss"]  # or nearly every answer is to have more of them
+    kept += ["capital-gain", "capital-loss"]  # otherwise nearly every answer increases them
     rules = Rules(fixed=tuple(kept), up=("age", "education"), within={"hours-per-week": (1, 60)})
     return Frame("adult", X, np.asarray(raw["income"] == ">50K", dtype=np.float64), rules)
 
 
 def _taxi() -> Frame:
-    """Return taxi trips: when, how far and from where, and how many minutes they took."""
+    """Return taxi trips: time, distance and pickup; the outcome is the duration in minutes."""
     raw = load_taxi()
     minutes = raw["trip_duration"] / 60
     north = 111.2 * (raw["dropoff_latitude"] - raw["pickup_latitude"])
@@ -206,13 +210,13 @@ FRAMES = tuple(_FRAMES)
 
 @dataclass(frozen=True, eq=False)
 class FrameModel:
-    """A fitted model of a frame: the probability of the second class, or what it predicts."""
+    """A fitted model of a frame: the probability of the second class, or the prediction."""
 
     estimator: Any
     dtypes: Mapping[str, Any]
 
     def predict(self, X: pd.DataFrame) -> Array:
-        """Return one number per row; cells of text, as dice-ml has them, become levels first."""
+        """Return one number per row; text cells, as dice-ml passes them, become levels first."""
         if any(X[name].dtype != wanted for name, wanted in self.dtypes.items()):
             X = X[list(self.dtypes)].astype(self.dtypes)
         if hasattr(self.estimator, "predict_proba"):
@@ -237,6 +241,6 @@ def fit(data: str, model: str) -> FrameModel:
     else:
         estimator = lightgbm.LGBMRegressor(random_state=0, verbose=-1, n_jobs=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # 30 epochs are what is wanted
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 30 epochs are intended
         estimator.fit(rows.X, rows.y)
     return FrameModel(estimator, {str(name): t for name, t in rows.X.dtypes.items()})

@@ -1,10 +1,10 @@
-"""What `near_data` tells apart: real rows from rows with shuffled columns, and what it costs.
+"""How well `near_data` separates real rows from shuffled rows, and its cost.
 
-A rule is learnt from seven tenths of a table; of the others 95 % should pass. Refused should be
-rows in which every column was shuffled by itself and, harder, rows with two cells from other rows.
-Beside it, as a well-known measure, the distance to the fifth nearest row in units of the columns'
-scales. How many shuffled rows anything could refuse depends on how much a table's columns have to
-do with each other.
+The rule is fitted to 70 % of a table; 95 % of the other rows should pass. It should refuse rows in
+which every column is shuffled independently and, harder, rows with two cells from other rows. The
+usual alternative is measured beside it: the distance to the fifth nearest row, in units of the
+columns' scales. The share of shuffled rows that any rule can refuse depends on the dependence
+between the columns of a table.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from benchmarks.problems import Array, table
 from benchmarks.reporting import aim, show_table
 
 QUANTILE = 0.95
-LEAST = 0.8  # of shuffled rows should be refused
+LEAST = 0.8  # share of shuffled rows to refuse
 NUMBERS = ("diabetes", "cancer", "digits", "friedman1")
 
 
 def tables() -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield tables by name: numbers, and what there is of mixed ones."""
+    """Yield the numeric tables and the available mixed tables, with their names."""
     for name in NUMBERS:
         yield name, pd.DataFrame(table(name).X).rename(columns=lambda j: f"x{j}")
     for name in filter(available, FRAMES):
@@ -38,7 +38,7 @@ def tables() -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def neighbours(space: cfx.Space, X: Array) -> Callable[[Array], Array]:
-    """Return which rows are as near to their fifth neighbour in `X` as 95 % of the data are."""
+    """Return a rule: the fifth neighbour in `X` is as near as for 95 % of the data."""
     levels = [j for j, f in enumerate(space.features.values()) if f.categorical]
     codes = [np.unique(X[:, j]) for j in levels]
 
@@ -51,14 +51,16 @@ def neighbours(space: cfx.Space, X: Array) -> Callable[[Array], Array]:
     return lambda rows: np.asarray(found.kneighbors(points(rows))[0][:, 4] <= limit)
 
 
-def measured(X: pd.DataFrame) -> dict[str, float]:
-    """Return shares of rows that pass or are refused, and times."""
+def measure(X: pd.DataFrame) -> dict[str, float]:
+    """Return the shares of rows that pass or are refused, and the CPU times."""
     rng = np.random.default_rng(0)
     X = X.iloc[rng.permutation(len(X))[:6000]].reset_index(drop=True)
     cut = int(0.7 * len(X))
     space = cfx.Space.from_data(X)
-    data, held = space.encode(X.iloc[:cut]), space.encode(X.iloc[cut:])
-    every, n = np.arange(held.shape[1]), max(2000, len(held))
+    data = space.encode(X.iloc[:cut])
+    held = space.encode(X.iloc[cut:])
+    every = np.arange(held.shape[1])
+    n = max(2000, len(held))
     base = held[rng.integers(len(held), size=n)]
     others = held[rng.integers(len(held), size=base.shape), every]
     two = np.argsort(rng.random(base.shape), axis=1) < 2
@@ -69,7 +71,11 @@ def measured(X: pd.DataFrame) -> dict[str, float]:
     begin = time.process_time()
     rule.plausibility.score(others[:300])
     scored = time.process_time() - begin
-    near, old = lambda rows: rule.plausibility.score(rows) >= rule.least, neighbours(space, data)
+
+    def near(rows: Array) -> Any:
+        return rule.plausibility.score(rows) >= rule.least
+
+    old = neighbours(space, data)
     swapped = np.where(two, others, base)
     return {
         "rows": cut,
@@ -86,8 +92,8 @@ def measured(X: pd.DataFrame) -> dict[str, float]:
 
 
 def run() -> dict[str, Any]:
-    """Measure, print, and return the figures."""
-    found = {name: measured(X) for name, X in tables()}
+    """Measure, print and return the figures."""
+    found = {name: measure(X) for name, X in tables()}
     rows = [(name, *figures.values()) for name, figures in found.items()]
     show_table("Near the data", ("table", *next(iter(found.values()))), rows)
     refused = [figures["shuffled refused"] for figures in found.values()]

@@ -1,4 +1,4 @@
-"""Our side: one question asked through the public API, measured from outside."""
+"""Our side: one question through the public interface, measured from outside."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 import bayescfx as cfx
 from benchmarks.mixed import Frame
@@ -17,14 +16,14 @@ from benchmarks.problems import Array, Case, fitted, rows_of
 
 @dataclass
 class Recorder:
-    """A model that keeps its outputs and when, in CPU time, it was asked.
+    """A model that records its outputs and the CPU times of its calls.
 
-    Rows are counted here, at the model, not by the library that is measured.
+    Rows are counted here, at the model, and not by the measured library.
     """
 
     function: Callable[[Any], Array]
     outputs: list[float] = field(default_factory=list)
-    calls: list[tuple[float, float, int]] = field(default_factory=list)
+    calls: list[tuple[float, float, int]] = field(default_factory=list)  # begin, end, rows
 
     def __call__(self, X: Any) -> Array:
         """Return the outputs of rows."""
@@ -40,17 +39,18 @@ class Recorder:
         return sum(end - begin for begin, end, _ in self.calls)
 
     def gaps(self) -> list[tuple[int, float]]:
-        """Return, per step, the points known and the CPU seconds until the next model call."""
-        known = np.cumsum([n for _, _, n in self.calls])
-        return [
-            (int(k), after[0] - before[1])
-            for k, before, after in zip(known, self.calls, self.calls[1:], strict=False)
-        ]
+        """Return, per step, the number of scored rows and the CPU seconds until the next call."""
+        gaps = []
+        n_rows = 0
+        for before, after in pairwise(self.calls):
+            n_rows += before[2]
+            gaps.append((n_rows, after[0] - before[1]))
+        return gaps
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """An answer, and what it took."""
+class TimedAnswer:
+    """An answer with its recorded model calls and its CPU seconds."""
 
     answer: cfx.Explanation
     recorder: Recorder
@@ -59,22 +59,22 @@ class Asked:
 
 @cache
 def space(data: str) -> cfx.Space:
-    """Return the space of a table under its rules, with the default cost."""
+    """Return the space of a table with its constraints and the default cost."""
     rows = rows_of(data)
     if not isinstance(rows, Frame):
         return cfx.Space.from_data(rows.X)
     rules = rows.rules
-    circles = {name: cfx.Integer(0, n - 1, cyclic=True) for name, n in rules.period.items()}
-    made = cfx.Space.from_data(rows.X, kinds=circles).between(dict(rules.within))
-    return made.fix(*rules.fixed).only_up(*rules.up)
+    cyclic = {name: cfx.Integer(0, n - 1, cyclic=True) for name, n in rules.period.items()}
+    within_limits = cfx.Space.from_data(rows.X, kinds=cyclic).between(dict(rules.within))
+    return within_limits.fix(*rules.fixed).only_up(*rules.up)
 
 
-def ask(asked: Case, *, budget: int, cost: bool, seed: int, **options: Any) -> Asked:
+def ask(case: Case, *, budget: int, cost: bool, seed: int, **options: Any) -> TimedAnswer:
     """Explain one case.
 
     Parameters
     ----------
-    asked : Case
+    case : Case
         The question.
     budget : int
         Rows that may be sent to the model.
@@ -85,25 +85,25 @@ def ask(asked: Case, *, budget: int, cost: bool, seed: int, **options: Any) -> A
     **options
         Passed on to ``explain``: ``method``, ``tolerance``.
     """
-    recorder = Recorder(fitted(asked.data, asked.model).predict)
-    model = cfx.probability(recorder) if asked.probability else recorder
-    target = cfx.reach if asked.kind == "reach" else cfx.at_least
-    region = space(asked.data) if cost else space(asked.data).cost(weight=0)
+    recorder = Recorder(fitted(case.data, case.model).predict)
+    model = cfx.probability(recorder) if case.probability else recorder
+    target = cfx.reach if case.kind == "reach" else cfx.at_least
+    allowed = space(case.data) if cost else space(case.data).cost(weight=0)
     begin = time.process_time()
     answer = cfx.explain(
-        model, asked.query, region, target(asked.target), budget=budget, rng=seed, **options
+        model, case.query, allowed, target(case.target), budget=budget, rng=seed, **options
     )
-    return Asked(answer, recorder, time.process_time() - begin)
+    return TimedAnswer(answer, recorder, time.process_time() - begin)
 
 
-def nearness(asked: Case, found: Asked) -> dict[str, Any]:
-    """Return how near the answer is, scored again by the model."""
+def make_record(case: Case, timed: TimedAnswer) -> dict[str, Any]:
+    """Return the record of an answer, scored again by the model."""
     return {
-        "case": asked.key,
-        **asked.scored(found.answer.best.row),
-        "rows": len(found.recorder.outputs),
-        "seconds": found.seconds,
-        "seconds_in_model": found.recorder.inside,
-        "stopped": found.answer.stopped,
-        "random_share": asked.random_share,
+        "case": case.key,
+        **case.scored(timed.answer.best.row),
+        "rows": len(timed.recorder.outputs),
+        "seconds": timed.seconds,
+        "seconds_in_model": timed.recorder.inside,
+        "stopped": timed.answer.stopped,
+        "random_share": case.random_share,
     }

@@ -1,9 +1,9 @@
-"""The page under load: twenty searches at once, and how long a prediction takes meanwhile.
+"""The page under load: twenty concurrent searches, and the latency of a prediction meanwhile.
 
-`bayescfx serve` runs in a process of its own with LightGBM on the diabetes data. Twenty different
-questions are asked at the same time, four times over; until all are answered, a row changed by
-hand is scored again and again, as by somebody who moves a slider. The memory of the server is read
-before, after each wave, and when its questions are forgotten.
+`bayescfx serve` runs in a separate process with LightGBM on the diabetes data. Four waves of twenty
+different questions are posted. Until all are answered, a row is edited and scored repeatedly, as
+when a user moves a slider. The memory of the server is read before the first wave, after each
+wave, and after all questions are deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.reporting import aim, show_table
 
 @contextlib.contextmanager
 def page() -> Iterator[tuple[httpx.Client, int]]:
-    """Yield a client of a page, and the process that shows it."""
+    """Yield a client of the page, and the process ID of its server."""
     with tempfile.TemporaryDirectory() as folder:
         rows = table("diabetes")
         model: Any = fitted("diabetes", "lgbm")
@@ -57,21 +57,24 @@ def memory(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def wave(client: httpx.Client, questions: int, seed: int, **wish: Any) -> dict[str, Any]:
-    """Return what became of questions asked at once, and how long predictions took meanwhile."""
+def wave(client: httpx.Client, questions: int, seed: int, **options: Any) -> dict[str, Any]:
+    """Post questions concurrently; return their outcomes and the latency of predictions."""
     rows = client.get("/api/rows", params={"limit": questions}).json()["rows"]
-    start, numbers, waits = time.perf_counter(), [], []
+    start = time.perf_counter()
+    numbers = []
+    waits = []
     for row in rows:
-        asked = {"cells": row["cells"], "target": "+20%", "seed": seed, **wish}
-        numbers.append(client.post("/api/questions", json=asked).json()["id"])
-    left, k = set(numbers), 0
+        body = {"cells": row["cells"], "target": "+20%", "seed": seed, **options}
+        numbers.append(client.post("/api/questions", json=body).json()["id"])
+    left = set(numbers)
+    k = 0
     while left:
         cells = {**rows[k % len(rows)]["cells"], "x2": 20.0 + k % 15}
         before = time.perf_counter()
         client.post("/api/predict", json={"cells": cells}).raise_for_status()
         waits.append(time.perf_counter() - before)
         k += 1
-        time.sleep(0.05)  # a person moves a slider
+        time.sleep(0.05)  # about as fast as a user moves a slider
         listed = client.get("/api/questions").json()["questions"] if k % 5 == 0 else []
         left -= {q["id"] for q in listed if q["state"] in ("done", "failed")}
     ends = [client.get(f"/api/questions/{number}").json() for number in numbers]
@@ -86,14 +89,14 @@ def wave(client: httpx.Client, questions: int, seed: int, **wish: Any) -> dict[s
 
 
 def run(questions: int = 20) -> dict[str, Any]:
-    """Return waves of cheap sweeps and of Bayes-CFX, and the memory around them."""
+    """Return the figures of waves of sweeps and of Bayes-CFX, and the memory between them."""
+    bayes: dict[str, Any] = {"method": "bayes-cfx", "budget": 100}
     with page() as (client, pid):
-        held, waves = {"before": memory(pid)}, []
-        for seed, wish in enumerate(
-            [{}, {"method": "bayes-cfx", "budget": 100}, {}, {"method": "bayes-cfx", "budget": 100}]
-        ):
-            name = str(wish.get("method", "auto"))
-            waves.append({"method": name, **wave(client, questions, seed, **wish)})
+        held = {"before": memory(pid)}
+        waves = []
+        for seed, options in enumerate([{}, bayes, {}, bayes]):
+            name = str(options.get("method", "auto"))
+            waves.append({"method": name, **wave(client, questions, seed, **options)})
             held[f"after {seed + 1}"] = memory(pid)
         for question in client.get("/api/questions").json()["questions"]:
             client.delete(f"/api/questions/{question['id']}")
@@ -102,7 +105,7 @@ def run(questions: int = 20) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the figures and the aim."""
+    """Print the figures and the target."""
     waves = found["waves"]
     show_table("Searches at once", list(waves[0]), [list(one.values()) for one in waves])
     worst = max(one["median ms"] for one in waves)

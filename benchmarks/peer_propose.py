@@ -59,9 +59,11 @@ def kernel(stored: dict[str, np.ndarray]) -> Kernel:
 
 
 def acquisition(stored: dict[str, np.ndarray]) -> LogEICFX:
-    """Return the acquisition on a surrogate with the given hyperparameters, nothing fitted."""
-    X, y = torch.tensor(stored["X"]), torch.tensor(stored["y"])
-    offset, scale = y.mean(), y.std(unbiased=False)
+    """Return the acquisition on a surrogate with the given hyperparameters, without a fit."""
+    X = torch.tensor(stored["X"])
+    y = torch.tensor(stored["y"])
+    offset = y.mean()
+    scale = y.std(unbiased=False)
     model = SingleTaskGP(
         X,
         ((y - offset) / scale)[:, None],
@@ -79,7 +81,7 @@ def acquisition(stored: dict[str, np.ndarray]) -> LogEICFX:
 def main(path: str, repeats: int) -> None:
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.double)
-    warnings.simplefilter("ignore")  # their warnings are not what is measured
+    warnings.simplefilter("ignore")  # warnings of the other libraries do not matter here
     stored = dict(np.load(path))
     function = acquisition(stored)
     bounds = torch.tensor(np.stack([stored["low"], stored["high"]]))
@@ -89,7 +91,9 @@ def main(path: str, repeats: int) -> None:
         for name, values in stored.items()
         if name.startswith("choices_")
     }
-    times, points, values = [], [], []
+    times = []
+    points = []
+    values = []
     for repeat in range(repeats + 1):
         torch.manual_seed(repeat)
         begin = time.process_time()

@@ -20,7 +20,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    work()  # the first call pays for imports and caches
+    """Return the median wall-clock seconds of a call, after a warm-up call."""
+    work()
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -32,6 +33,7 @@ def median_seconds(work: Callable[[], object], repeats: int) -> float:
 def fitted(
     X: torch.Tensor, y: torch.Tensor, state: dict[str, torch.Tensor] | None = None
 ) -> SingleTaskGP:
+    """Return a fitted Gaussian process, started from the hyperparameters of another."""
     model = SingleTaskGP(X, y[:, None])
     if state is not None:
         model.load_state_dict(state, strict=False)
@@ -45,10 +47,11 @@ def hyperparameters(model: SingleTaskGP) -> dict[str, torch.Tensor]:
 
 
 def posterior_with_gradient(model: SingleTaskGP, T: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return mean, std and gradients; each row its own batch, which is BoTorch's fastest way."""
+    """Return mean, std and gradients, with one batch per row, BoTorch's fastest way."""
     x = T[:, None, :].clone().requires_grad_(True)
     posterior = model.posterior(x)
-    mean, std = posterior.mean.reshape(-1), posterior.variance.sqrt().reshape(-1)
+    mean = posterior.mean.reshape(-1)
+    std = posterior.variance.sqrt().reshape(-1)
     (dmean,) = torch.autograd.grad(mean.sum(), x, retain_graph=True)
     (dstd,) = torch.autograd.grad(std.sum(), x)
     return mean, std, dmean, dstd
@@ -56,7 +59,7 @@ def posterior_with_gradient(model: SingleTaskGP, T: torch.Tensor) -> tuple[torch
 
 def main(path: str) -> None:
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # their warnings are not what is measured
+    warnings.simplefilter("ignore")  # warnings of the other libraries do not matter here
     stored = np.load(path)
     X, y, T = (torch.as_tensor(stored[name]) for name in ("X", "y", "T"))
     earlier = hyperparameters(fitted(X[:-1], y[:-1]))

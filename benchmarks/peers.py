@@ -1,7 +1,7 @@
-"""Calls to the peers, which run in an environment of their own, and what they answered before.
+"""Calls to other libraries, which run in a separate environment, and their stored answers.
 
-The environment's Python is named by BAYESCFX_BOTORCH_PYTHON (default
-``.venv-botorch/bin/python``). Without it, peers are left out with a message.
+The Python of the environment is named by BAYESCFX_BOTORCH_PYTHON (default
+``.venv-botorch/bin/python``). Without it, the other libraries are left out with a message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def peer_python() -> Path | None:
 
 
 def call(peer: str, cases: Sequence[Case], **options: Any) -> Iterator[dict[str, Any]]:
-    """Yield a peer's answers one by one as they come; nothing if it can't be run."""
+    """Yield the answers of another library as they arrive; nothing if it cannot run."""
     python = peer_python()
     if python is None:
         print(f"  ({peer} left out: no environment; see benchmarks/README.md)")
@@ -58,14 +58,14 @@ def call(peer: str, cases: Sequence[Case], **options: Any) -> Iterator[dict[str,
 
 
 def botorch(cases: Sequence[Case], points: int, budget: int) -> Iterator[dict[str, Any]]:
-    """Yield what BoTorch's composite loop saw, started from the query and Sobol points."""
+    """Yield the results of BoTorch's composite loop, started from the query and Sobol points."""
     for data in dict.fromkeys(c.data for c in cases):
-        asked = [c for c in cases if c.data == data]
-        yield from call("botorch", asked, start=sobol(data, points).tolist(), budget=budget)
+        same_table = [c for c in cases if c.data == data]
+        yield from call("botorch", same_table, start=sobol(data, points).tolist(), budget=budget)
 
 
 def botorch_traces(cases: Sequence[Case], budget: int, mode: str) -> dict[str, list[float]]:
-    """Return the outputs that BoTorch's composite loop saw, by case; cached between runs.
+    """Return the outputs that BoTorch's composite loop scored, by case; cached between runs.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ def botorch_traces(cases: Sequence[Case], budget: int, mode: str) -> dict[str, l
     budget : int
         Calls per question, the query's included.
     mode : {"auto", "run", "cached", "none"}
-        Run what was never run, run everything, run nothing, or leave BoTorch out.
+        Run the cases without a stored answer, run all, run none, or leave BoTorch out.
     """
     if mode == "none":
         return {}
     cache = stored()
-    missing = [c for c in cases if mode == "run" or not _same(c, cache.get(c.key))]
+    missing = [c for c in cases if mode == "run" or not _is_same(c, cache.get(c.key))]
     if mode != "cached" and missing:
-        print(f"  BoTorch has {len(missing)} problems to solve, a minute each", flush=True)
+        print(f"  BoTorch has {len(missing)} problems to solve, about one minute each", flush=True)
         # Query by query, so that an interrupted run has covered every model.
         missing.sort(key=lambda c: order(c.data).index(c.row))
         for answer in botorch(missing, STARTS, budget):
             cache[answer["case"]] = answer
             RESULTS.mkdir(exist_ok=True)
             STORED.write_text(json.dumps(cache, default=float) + "\n")
-    return {c.key: cache[c.key]["outputs"] for c in cases if _same(c, cache.get(c.key))}
+    return {c.key: cache[c.key]["outputs"] for c in cases if _is_same(c, cache.get(c.key))}
 
 
 def stored() -> dict[str, dict[str, Any]]:
@@ -96,19 +96,19 @@ def stored() -> dict[str, dict[str, Any]]:
     return json.loads(STORED.read_text()) if STORED.exists() else {}
 
 
-def _same(asked: Case, answer: dict[str, Any] | None) -> bool:
-    """Return whether a stored answer is to this question, put to this model."""
+def _is_same(case: Case, answer: dict[str, Any] | None) -> bool:
+    """Return whether a stored answer belongs to this question and this model."""
     if answer is None:
         return False
-    close = 1e-6 * abs(asked.target - asked.output)
-    same_model = abs(answer["outputs"][0] - asked.output) <= close
-    return bool(same_model and abs(answer["target"] - asked.target) <= close)
+    close = 1e-6 * abs(case.target - case.output)
+    same_model = abs(answer["outputs"][0] - case.output) <= close
+    return bool(same_model and abs(answer["target"] - case.target) <= close)
 
 
 def dice(cases: Sequence[Case], mode: str, method: str = "random") -> list[dict[str, Any]]:
-    """Return dice-ml's nearness on the same questions; run anew, unless only caches are wanted.
+    """Return dice-ml's records of the same questions; nothing in the modes "none" and "cached".
 
-    The first question is asked twice, and the first time, which pays for imports, left out.
+    The first question is asked twice, and its first record, which includes imports, is left out.
     """
     if mode in ("none", "cached"):
         return []

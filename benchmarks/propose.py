@@ -1,11 +1,11 @@
-"""Time of one proposal against BoTorch's ``optimize_acqf_mixed_alternating``, and how it grows.
+"""Time of one proposal against BoTorch's ``optimize_acqf_mixed_alternating``, and its growth.
 
 Ten mixed features, a Gaussian process of 50 points (RBF, so that both sides have the same kernel on
 unordered levels too), log EI-CFX of an AEP target. BoTorch gets the same hyperparameters and the
 same acquisition, written in torch as a sum over 64 Gauss-Legendre nodes; it runs with its default
-settings, in an environment of its own, whose Python is named by BAYESCFX_BOTORCH_PYTHON (default
-``.venv-botorch/bin/python``). Both sides run on one thread and are measured in processor time,
-which is the wall clock of an idle machine. Values are compared on our side.
+settings, in a separate environment whose Python is named by BAYESCFX_BOTORCH_PYTHON (default
+``.venv-botorch/bin/python``). Both sides run on one thread and are measured in CPU time. Values are
+compared with our acquisition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from bayescfx.space.space import Space
 from bayescfx.surrogate.process import GaussianProcess
 
 ROOT = Path(__file__).resolve().parent.parent
-ROWS, PROBLEMS, REPEATS = 50, 10, 15
+ROWS = 50
+PROBLEMS = 10
+REPEATS = 15
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Gain:
     span: np.ndarray
 
     def unit(self, X: np.ndarray) -> np.ndarray:
-        """Return codes as the surrogate sees them: ordered features between 0 and 1."""
+        """Return codes as the surrogate takes them: ordered features between 0 and 1."""
         return (X - self.low) / self.span
 
     def value(self, X: np.ndarray) -> np.ndarray:
@@ -64,7 +66,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Question:
-    """A region, what to maximise over it, and what was evaluated."""
+    """A region, the acquisition to maximise over it, and the evaluated rows."""
 
     region: Region
     gain: Gain
@@ -89,18 +91,11 @@ def features(n: int) -> dict[str, Feature]:
     return {f"x{j}": kinds[j % 10] for j in range(n)}
 
 
-def question(seed: int, n: int = 10, rules: int = 0) -> Question:
-    """Return a random smooth model, 50 of its outputs, and the wish for +1.5 deviations."""
+def make_question(seed: int, n: int = 10, rules: int = 0) -> Question:
+    """Return a random smooth model with 50 outputs, and a target of +1.5 standard deviations."""
     rng = np.random.default_rng(seed)
     space = Space(features(n))
-    query = {
-        name: float(rng.uniform(f.low, f.high))
-        if isinstance(f, Real)
-        else int(rng.integers(f.low, f.high + 1))
-        if isinstance(f, Integer)
-        else f.levels[int(rng.integers(len(f.levels)))]
-        for name, f in features(n).items()
-    }
+    query = {name: random_value(feature, rng) for name, feature in features(n).items()}
     for name, other in rule_pairs(rules, rng):
         reach = float(query[name]) + float(query[other]) + float(rng.uniform(0, 2))
         space = space.require(f"{name} + {other} <= {reach}")
@@ -117,13 +112,23 @@ def question(seed: int, n: int = 10, rules: int = 0) -> Question:
     return Question(region, gain, X, y)
 
 
+def random_value(feature: Any, rng: np.random.Generator) -> Any:
+    """Return a uniform value of a feature."""
+    if isinstance(feature, Real):
+        return float(rng.uniform(feature.low, feature.high))
+    if isinstance(feature, Integer):
+        return int(rng.integers(feature.low, feature.high + 1))
+    return feature.levels[int(rng.integers(len(feature.levels)))]
+
+
 def rule_pairs(rules: int, rng: np.random.Generator) -> list[tuple[str, str]]:
+    """Return random pairs of numeric features."""
     numbers = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"]
     return [tuple(rng.choice(numbers, size=2, replace=False).tolist()) for _ in range(rules)]
 
 
 def smooth_outputs(U: np.ndarray, unordered: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return a sum of waves along random directions, levels being random heights."""
+    """Return a sum of waves along random directions; levels have random heights."""
     V = U.copy()
     for j in np.flatnonzero(unordered):
         V[:, j] = rng.random(10)[U[:, j].astype(int)]
@@ -131,15 +136,16 @@ def smooth_outputs(U: np.ndarray, unordered: np.ndarray, rng: np.random.Generato
     return np.asarray(np.sin(V @ W + rng.uniform(0, 6, size=6)).sum(axis=1))
 
 
-def seconds(asked: Question, repeats: int = REPEATS) -> tuple[float, float]:
+def seconds(question: Question, repeats: int = REPEATS) -> tuple[float, float]:
     """Return the median time of a proposal and the median value it attains."""
-    order = np.argsort(-asked.gain.potential.value(asked.y))
-    starts = asked.X[order[:5]]
-    times, values = [], []
+    order = np.argsort(-question.gain.potential.value(question.y))
+    starts = question.X[order[:5]]
+    times = []
+    values = []
     for repeat in range(repeats + 1):
         begin = time.process_time()
         found = propose(
-            asked.gain, asked.region, np.random.default_rng(repeat), starts, avoid=asked.X
+            question.gain, question.region, np.random.default_rng(repeat), starts, avoid=question.X
         )
         times.append(time.process_time() - begin)
         values.append(float(found.values[0]))
@@ -152,21 +158,22 @@ def peer_python() -> Path:
     return Path(os.environ.get("BAYESCFX_BOTORCH_PYTHON", default))
 
 
-def exported(asked: Question) -> dict[str, np.ndarray]:
-    """Return what the peer needs: data, hyperparameters, axes and the nodes of the acquisition."""
-    region, gain = asked.region, asked.gain
-    known = gain.process.hyperparameters
+def export(question: Question) -> dict[str, np.ndarray]:
+    """Return data, hyperparameters, axes and acquisition nodes as arrays for BoTorch."""
+    region = question.region
+    gain = question.gain
+    hyperparameters = gain.process.hyperparameters
     best = float(np.asarray(gain.log_ei.best))
     ((low, high),) = gain.potential.superlevel(best)
     node, weight = np.polynomial.legendre.leggauss(64)
     y = 0.5 * (low + high) + 0.5 * (high - low) * node
     height = 0.5 * (high - low) * weight * (gain.potential.value(y) - best)
     arrays = {
-        "X": gain.unit(asked.X),
-        "y": asked.y,
-        "lengthscales": known.lengthscales,
-        "noise": np.array(known.noise),
-        "output_scale": np.array(known.output_scale),
+        "X": gain.unit(question.X),
+        "y": question.y,
+        "lengthscales": hyperparameters.lengthscales,
+        "noise": np.array(hyperparameters.noise),
+        "output_scale": np.array(hyperparameters.output_scale),
         "categorical": np.flatnonzero(region.categorical),
         "nodes": y,
         "log_weights": np.log(height),
@@ -179,24 +186,24 @@ def exported(asked: Question) -> dict[str, np.ndarray]:
     return arrays
 
 
-def theirs(asked: Question, repeats: int) -> dict[str, Any] | None:
+def theirs(question: Question, repeats: int) -> dict[str, Any] | None:
     """Return BoTorch's median seconds and its points; None where it is not installed."""
     if not peer_python().exists():
         return None
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "question.npz"
-        np.savez(path, **exported(asked))
+        np.savez(path, **export(question))
         script = Path(__file__).with_name("peer_propose.py")
         command = [str(peer_python()), str(script), str(path), str(repeats)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    points = np.array(answer["points"]) * asked.gain.span + asked.gain.low
-    values = asked.gain.value(asked.region.snap(points))
+    points = np.array(answer["points"]) * question.gain.span + question.gain.low
+    values = question.gain.value(question.region.snap(points))
     return {
         "seconds": answer["seconds"],
         "value": float(np.median(values)),
-        "agreement": float(np.abs(np.array(answer["values"]) - asked.gain.value(points)).max()),
+        "agreement": float(np.abs(np.array(answer["values"]) - question.gain.value(points)).max()),
     }
 
 
@@ -204,10 +211,10 @@ def against_botorch(problems: int = PROBLEMS, repeats: int = 2) -> list[dict[str
     """Return, per problem, seconds and values of both sides."""
     rows = []
     for seed in range(problems):
-        asked = question(seed)
-        mine, value = seconds(asked)
+        question = make_question(seed)
+        mine, value = seconds(question)
         row = {"problem": seed, "seconds": mine, "value": value}
-        other = theirs(asked, repeats)
+        other = theirs(question, repeats)
         if other is not None:
             row |= {f"botorch_{name}": number for name, number in other.items()}
             row["ratio"] = other["seconds"] / mine
@@ -221,11 +228,11 @@ def run() -> dict[str, Any]:
         return {
             "against_botorch": against_botorch(),
             "features": [
-                {"features": n, "seconds": seconds(question(1, n), 5)[0]}
+                {"features": n, "seconds": seconds(make_question(1, n), 5)[0]}
                 for n in (10, 20, 50, 100, 200)
             ],
             "rules": [
-                {"rules": n, "seconds": seconds(question(1, rules=n), 5)[0]}
+                {"rules": n, "seconds": seconds(make_question(1, rules=n), 5)[0]}
                 for n in (0, 1, 2, 4, 8, 16, 32)
             ],
         }

@@ -293,20 +293,25 @@ class Question:
 
     def ask(self, seed: int) -> list[Answer]:
         """Ask with a seed; return one answer per row of the question."""
-        asked = self.problem
-        queries = asked.X.iloc[list(self.rows)]
+        problem = self.problem
+        queries = problem.X.iloc[list(self.rows)]
         targets = [self.target(row) for row in self.rows]
         begin = time.process_time()
         if len(self.rows) == 1:
             found = [
                 cfx.explain(
-                    asked.model, queries.iloc[0], asked.space, targets[0], rng=seed, **self.options
+                    problem.model,
+                    queries.iloc[0],
+                    problem.space,
+                    targets[0],
+                    rng=seed,
+                    **self.options,
                 )
             ]
         else:
             found = list(
                 cfx.explain_many(
-                    asked.model, queries, asked.space, targets, rng=seed, **self.options
+                    problem.model, queries, problem.space, targets, rng=seed, **self.options
                 )
             )
         cpu = (time.process_time() - begin) / len(found)
@@ -314,15 +319,15 @@ class Question:
 
     def _judge(self, row: int, answer: cfx.Explanation, cpu: float) -> Answer:
         """Score an explanation by the model, and compute its cost."""
-        asked = self.problem
-        best = pd.Series(answer.best.row, index=asked.X.columns)
+        problem = self.problem
+        best = pd.Series(answer.best.row, index=problem.X.columns)
         low, high = self.bounds(row)
         # `at_least` and `at_most` accept no miss except rounding.
-        slack = 1e-9 * float(np.ptp(asked.outputs))
-        scored = pd.DataFrame([best])[list(asked.X.columns)].astype(asked.X.dtypes.to_dict())
-        output = float(asked.predict(scored)[0])
+        slack = 1e-9 * float(np.ptp(problem.outputs))
+        scored = pd.DataFrame([best])[list(problem.X.columns)].astype(problem.X.dtypes.to_dict())
+        output = float(problem.predict(scored)[0])
         is_reached = low - slack <= output <= high + slack
-        cost = asked.cost(asked.X.iloc[row], best) if is_reached else None
+        cost = problem.cost(problem.X.iloc[row], best) if is_reached else None
         is_right = answer.status == "unreachable" if self.is_unreachable else is_reached
         return Answer(is_right, cost, answer.n_evaluations, cpu)
 

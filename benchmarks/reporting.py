@@ -19,14 +19,15 @@ _PACKAGES = ("bayescfx", "numpy", "scipy", "scikit-learn", "lightgbm")
 
 def show_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table with aligned columns."""
-    lines = [list(head), *[[cell(value) for value in row] for row in rows]]
+    lines = [list(head)]
+    for row in rows:
+        lines.append([cell(value) for value in row])
     widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
     print(f"\n{title}")
-    for line in lines:
-        texts = [
-            text.ljust(w) if j == 0 else text.rjust(w)
-            for j, (text, w) in enumerate(zip(line, widths, strict=True))
-        ]
+    for first, *others in lines:
+        texts = [first.ljust(widths[0])]
+        for text, width in zip(others, widths[1:], strict=True):
+            texts.append(text.rjust(width))
         print("  " + "  ".join(texts).rstrip())
 
 
@@ -42,15 +43,15 @@ def cell(value: object) -> str:
 
 
 def aim(value: float | None, relation: str, limit: float) -> str:
-    """Return an aim with the verdict on it."""
+    """Return an aim and whether the value meets it."""
     if value is None or np.isnan(value):
         return f"{relation} {limit:g}"
-    met = value >= limit if relation == ">=" else value <= limit
-    return f"{relation} {limit:g} {'met' if met else 'MISSED'}"
+    is_met = value >= limit if relation == ">=" else value <= limit
+    return f"{relation} {limit:g} {'met' if is_met else 'MISSED'}"
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: time, load, processor, versions."""
+    """Return the conditions of a run: time, load, processor, versions."""
     return {
         "at": time.strftime("%Y-%m-%d %H:%M:%S"),
         "load": [round(x, 2) for x in os.getloadavg()],
@@ -63,7 +64,7 @@ def machine() -> dict[str, Any]:
 
 
 def _pace() -> float:
-    """Return the CPU milliseconds of `numpy.exp` on 10,000 x 32 numbers: the machine's pace."""
+    """Return the CPU milliseconds of `numpy.exp` on 10,000 x 32 numbers."""
     table = np.random.default_rng(0).normal(size=(10_000, 32))
     times = []
     for _ in range(25):
@@ -90,7 +91,7 @@ def write(name: str, figures: object, *, quick: bool = False) -> Path:
 
 
 def _plain(value: object) -> object:
-    """Return NumPy's numbers and arrays as JSON's."""
+    """Convert numbers and arrays of NumPy to plain Python."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -1,8 +1,8 @@
 """Time of the surrogate against BoTorch: one refit, and prediction with gradients.
 
 The data are outputs of a support vector machine trained on the diabetes data, 50 rows of 10
-features. Both sides run on one thread, one after the other; BoTorch runs in an environment of its
-own, whose Python is named by BAYESCFX_BOTORCH_PYTHON (default ``.venv-botorch/bin/python``).
+features. Both sides run on one thread, one after the other. BoTorch runs in a separate environment
+whose Python is named by BAYESCFX_BOTORCH_PYTHON (default ``.venv-botorch/bin/python``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from bayescfx.surrogate.process import GaussianProcess
 
 ROOT = Path(__file__).resolve().parent.parent
-ROWS, POINTS = 50, 2048
+ROWS = 50
+POINTS = 2048
 
 
 def data() -> dict[str, np.ndarray]:
@@ -40,6 +41,7 @@ def data() -> dict[str, np.ndarray]:
 
 
 def median_seconds(work: Callable[[], object], repeats: int = 30) -> float:
+    """Return the median wall-clock seconds of a call, after a warm-up call."""
     work()
     times = []
     for _ in range(repeats):
@@ -51,7 +53,9 @@ def median_seconds(work: Callable[[], object], repeats: int = 30) -> float:
 
 def ours(stored: dict[str, np.ndarray]) -> dict[str, float]:
     """Return our median seconds, on one thread."""
-    X, y, T = stored["X"], stored["y"], stored["T"]
+    X = stored["X"]
+    y = stored["y"]
+    T = stored["T"]
     with threadpool_limits(1):
         start = GaussianProcess().fit(X[:-1], y[:-1]).hyperparameters
         gp = GaussianProcess().fit(X, y, start=start)
@@ -92,9 +96,10 @@ def theirs(stored: dict[str, np.ndarray]) -> dict[str, float] | None:
 
 
 def run() -> dict[str, object]:
-    """Return seconds of both sides, and ratios (peer over ours) with what is asked of them."""
+    """Return the seconds of both sides, their ratios (peer over ours) and the aims."""
     stored = data()
-    mine, peer = ours(stored), theirs(stored)
+    mine = ours(stored)
+    peer = theirs(stored)
     report: dict[str, object] = {"ours_seconds": mine, "botorch_seconds": peer}
     if peer is not None:
         report["ratios"] = {
@@ -115,13 +120,14 @@ def main() -> None:
         if isinstance(seconds, dict):
             cells = "  ".join(f"{name} {1e3 * value:.3g} ms" for name, value in seconds.items())
             print(f"  {side.removesuffix('_seconds'):8s}{cells}")
-    ratios, asked = report.get("ratios"), report.get("asked")
-    if not isinstance(ratios, dict) or not isinstance(asked, dict):
+    ratios = report.get("ratios")
+    aims = report.get("asked")
+    if not isinstance(ratios, dict) or not isinstance(aims, dict):
         print(f"  BoTorch skipped: {peer_python()} does not exist (set BAYESCFX_BOTORCH_PYTHON)")
         return
     for name, ratio in ratios.items():
-        wanted = f" (asked: {asked[name]:g})" if name in asked else ""
-        print(f"  {name}: {ratio:.1f} times faster than BoTorch{wanted}")
+        aim = f" (aim: {aims[name]:g})" if name in aims else ""
+        print(f"  {name}: {ratio:.1f} times faster than BoTorch{aim}")
 
 
 if __name__ == "__main__":

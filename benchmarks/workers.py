@@ -1,9 +1,9 @@
-"""How fast many queries are answered: with workers, on clusters, and in how much memory.
+"""Throughput of many queries with workers and on clusters, and the memory of a stream.
 
-The job is that of a bank: people of the Adult data whom a logistic regression gives less than 0.5,
-asked for at least 0.5. The same queries with one and with two workers (loky), after a first call
-that starts them; on a local Dask cluster that loses a worker half-way; on Ray; the resident memory
-of a stream after some numbers of queries; and what sharing saves if a row costs 10 ms.
+The queries are people of the Adult data with a probability below 0.5 by a logistic regression; the
+target is at least 0.5. Measured are: the same queries with one and with two workers (loky), after a
+first call that starts them; a local Dask cluster that loses a worker half-way; Ray; the resident
+memory of a stream; and the rows that sharing saves with a model that takes 10 ms per row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from benchmarks.reporting import aim, show_table
 
 @cache
 def bank() -> tuple[Any, pd.DataFrame, cfx.Space]:
-    """Return the model, the people whom it refuses, and what they may change."""
+    """Return the model, the refused people, and the space of allowed changes."""
     whole = load_adult().dropna().reset_index(drop=True)
     X = whole.drop(columns=["income", "fnlwgt"], errors="ignore")
     y = whole["income"].astype(str).str.contains(">50").to_numpy()
@@ -51,43 +51,47 @@ def bank() -> tuple[Any, pd.DataFrame, cfx.Space]:
     return cfx.probability(model, True), refused, cfx.Space.from_data(X).fix(*fixed)
 
 
-def answered(queries: int, n_jobs: int | None) -> list[tuple[Any, ...]]:
-    """Return all that tells the answers to the first queries apart."""
-    model, people, what = bank()
-    given = model, people.head(queries), what, cfx.at_least(0.5)
-    many = cfx.explain_many(*given, rng=0, n_jobs=n_jobs)
+def answer(queries: int, n_jobs: int | None) -> list[tuple[Any, ...]]:
+    """Explain the first queries; return the fields that identify their answers."""
+    model, people, allowed = bank()
+    queried = people.head(queries)
+    many = cfx.explain_many(model, queried, allowed, cfx.at_least(0.5), rng=0, n_jobs=n_jobs)
     return [(a.status, *a.best.row, a.best.output, a.best.cost, a.n_evaluations) for a in many]
 
 
 def throughput(queries: int) -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
     """Return queries per second with one and with two workers, and the answers.
 
-    A quarter of the queries is answered by one and by two in turn, four times: the speed of a
-    machine changes within minutes.
+    One and two workers take turns with a quarter of the queries, four times, because the speed of
+    a machine changes within minutes.
     """
     start = time.perf_counter()
-    answered(128, 2)
-    begun = time.perf_counter() - start
-    part, seconds, same = max(1, queries // 4), list[tuple[float, float]](), True
+    answer(128, 2)
+    start_seconds = time.perf_counter() - start
+    part = max(1, queries // 4)
+    seconds: list[tuple[float, float]] = []
+    are_same = True
     for _ in range(4):
         found = []
         for jobs in (1, 2):
-            start, used = time.perf_counter(), time.process_time()
-            found.append(answered(part, jobs))
+            start = time.perf_counter()
+            used = time.process_time()
+            found.append(answer(part, jobs))
             seconds.append((time.perf_counter() - start, time.process_time() - used))
-        same &= found[0] == found[1]
-    one, two = np.array(seconds[::2]), np.array(seconds[1::2])
-    told = {
+        are_same &= found[0] == found[1]
+    one = np.array(seconds[::2])
+    two = np.array(seconds[1::2])
+    figures = {
         "queries": 4 * part,
         "per second and core": float(np.median(part / one[:, 1])),
         "per second, one process": float(np.median(part / one[:, 0])),
         "per second, two workers": float(np.median(part / two[:, 0])),
         "two workers / one": float(np.median(one[:, 0] / two[:, 0])),
-        "same answers": same,
+        "same answers": are_same,
         "parent's CPU ms per query": 1e3 * float(np.median(two[:, 1])) / part,
-        "seconds to start two workers and 128 queries": begun,
+        "seconds to start two workers and 128 queries": start_seconds,
     }
-    return told, answered(queries, 2)
+    return figures, answer(queries, 2)
 
 
 def on_dask(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
@@ -102,14 +106,14 @@ def on_dask(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
         joblib.parallel_config(backend="dask"),
     ):
         start = time.perf_counter()
-        answered(128, None)
+        answer(128, None)
         pace = (time.perf_counter() - start) / 128
         victim = next(iter(client.run(os.getpid).values()))
         delay = pace * len(expected) / 3
         killer = threading.Timer(delay, os.kill, (victim, signal.SIGKILL))
         killer.start()
         start = time.perf_counter()
-        found = answered(len(expected), None)
+        found = answer(len(expected), None)
         seconds = time.perf_counter() - start
         killer.cancel()
     return {
@@ -132,7 +136,7 @@ def on_ray(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
         register_ray()
         start = time.perf_counter()
         with joblib.parallel_config(backend="ray", n_jobs=2):
-            found = answered(len(expected), None)
+            found = answer(len(expected), None)
         seconds = time.perf_counter() - start
     finally:
         ray.shutdown()
@@ -141,37 +145,45 @@ def on_ray(expected: Sequence[tuple[Any, ...]]) -> dict[str, Any] | None:
 
 
 def slow_model(queries: int) -> list[dict[str, Any]]:
-    """Return what Bayes-CFX costs with 10 ms per row, in one call and in one call per query."""
-    rows, predict = table("diabetes"), fitted("diabetes", "svr").predict
+    """Return the figures of Bayes-CFX with 10 ms per row: one call, and one call per query."""
+    rows = table("diabetes")
+    predict = fitted("diabetes", "svr").predict
     target = cfx.at_least(float(np.quantile(predict(rows.X), 0.8)))
-    places = np.flatnonzero(predict(rows.X) < np.quantile(predict(rows.X), 0.7))[:queries]
-    sent = [0]
+    chosen = np.flatnonzero(predict(rows.X) < np.quantile(predict(rows.X), 0.7))[:queries]
+    n_sent = [0]
 
     def model(X: Any) -> Any:
-        sent[0] += len(X)
+        n_sent[0] += len(X)
         time.sleep(0.01 * len(X))
         return predict(X)
 
-    how: Any = {"method": "bayes-cfx", "budget": 100}
+    options: Any = {"method": "bayes-cfx", "budget": 100}
     found = []
     for name in ("one explain_many", "separate calls"):
-        sent[0], start, used = 0, time.perf_counter(), time.process_time()
+        n_sent[0] = 0
+        start = time.perf_counter()
+        used = time.process_time()
         if name == "one explain_many":
             many = [
-                *cfx.explain_many(model, rows.X[places], space("diabetes"), target, **how, rng=0)
+                *cfx.explain_many(
+                    model, rows.X[chosen], space("diabetes"), target, **options, rng=0
+                )
             ]
         else:
-            asked = [(model, rows.X[i], space("diabetes"), target) for i in places]
-            many = [cfx.explain(*given, **how, rng=k) for k, given in enumerate(asked)]
-        wall, cpu = time.perf_counter() - start, time.process_time() - used
+            many = [
+                cfx.explain(model, rows.X[i], space("diabetes"), target, **options, rng=k)
+                for k, i in enumerate(chosen)
+            ]
+        wall = time.perf_counter() - start
+        cpu = time.process_time() - used
         costs = [a.best.cost for a in many if a.reached]
         found.append(
             {
                 "way": name,
-                "rows per query": sent[0] / len(places),
-                "seconds per query": wall / len(places),
-                "CPU seconds per query": cpu / len(places),
-                "reached": len(costs) / len(places),
+                "rows per query": n_sent[0] / len(chosen),
+                "seconds per query": wall / len(chosen),
+                "CPU seconds per query": cpu / len(chosen),
+                "reached": len(costs) / len(chosen),
                 "mean cost": float(np.mean(costs)),
             }
         )
@@ -179,35 +191,37 @@ def slow_model(queries: int) -> list[dict[str, Any]]:
 
 
 def memory(counts: Sequence[int]) -> dict[int, float]:
-    """Return the resident memory in MB of a stream after some numbers of queries."""
-    model, people, what = bank()
-    rng, seen, found = np.random.default_rng(0), 0, dict[int, float]()
+    """Return the resident memory in MB of a stream after each number of queries."""
+    model, people, allowed = bank()
+    rng = np.random.default_rng(0)
+    n_seen = 0
+    megabytes: dict[int, float] = {}
 
     def frames() -> Iterator[pd.DataFrame]:
         for _ in range(0, max(counts), 500):
             yield people.iloc[rng.integers(len(people), size=500)]
 
-    for part in cfx.explain_stream(model, frames(), what, cfx.at_least(0.5), rng=0):
-        seen += len(part)
+    for part in cfx.explain_stream(model, frames(), allowed, cfx.at_least(0.5), rng=0):
+        n_seen += len(part)
         for count in counts:
-            if seen - len(part) < count <= seen:
+            if n_seen - len(part) < count <= n_seen:
                 pages = int(Path("/proc/self/statm").read_text().split()[1])
-                found[count] = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-    return found
+                megabytes[count] = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return megabytes
 
 
 def run(queries: int = 10_000, slow: int = 64) -> dict[str, Any]:
-    """Return all of it; the stream first, before other parts have filled the memory."""
-    held = memory([queries * share // 10 for share in (2, 5, 10, 20)])
+    """Return all figures; the stream runs first, before other parts have filled the memory."""
+    stream = memory([queries * share // 10 for share in (2, 5, 10, 20)])
     fast, expected = throughput(queries)
-    places, sizes = np.array([*held.items()]).T
-    slope = float(np.polyfit(places, sizes, 1)[0]) * 1000
+    counts, sizes = np.array([*stream.items()]).T
+    slope = float(np.polyfit(counts, sizes, 1)[0]) * 1000
     return {
         "workers": fast,
         "dask": on_dask(expected),
         "ray": on_ray(expected[:1000]),
         "slow model": slow_model(slow),
-        "stream MB": {str(n): mb for n, mb in held.items()},
+        "stream MB": {str(n): mb for n, mb in stream.items()},
         "stream MB per 1,000 queries": slope,
     }
 
@@ -219,8 +233,8 @@ def show(found: dict[str, Any]) -> None:
     print("  queries per second and core", aim(fast["per second and core"], ">=", 50))
     print("  two workers / one", aim(fast["two workers / one"], ">=", 1.7))
     for name in ("dask", "ray"):
-        told = found[name] or {"left out": f"{name} is not installed"}
-        show_table(name, ["what", "figure"], [*map(list, told.items())])
+        figures = found[name] or {"left out": f"{name} is not installed"}
+        show_table(name, ["what", "figure"], [*map(list, figures.items())])
     lines = found["slow model"]
     show_table("10 ms per row", list(lines[0]), [list(line.values()) for line in lines])
     show_table("a stream", ["queries", "MB"], [*map(list, found["stream MB"].items())])

@@ -57,9 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(words)
     settings = Settings(quick=given.quick, jobs=given.jobs, data=given.data)
     numbers, figures, page = _places(given.out, given.quick)
-    todo, runs = given.only or list(EXPERIMENTS), {}
+    todo = given.only or list(EXPERIMENTS)
+    runs = {}
     for k, name in enumerate(todo, start=1):
-        module, begun = EXPERIMENTS[name], time.perf_counter()
+        module = EXPERIMENTS[name]
+        begun = time.perf_counter()
         print(f"[{k}/{len(todo)}] {name}", file=sys.stderr, flush=True)
         try:
             result = results.save(module.NAME, module.run(settings), numbers)

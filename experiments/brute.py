@@ -55,7 +55,8 @@ def by_rounds(
 ) -> list[dict[str, Any]]:
     """Return the errors, and what brute force reaches at each l0 bound, by boosting rounds."""
     outputs, start = (data.model.after(table, rounds) for table in (rows, frame(data, query)))
-    change, changed = 100 * (outputs / start - 1), changed_of(rows, query)
+    change = 100 * (outputs / start - 1)
+    changed = changed_of(rows, query)
     return [
         {
             "rounds": count,

@@ -11,7 +11,8 @@ import numpy as np
 from bayescfx.arrays import Array, Mask
 from bayescfx.theory.certificate import GradientViolation, Instance, LipschitzViolation, certify
 
-ETA, DELTA = 0.03, 1e-3
+ETA = 0.03
+DELTA = 1e-3
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ def proves(given: Instance, witness: Any) -> bool:
         apart = float(np.linalg.norm(witness.a - witness.b))
         return float(np.linalg.norm(rise)) > given.constant * apart
     if isinstance(witness, GradientViolation):
-        step, name = 1e-4, witness.which
+        step = 1e-4
+        name = witness.which
         ends = witness.point + step * np.eye(len(witness.point))[witness.coordinate] * [[-1], [1]]
         slope = np.diff(circuits[name](ends))[0] / (2 * step)
         return bool(abs(slope - witness.stated) > given.constant * step)

@@ -20,7 +20,9 @@ from experiments.runs import Settings
 
 NAME = "closed_form"
 AGREE = 1e-9  # what quadrature and formula may differ by
-KNOWN, OUTPUTS, LENGTH = np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.6, 1.6]), 0.3
+KNOWN = np.array([0.1, 0.5, 0.9])
+OUTPUTS = np.array([0.2, 0.6, 1.6])
+LENGTH = 0.3
 NEAR = 1e-5  # how near to an observed point the slope is looked at
 NOISE = 1e-4  # variance
 
@@ -28,7 +30,8 @@ NOISE = 1e-4  # variance
 def run(settings: Settings) -> dict[str, Any]:
     """Compare the formula with quadrature, look for jumps, and count lost digits."""
     levels = np.array([0.01, 0.1, 0.2, 0.3, 0.36])
-    means, stds = np.linspace(-2.0, 2.0, settings.pick(17, 5)), np.geomspace(0.05, 2.0, 5)
+    means = np.linspace(-2.0, 2.0, settings.pick(17, 5))
+    stds = np.geomspace(0.05, 2.0, 5)
     points = [(m, s, level) for m in means for s in stds for level in levels]
     x = np.linspace(0.0, 1.0, 401)
     return {
@@ -53,8 +56,10 @@ def formula(mean: float, std: float, level: float) -> float:
     """Return EI-CFX of SEP for f(q) = 0 and w = 1, by Appendix B with limits W(−ρ*)."""
     low, high = (float(np.sqrt(-lambertw(-level, k).real)) for k in (0, -1))
     kappa = 1.0 + 2.0 * std**2
-    a, b = 2.0 * mean**2 / kappa, 2.0 * mean * std / kappa
-    gamma, eta = mean - b * std, std / np.sqrt(kappa)
+    a = 2.0 * mean**2 / kappa
+    b = 2.0 * mean * std / kappa
+    gamma = mean - b * std
+    eta = std / np.sqrt(kappa)
     scale = np.exp(0.5 * kappa * (b**2 - a)) / np.sqrt(kappa)
 
     def antiderivative(tau: float) -> float:
@@ -65,7 +70,8 @@ def formula(mean: float, std: float, level: float) -> float:
 
     total = 0.0
     for first, last in ((low, high), (-high, -low)):
-        tau0, tau1 = (first - mean) / std, (last - mean) / std
+        tau0 = (first - mean) / std
+        tau1 = (last - mean) / std
         total += scale * (antiderivative(tau1) - antiderivative(tau0))
         total += level * (ndtr(tau0) - ndtr(tau1))
     return float(total)
@@ -108,7 +114,8 @@ def acquired(x: Array, noise: float) -> tuple[Array, Array]:
     inverse = np.linalg.inv(_kernel(KNOWN, KNOWN) + noise * np.eye(len(KNOWN)))
     k = _kernel(x, KNOWN)
     dk = -k * (x[:, None] - KNOWN) / LENGTH**2
-    mean, d_mean = k @ inverse @ OUTPUTS, dk @ inverse @ OUTPUTS
+    mean = k @ inverse @ OUTPUTS
+    d_mean = dk @ inverse @ OUTPUTS
     std = np.sqrt(np.maximum(1.0 - ((k @ inverse) * k).sum(axis=1), 1e-300))
     d_std = -((dk @ inverse) * k).sum(axis=1) / std
     potential = cfx.AEP(0.0, 1.0)
@@ -154,7 +161,8 @@ def late() -> dict[str, Any]:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Draw EI-CFX along the line, and the formula's relative error against log EI-CFX."""
-    curve, truth = result["curve"], np.array(result["late"]["rows"])
+    curve = result["curve"]
+    truth = np.array(result["late"]["rows"])
     with figure(path, 13.0, 5.0) as canvas:
         left, right = canvas.subplots(1, 2)
         left.plot(curve["x"], curve["exact"], color=BLUE, label="no noise")
@@ -172,7 +180,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what Proposition 3.1 and Appendix B say, judged."""
-    halves, at, thin = result["halving"], result["slopes"], result["late"]
+    halves = result["halving"]
+    at = result["slopes"]
+    thin = result["late"]
     jump = abs(at["best point"][1] - at["best point"][0])
     noisy = abs(at["best point, noise"][1] - at["best point, noise"][0])
     wrong = thin["wrong"] / thin["points"]

@@ -17,7 +17,8 @@ _AGREE = 0.01  # where nothing is random: the relative difference up to which fi
 
 def compare(first: Sequence[Claim], second: Sequence[Claim]) -> list[dict[str, Any]]:
     """Return one row per claim of either list: verdicts, figures, and whether they agree."""
-    others, rows = {claim.key: claim for claim in second}, []
+    others = {claim.key: claim for claim in second}
+    rows = []
     for claim in first:
         other = others.pop(claim.key, None)
         rows.append(_row(claim.key, claim, other))

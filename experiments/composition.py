@@ -46,7 +46,8 @@ def power(low: float, high: float) -> Callable[[np.random.Generator], Function]:
 
 def logistic(rng: np.random.Generator) -> Function:
     """Return a steep rise somewhere, moved and scaled to pass through both known points."""
-    rate, middle = rng.uniform(15.0, 40.0), rng.uniform(0.2, 0.8)
+    rate = rng.uniform(15.0, 40.0)
+    middle = rng.uniform(0.2, 0.8)
 
     def rise(x: Array | float) -> Array:
         return np.asarray(1.0 / (1.0 + np.exp(-rate * (x - middle))))
@@ -56,7 +57,8 @@ def logistic(rng: np.random.Generator) -> Function:
 
 def wavy(rng: np.random.Generator) -> Function:
     """Return a line with one to three waves, in halves."""
-    height, halves = rng.uniform(0.3, 0.8), rng.integers(2, 7)
+    height = rng.uniform(0.3, 0.8)
+    halves = rng.integers(2, 7)
     return lambda x: np.asarray(2.0 * x + height * np.sin(np.pi * halves * x))
 
 
@@ -145,7 +147,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes = canvas.subplots(2, len(families), sharey="row")
         x = np.linspace(0, 1, 400)
         for j, (family, part) in enumerate(families.items()):
-            top, bottom = axes[0, j], axes[1, j]
+            top = axes[0, j]
+            bottom = axes[1, j]
             for k in range(result["members"]):
                 top.plot(x, member(family, k)(x), color=BLACK, linewidth=1.0, alpha=0.6)
             top.plot([0, 1], [0, 2], "o", color=BLACK)
@@ -170,9 +173,12 @@ def calls_of(result: dict[str, Any], method: str) -> Array:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what the example of Section 3 says, judged."""
-    ours, naive, late = calls_of(result, "Bayes-CFX"), calls_of(result, "Bayes"), result["budget"]
+    ours = calls_of(result, "Bayes-CFX")
+    naive = calls_of(result, "Bayes")
+    late = result["budget"]
     tops = [top for part in result["families"].values() for top in part["highest"]]
-    found, missed = bootstrap(ours <= late), int((naive > late).sum())
+    found = bootstrap(ours <= late)
+    missed = int((naive > late).sum())
     saved = bootstrap(naive - ours)
     return [
         Claim(

@@ -23,7 +23,9 @@ BUDGET = 200
 TOLERANCE = 1e-4  # a search ends at a shortfall of 2e-8
 FLOOR = 1e-8
 CALLS = (30, 100, 200)
-NEAR, SHARE = 0.01, 0.9  # near ρ*: within 1 %; "finds": 90 % of the questions
+# near ρ*: within 1 %; "finds": 90 % of the questions
+NEAR = 0.01
+SHARE = 0.9
 # the theorem is about the best guess in the limit: nobody gives up on a target out of reach
 METHODS = (*PAPER_METHODS, Method("Bayes-CFX (defaults)", cfx.BayesCFX(give_up=False)))
 JUMPS = ("discontinuous, 2", "steps, 3")
@@ -31,7 +33,8 @@ JUMPS = ("discontinuous, 2", "steps, 3")
 
 def run(settings: Settings) -> dict[str, Any]:
     """Run every method on every function, from several queries."""
-    budget, queries = settings.pick(BUDGET, 20), settings.pick(10, 1)
+    budget = settings.pick(BUDGET, 20)
+    queries = settings.pick(10, 1)
     cases = CASES[:: settings.pick(1, 2)][: settings.pick(len(CASES), 3)]
     # one list of tasks, Bayesian methods and many features first: no core waits for the last one
     tasks = [
@@ -156,7 +159,8 @@ def found(result: dict[str, Any], method: str, cases: Any = None) -> Estimate:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what Section 3 says of convergence, judged."""
-    ours, calls = "Bayes-CFX", result["calls"]
+    ours = "Bayes-CFX"
+    calls = result["calls"]
     fallen = bootstrap(logs(result, ours, 0) - logs(result, ours, -1))
     ahead = bootstrap(logs(result, "Bayes", -1) - logs(result, ours, -1))
     smooth = [name for name in result["cases"] if name not in JUMPS]
@@ -289,7 +293,8 @@ def _reach(result: dict[str, Any]) -> list[str]:
         middle = np.median(part["methods"][name]["at"], axis=0)
         said.append(f"{name} {', '.join(printed(value, result) for value in middle)}")
     ours = part["methods"]["Bayes-CFX (defaults)"]["believed"]
-    near, mean = np.median([row[2] for row in ours]), np.median([row[0] for row in ours])
+    near = np.median([row[2] for row in ours])
+    mean = np.median([row[0] for row in ours])
     return [
         f"**The target out of reach.** Median shortfall at calls "
         f"{', '.join(map(str, result['calls']))}: {'; '.join(said)}. With the library's defaults "

@@ -59,7 +59,8 @@ def load_adult(given: Path | None = None) -> pd.DataFrame:
         frame = pd.read_csv(path, keep_default_na=False)[list(ADULT_COLUMNS)]
         origin = str(path)
     else:
-        frame, origin = _adult_from_openml(path), f"OpenML {OPENML_ID}"
+        frame = _adult_from_openml(path)
+        origin = f"OpenML {OPENML_ID}"
     found = fingerprint(frame)
     if found != ADULT_SHA256:
         raise DataError(

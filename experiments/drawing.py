@@ -12,8 +12,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette.
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PURPLE, YELLOW, BLACK, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#000000", "#7A7A7A"
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+SKY = "#56B4E9"
+PURPLE = "#CC79A7"
+YELLOW = "#F0E442"
+BLACK = "#000000"
+GREY = "#7A7A7A"
 
 # A method has the same colour, line and mark everywhere, so that colour is never the only hint.
 LOOK: dict[str, dict[str, Any]] = {

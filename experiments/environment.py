@@ -38,7 +38,8 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 def save(folder: Path, runs: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """Write ``environment.json``; runs made before in the same environment are kept."""
-    here, before = describe(), load(folder)
+    here = describe()
+    before = load(folder)
     same = all(before.get(part) == here[part] for part in here)
     kept = {**(before["runs"] if same else {}), **runs}
     found = here | {"runs": dict(sorted(kept.items()))}
@@ -63,7 +64,8 @@ def tell(found: Mapping[str, Any], seeds: Mapping[str, int | None]) -> str:
     """Return the section of the report; `seeds` has how many each experiment used."""
     if not found:
         return "## Where it was run\n\nThis folder has no `environment.json`.\n"
-    hardware, runs = found["hardware"], found["runs"]
+    hardware = found["hardware"]
+    runs = found["runs"]
     rows = [
         f"| {name} | {'–' if count is None else f'0 … {count - 1}'} | "
         + (f"{runs[name]['seconds']:.0f} s, {runs[name]['jobs']:.0f} |" if name in runs else "– |")

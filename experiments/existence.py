@@ -41,7 +41,8 @@ def formula(variables: int, clauses: int, seed: int) -> Formula:
 
 def run(settings: Settings) -> dict[str, Any]:
     """Solve formulas under both encodings, and look at every target set of a small model."""
-    sizes, seeds = SIZES[: settings.pick(len(SIZES), 1)], settings.pick(6, 2)
+    sizes = SIZES[: settings.pick(len(SIZES), 1)]
+    seeds = settings.pick(6, 2)
     tasks = [
         (variables, clauses, seed, literal)
         for variables, clauses in sizes[::-1]  # long ones first
@@ -178,7 +179,8 @@ def _split(result: dict[str, Any], literal: bool) -> tuple[list[Any], ...]:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what Section 2 and Appendix A say of CFX-Existence, judged."""
-    rows, algebra_ = result["searches"], result["algebra"]
+    rows = result["searches"]
+    algebra_ = result["algebra"]
     formulas = {(row["variables"], row["seed"]) for row in rows}
     certified = [row for row in rows if "certificate" in row]
     good = sum(row["certificate"] for row in certified)

@@ -19,9 +19,15 @@ from experiments.drawing import BLACK, BLUE, GREEN, GREY, VERMILION, figure
 from experiments.runs import Settings, each
 
 NAME = "fig1_thresholds"
-QUERY, X1, X2 = 0.9, 1.9, 4.0
-EPS1_AT, EPS2_AT = 1.5, 2.4  # the paper's ε₁ and ε₂ are g at these points, less f(q)
-LOW, HIGH = 0.5, 4.2  # where the paper draws the function; allowed is what lies above q
+QUERY = 0.9
+X1 = 1.9
+X2 = 4.0
+# the paper's ε₁ and ε₂ are g at these points, less f(q)
+EPS1_AT = 1.5
+EPS2_AT = 2.4
+# where the paper draws the function; allowed is what lies above q
+LOW = 0.5
+HIGH = 4.2
 WEIGHTS = (0.02, 0.1, 0.2, 0.5)  # λ of the ℓ1 regulariser
 STEP = 1.01  # the parameter grows by 1 %
 EPSILON = 0.01  # of the target set whose nearest point is looked at
@@ -43,7 +49,8 @@ def f(x: Array | float) -> Array:
 def run(settings: Settings) -> dict[str, Any]:
     """Sweep the parameter; return counterfactuals, jumps, and what the library answers."""
     start = float(f(QUERY))
-    eps1, eps2 = float(g(EPS1_AT)) - start, float(g(EPS2_AT)) - start
+    eps1 = float(g(EPS1_AT)) - start
+    eps2 = float(g(EPS2_AT)) - start
     far = float(f(X2)) - start
     sweep: Array = eps1 * STEP ** np.arange(0.0, np.log(far / eps1) / np.log(STEP))
     x = np.linspace(QUERY, HIGH, settings.pick(33_001, 3_301))
@@ -87,14 +94,18 @@ def run(settings: Settings) -> dict[str, Any]:
 
 def nearest_beyond(x: Array, sweep: Array) -> Array:
     """Return the nearest x with |f(x) - f(q)| >= ε, for each ε ``(n,)``."""
-    distance, start, y = np.abs(x - QUERY), float(f(QUERY)), f(x)
+    distance = np.abs(x - QUERY)
+    start = float(f(QUERY))
+    y = f(x)
     beyond = [ThresholdSet(start, float(eps)).contains(y) for eps in sweep]
     return np.array([x[np.argmin(np.where(mask, distance, np.inf))] for mask in beyond])
 
 
 def nearest_of_set(x: Array, sweep: Array) -> Array:
     """Return the nearest point of the ε-optimal primal set S^ε, for each width ``(n,)``."""
-    distance, start, y = np.abs(x - QUERY), float(f(QUERY)), f(x)
+    distance = np.abs(x - QUERY)
+    start = float(f(QUERY))
+    y = f(x)
     found = []
     for w in sweep:
         potential = cfx.AEP(start, float(w))
@@ -122,7 +133,8 @@ def hair(x: Array) -> dict[str, dict[str, list[float]]]:
 
 def best_of_potential(x: Array, sweep: Array, weight: float) -> Array:
     """Return the maximiser of ρ(f(x))/peak - λ|x - q|, for each width ``(n,)``."""
-    cost, y = weight * np.abs(x - QUERY), f(x)
+    cost = weight * np.abs(x - QUERY)
+    y = f(x)
     return np.array([x[np.argmax(relative(w, y) - cost)] for w in sweep])
 
 
@@ -147,7 +159,8 @@ def ask(task: tuple[str, float]) -> float:
     if kind == "threshold":
         target: Any = cfx.at_least(start + size)
     else:
-        space, target = space.cost(weight=0), cfx.increase(by=size)
+        space = space.cost(weight=0)
+        target = cfx.increase(by=size)
     method = cfx.BayesCFX()
     answer = cfx.explain(
         model_frame, {"x": QUERY}, space, target, method=method, budget=40, tolerance=0.01, rng=0
@@ -186,7 +199,8 @@ def _draw_function(ax: Any, result: dict[str, Any]) -> None:
 
 
 def _draw_curves(ax: Any, result: dict[str, Any]) -> None:
-    sweep, curves = result["sweep"], result["curves"]
+    sweep = result["sweep"]
+    curves = result["curves"]
     for size, label in ((result["eps1"], "$ε_1$"), (result["eps2"], "$ε_2$")):
         ax.axvline(size, color=GREY, linewidth=1)
         ax.annotate(label, (size, 4.02), xytext=(4, 0), textcoords="offset points", color=GREY)
@@ -224,10 +238,13 @@ def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what Section 2 says of thresholds and potentials, judged."""
-    gap, moves, chosen = X2 - X1, result["jump"], result["chosen"]
+    gap = X2 - X1
+    moves = result["jump"]
+    chosen = result["chosen"]
     shares = {name: move["size"] / gap for name, move in moves.items()}
     small = f"brittle: 1 % more moves the answer by over {BRITTLE:.0%} of Δ = x₂ − x₁"
-    lost, line = result["worth_jump"]["potential"], "Section 2, Figure 1"
+    lost = result["worth_jump"]["potential"]
+    line = "Section 2, Figure 1"
     return [
         Claim(
             "thresholds.brittle",
@@ -295,6 +312,7 @@ So potentials rank near misses; it is that *and* a cost of moving that keeps an 
 
 
 def _row(result: dict[str, Any], name: str) -> str:
-    part, full = result["jump_eps1_to_eps2"][name], result["jump"][name]
+    part = result["jump_eps1_to_eps2"][name]
+    full = result["jump"][name]
     where = f"{full['from']:.2f} → {full['to']:.2f} at {full['parameter']:.3f}"
     return f"| {name} | {part['size']:.3f} | {full['size']:.3f} | {where} |"

@@ -23,7 +23,9 @@ _PATCH = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}  # behind label
 def run(settings: Settings) -> dict[str, Any]:
     """Tabulate the potentials, their target sets, and how far both radii move."""
     y = np.linspace(-3.0, 3.0, settings.pick(1_201, 241))
-    both, low, high = cfx.SEP(0.0, 1.0), cfx.AEP(0.0, 1.0, side=-1), cfx.AEP(0.0, 1.0, side=1)
+    both = cfx.SEP(0.0, 1.0)
+    low = cfx.AEP(0.0, 1.0, side=-1)
+    high = cfx.AEP(0.0, 1.0, side=1)
     sets = {f"{epsilon:g}": both.target_set(epsilon) for epsilon in EPSILONS}
     return {
         "y": y,

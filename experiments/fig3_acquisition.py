@@ -54,7 +54,8 @@ def _logistic(u: Any) -> Array:
 
 def acquisition(here: Scene, known: Array, row: str) -> Array:
     """Return one acquisition on the grid, given the grid points that were observed."""
-    X, p = here.grid[known], here.p[known]
+    X = here.grid[known]
+    p = here.p[known]
     rho = here.potential.value(p)
     best = float(rho.max())
     if row == NAIVE:
@@ -102,7 +103,8 @@ def _inside(here: Scene, alpha: Array) -> float:
 
 def run(settings: Settings) -> dict[str, Any]:
     """Measure over 30 draws of the observations, both designs and all scenes."""
-    size, seeds = settings.pick(51, 25), range(settings.pick(30, 2))
+    size = settings.pick(51, 25)
+    seeds = range(settings.pick(30, 2))
     found = scenes(size, load(MAIN, settings.data))
     tasks = [(name, design, seed) for design in DESIGNS for name in found for seed in seeds]
     todo = [(found[name], design, seed) for name, design, seed in tasks]
@@ -198,7 +200,8 @@ def _draw_maps(part: Any, name: str, scene: dict[str, Any]) -> None:
 
 
 def _draw_map(ax: Any, scene: dict[str, Any], row: str, n: int) -> Any:
-    shown, (low, high) = scene["shown"], np.array(scene["limits"])
+    shown = scene["shown"]
+    low, high = np.array(scene["limits"])
     size = round(len(shown["p"]) ** 0.5)
     x, y = np.linspace(low, high, size).T
     values, p = (np.array(v).reshape(size, size).T for v in (shown["maps"][row][n - 1], shown["p"]))

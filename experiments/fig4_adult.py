@@ -206,7 +206,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
             left.fill_between(calls, mean - se, mean + se, color=look["color"], alpha=0.35)
             if name in (LBFGSB, OURS):
                 sd = np.array(summary["sd"])
-                low, high = np.maximum(mean - sd, 0.0), np.minimum(mean + sd, 1.0)
+                low = np.maximum(mean - sd, 0.0)
+                high = np.minimum(mean + sd, 1.0)
                 left.fill_between(calls, low, high, color=look["color"], alpha=0.12, linewidth=0)
             right.plot(calls, summary["solved"], label=name, **look)
         left.set(xlabel="model calls", ylabel="best potential, relative to the peak")
@@ -354,7 +355,8 @@ def _miss(part: dict[str, Any]) -> float:
 
 
 def _verdicts(result: dict[str, Any]) -> str:
-    main, fewer = result["readings"][MAIN], result["verdict"]
+    main = result["readings"][MAIN]
+    fewer = result["verdict"]
     wrong = main["methods"][DEFAULTS.name]["unreachable"]
     pairs = list(zip(fewer["reachable"], fewer["status"], strict=True))
     can, cannot = (

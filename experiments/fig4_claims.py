@@ -181,7 +181,8 @@ def _gradient(result: dict[str, Any]) -> Claim:
 
 def _cause(result: dict[str, Any]) -> Claim:
     ends = np.array(result["climbs"])
-    peak, flat = ends >= LEVEL, ends < 1e-3
+    peak = ends >= LEVEL
+    flat = ends < 1e-3
     local = int((~peak & ~flat).sum())
     return Claim(
         "adult.lbfgsb-cause",
@@ -228,7 +229,8 @@ def _others_consistent(result: dict[str, Any]) -> Claim:
     def within(values: Array, axis: int) -> Array:
         """How far inside the range of the other methods, in lengths of it; the worse feature."""
         mean = values.mean(axis=axis)  # (…, 2, 4)
-        low, high = mean[..., :-1].min(axis=-1), mean[..., :-1].max(axis=-1)
+        low = mean[..., :-1].min(axis=-1)
+        high = mean[..., :-1].max(axis=-1)
         ours = mean[..., -1]
         return np.asarray((np.minimum(ours - low, high - ours) / (high - low)).min(axis=-1))
 

@@ -137,7 +137,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 def claims(result: dict[str, Any]) -> list[Claim]:
     """Return what Section 2 and Appendix A say of Localopt and Globalopt, judged."""
-    ends, others = result["exact"], result["differences"]
+    ends = result["exact"]
+    others = result["differences"]
     sure = sum(row["certified"] for row in ends)
     best = min(row["g"] for row in ends)
     far = sum(row["g"] > best + SAME for row in ends)
@@ -145,7 +146,8 @@ def claims(result: dict[str, Any]) -> list[Claim]:
     promises = [row for row in result["violations"] if row["broken"] != "nothing"]
     seen = sum(row["witness"] == row["broken"] and row["holds"] for row in promises)
     (sound,) = (row for row in result["violations"] if row["broken"] == "nothing")
-    inside, border = result["global"]["inside"], result["global"]["border"]
+    inside = result["global"]["inside"]
+    border = result["global"]["border"]
     stairs = result["stairs"]
     return [
         Claim(

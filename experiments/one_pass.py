@@ -33,7 +33,8 @@ def run(settings: Settings) -> dict[str, Any]:
     problem = load(MAIN, settings.data)
     queries = problem.queries.iloc[: settings.pick(len(problem.queries), 4)]
     seeds = range(settings.pick(3, 1))
-    model, space = cfx.probability(problem.model.pipeline, True), problem.space
+    model = cfx.probability(problem.model.pipeline, True)
+    space = problem.space
     apart = [
         (model, space, queries.iloc[[i]], 1000 * i + seed)
         for seed in seeds

@@ -23,7 +23,9 @@ from bayescfx.acquisition import expected_improvement
 from bayescfx.arrays import Array
 from experiments.adult import FREE, Adult
 
-START, ANCHORS, CLIMBS = 5, 1_000, 2
+START = 5
+ANCHORS = 1_000
+CLIMBS = 2
 JITTER = 0.01
 
 

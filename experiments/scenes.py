@@ -19,7 +19,9 @@ from bayescfx.arrays import Array
 from experiments.adult import Adult
 
 EPSILON = 0.1
-CANCER, CORNER, BAND = "breast cancer", "Adult, set at a corner", "Adult, set as a band"
+CANCER = "breast cancer"
+CORNER = "Adult, set at a corner"
+BAND = "Adult, set as a band"
 # which row of the raw data (counted from 0), and why this one
 CHOSEN = {
     CANCER: (509, "the patient nearest to 95 %; a cliff between two plains"),
@@ -78,10 +80,12 @@ def _cancer(size: int, row: int) -> Scene:
     """P(malignant) by two features."""
     features = ("mean radius", "mean concave points")
     data = load_breast_cancer(as_frame=True)
-    X, y = data.data[list(features)].to_numpy(), data.target.to_numpy() == 0
+    X = data.data[list(features)].to_numpy()
+    y = data.target.to_numpy() == 0
     model = LogisticRegression(solver="newton-cholesky", tol=1e-10)
     clf = make_pipeline(StandardScaler(), model).fit(X, y)
-    low, span = X.min(axis=0), np.ptp(X, axis=0)
+    low = X.min(axis=0)
+    span = np.ptp(X, axis=0)
     grid = unit_grid(size)
     p = clf.predict_proba(low + grid * span)[:, 1]
     start = float(clf.predict_proba(X[[row]])[0, 1])

@@ -45,7 +45,8 @@ def stuck(problem: Adult, found: list[Found], seeds: int) -> list[dict[str, Any]
         if one.trace[-1] >= LEVEL:
             continue
         n = int(np.argmax(one.trace)) + 1
-        U, y = (one.rows - low) / (high - low), one.outputs
+        U = (one.rows - low) / (high - low)
+        y = one.outputs
         query = problem.queries.iloc[[k // seeds]]
         corner = np.where(_linear(problem, query)[0] > 0.0, 0.0, 1.0)
         process = cfx.GaussianProcess(kernel="rbf", mean="zero").fit(U[:n], y[:n])

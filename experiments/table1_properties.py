@@ -124,9 +124,11 @@ def ask(task: tuple[str, str]) -> dict[str, Any]:
     Wanted is 30 % of what the model can gain at most, by random rows.
     """
     name, wanted = task
-    model, asked = MODELS[name], PROPERTIES[wanted]
+    model = MODELS[name]
+    asked = PROPERTIES[wanted]
     own = float(model(pd.DataFrame([QUERY]))[0])
-    low, high = [18.0, 0.0, 0.0], [100.0, 50.0, 100.0]
+    low = [18.0, 0.0, 0.0]
+    high = [100.0, 50.0, 100.0]
     rows = np.random.default_rng(0).uniform(low, high, size=(2_000, 3))
     by = 0.3 * float(model(pd.DataFrame(rows, columns=list(QUERY))).max() - own)
     answer = cfx.explain(

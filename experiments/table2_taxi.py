@@ -131,7 +131,8 @@ def _scene(data: taxi.Taxi, variant: Variant, model: taxi.Duration, settings: Se
 
 
 def _variant(data: taxi.Taxi, scene: Scene, answers: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    rows, query = scene.rows, scene.query
+    rows = scene.rows
+    query = scene.query
     changed = changed_of(rows, query)
     found = []
     for (percent, bound, _, _), mine in zip(PAPER, answers, strict=True):
@@ -276,7 +277,8 @@ def _table(part: dict[str, Any]) -> str:
         f"|{'---|' * 8}",
     ]
     for (percent, bound, moves, outcome), row in zip(PAPER, part["rows"], strict=True):
-        answers, brute = row["answers"], row["brute"]
+        answers = row["answers"]
+        brute = row["brute"]
         states = sorted({answer["status"].replace("_", " ") for answer in answers})
         cells = (
             f"+{percent} %",

@@ -216,7 +216,8 @@ def errors(taxi: Taxi, rounds: Sequence[int]) -> Array:
 
 def grid(taxi: Taxi, query: pd.Series[Any], points: int, *, derive: bool = True) -> pd.DataFrame:
     """Return every combination of passengers, weekday and hour with a fine grid of distances."""
-    near, reach = float(query["distance"]), taxi.reach
+    near = float(query["distance"])
+    reach = taxi.reach
     distance = np.unique(np.append(np.linspace(max(near - reach, 0.0), near + reach, points), near))
     steps = np.stack(
         np.meshgrid(range(3), range(-2, 3), range(-2, 3), distance, indexing="ij"), axis=-1

@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run measures; None means what the aims of the part ask for."""
+    """Settings of a run; None means the setting that the aims of the part are defined for."""
 
     queries: int | None = None
     models: tuple[str, ...] | None = None
@@ -21,5 +21,5 @@ class Settings:
 
     @property
     def quick(self) -> bool:
-        """Return whether this is less, or other, than what the aims ask for."""
+        """Return whether the settings differ from those of the aims."""
         return self != Settings(peers=self.peers)

@@ -1,8 +1,8 @@
-"""Cheap models: a search without a surrogate, against the limit, Bayes-CFX and dice-ml.
+"""Cheap models: a search without a surrogate, against the exact optimum, Bayes-CFX and dice-ml.
 
 Three sides answer the same questions in one run: ours with 2,000 rows, Bayes-CFX with 1,000 rows in
-batches, and dice-ml's random search. Ensembles of trees have an exact optimum with at most two
-changed features (`limit`), the logistic regression one with any number of them.
+batches, and dice-ml's random search. For ensembles of trees the optimum with at most two changed
+features is known (`limit`), for the logistic regression the optimum with any number of changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from benchmarks.reporting import aim, show_table
 
 Records = list[dict[str, Any]]
 
-QUERIES, BUDGET, BAYES_BUDGET = 20, 2000, 1000
+QUERIES = 20
+BUDGET = 2000
+BAYES_BUDGET = 1000
 BAYES = f"Bayes-CFX, {BAYES_BUDGET} rows"
 CELLS = {  # the table of each model
     **dict.fromkeys(("lgbm", "rf", "svr", "mlp", "knn"), "diabetes"),
@@ -31,11 +33,12 @@ CELLS = {  # the table of each model
     "pipeline": "adult",
 }
 RELATIVE = {"lgbm": 1.05, "rf": 1.05, "logistic": 1.1}  # median, of the exact optimum
-WORST, CPU = 1.3, 0.2  # of the two-feature limit, and of dice-ml's CPU time
+WORST = 1.3  # worst distance, in units of the two-feature limit
+CPU = 0.2  # CPU time, in units of dice-ml's
 
 
 def questions(model: str, queries: int) -> list[Case]:
-    """Return the questions put to a model."""
+    """Return the questions to a model."""
     if model == "logistic":
         return half_cell(queries)
     if model == "pipeline":
@@ -43,36 +46,39 @@ def questions(model: str, queries: int) -> list[Case]:
     return reachable_cell(CELLS[model], model, SHIFT, queries)
 
 
-def exact(asked: Case, premium: float = 0.0) -> float:
-    """Return the exact optimum; not a number where nobody knows it."""
-    if asked.model in ("lgbm", "rf"):
-        return limit(asked, premium)
-    return nearest_distance(asked) if asked.model == "logistic" and not premium else np.nan
+def exact(case: Case, premium: float = 0.0) -> float:
+    """Return the exact optimum; nan where it is not known."""
+    if case.model in ("lgbm", "rf"):
+        return limit(case, premium)
+    return nearest_distance(case) if case.model == "logistic" and not premium else np.nan
 
 
-def relative(asked: list[Case], records: Records) -> dict[str, float | None]:
+def relative(cases: list[Case], records: Records) -> dict[str, float | None]:
     """Return median and worst distance in units of the optimum; a miss is infinitely far.
 
-    Where no two changes reach the target there is nothing to compare with. The same with what the
-    search minimises, a little more per changed feature, on both sides.
+    Questions that no two changes can answer are left out. The figures with ``_effort`` include the
+    premium per changed feature on both sides.
     """
     figures: dict[str, float | None] = {}
     for name, premium in (("", 0.0), ("_effort", PREMIUM)):
-        best = {c.key: exact(c, premium) for c in asked}
+        best = {c.key: exact(c, premium) for c in cases}
         known = [r for r in records if np.isfinite(best[r["case"]])]
-        ratios = [
-            (r["distance"] + premium * r["features"] * min(r["distance"], 1.0)) / best[r["case"]]
-            if r["hit"]
-            else np.inf
-            for r in known
-        ]
+        ratios = [_price(r, premium) / best[r["case"]] for r in known]
         figures[f"relative{name}"] = float(np.median(ratios)) if ratios else None
         figures[f"worst{name}"] = float(np.max(ratios)) if ratios else None
         figures.setdefault("compared", len(ratios))
     return figures
 
 
-def beside(ours: Records, theirs: Records) -> float | None:
+def _price(record: dict[str, Any], premium: float) -> float:
+    """Return the distance of an answer with the premium per changed feature; inf for a miss."""
+    if not record["hit"]:
+        return np.inf
+    distance = float(record["distance"])
+    return distance + premium * float(record["features"]) * min(distance, 1.0)
+
+
+def distance_ratio(ours: Records, theirs: Records) -> float | None:
     """Return our mean distance in units of theirs, over the questions that both hit."""
     near = {r["case"]: r["distance"] for r in theirs if r["hit"]}
     both = [(r["distance"], near[r["case"]]) for r in ours if r["hit"] and r["case"] in near]
@@ -87,24 +93,32 @@ def run(settings: Settings) -> dict[str, Any]:
     for model in settings.models or CELLS:
         if not available(CELLS[model]):
             continue
-        asked = questions(model, settings.queries or QUERIES)
-        solve(asked[:1], method, budget)  # the first pays for imports
+        cases = questions(model, settings.queries or QUERIES)
+        solve(cases[:1], method, budget)  # a warm-up, because of imports
         batches = cfx.BayesCFX(batch=settings.batch)
         sides = {
-            f"ours, {budget} rows": solve(asked, method, budget, settings.seed)[1],
-            BAYES: solve(asked, batches, BAYES_BUDGET, settings.seed)[1],
-            DICE: dice(asked, settings.peers),
+            f"ours, {budget} rows": solve(cases, method, budget, settings.seed)[1],
+            BAYES: solve(cases, batches, BAYES_BUDGET, settings.seed)[1],
+            DICE: dice(cases, settings.peers),
         }
         ours = next(iter(sides.values()))
         for side, records in sides.items():
             if records:
-                figures = summary(records) | relative(asked, records)
                 name = {"data": CELLS[model], "model": model, "side": side}
-                inside = [r["seconds_in_model"] for r in records if "seconds_in_model" in r]
-                ratio = {"nearer": beside(ours, records), "answers": records}
-                ratio["in_model"] = 1e3 * float(np.mean(inside)) if inside else None
-                cells.append(name | figures | ratio)
+                cells.append(name | _cell(cases, records, ours))
     return {"method": method, "cells": cells}
+
+
+def _cell(cases: list[Case], records: Records, ours: Records) -> dict[str, Any]:
+    """Return the figures of one side, compared with the optimum and with our side."""
+    in_model = [r["seconds_in_model"] for r in records if "seconds_in_model" in r]
+    return {
+        **summary(records),
+        **relative(cases, records),
+        "nearer": distance_ratio(ours, records),
+        "answers": records,
+        "in_model": 1e3 * float(np.mean(in_model)) if in_model else None,
+    }
 
 
 def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
@@ -126,7 +140,7 @@ def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print the sides of each cell, with our aims."""
+    """Print all sides of each cell, and our aims."""
     cells = figures["cells"]
     keys = ("hits", "mean", "median", "compared", "relative", "worst", "relative_effort")
     keys += ("worst_effort", "nearer", "features", "rows")

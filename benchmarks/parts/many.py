@@ -1,7 +1,8 @@
-"""A thousand queries through `explain_many` on one core, the model's time included.
+"""A thousand queries through `explain_many` on one core, with the model's time.
 
-The queries are rows of the diabetes data; after the first round of them two of their values are
-those of other rows. Each asks for one standard deviation more, where random rows get that far.
+The queries are rows of the diabetes data. Beyond the first pass through the table, two values of
+each query come from other rows. The target is one standard deviation more, where random rows reach
+it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from benchmarks.parts import Settings
 from benchmarks.problems import TOLERANCE, Array, fitted, order, outputs, random_outputs, table
 from benchmarks.reporting import aim, show_table
 
-QUERIES, BUDGET, DATA, EXCHANGED = 1000, 2000, "diabetes", 2
-PER_SECOND = 20.0
+QUERIES = 1000
+BUDGET = 2000
+DATA = "diabetes"
+EXCHANGED = 2  # values from other rows
+PER_SECOND = 20.0  # the aim
 
 
 def questions(model: str, queries: int) -> tuple[Array, Array]:
     """Return queries ``(n, d)`` and their targets ``(n,)``."""
-    X, rng = table(DATA).X, np.random.default_rng(0)
+    X = table(DATA).X
+    rng = np.random.default_rng(0)
     rows = np.resize(X[order(DATA)], (4 * queries, X.shape[1]))
     for row in rows[len(X) :]:
         at = rng.choice(X.shape[1], EXCHANGED, replace=False)
@@ -34,20 +39,23 @@ def questions(model: str, queries: int) -> tuple[Array, Array]:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Return queries per second and success per model."""
+    """Return queries per second and hits per model."""
     budget = settings.budgets[0] if settings.budgets else BUDGET
-    method, cells = settings.method or "sweep", []
+    method = settings.method or "sweep"
+    cells = []
     for model in settings.models or ("lgbm",):
         queries, targets = questions(model, settings.queries or QUERIES)
         predict = fitted(DATA, model).predict
-        wishes = [cfx.reach(value) for value in targets]
+        goals = [cfx.reach(value) for value in targets]
         options: dict[str, Any] = {"method": method, "tolerance": TOLERANCE, "rng": settings.seed}
-        cfx.explain_many(predict, queries[:2], space(DATA), wishes[:2], budget=50, **options)
-        recorder, begin = Recorder(predict), time.process_time()
-        answers = cfx.explain_many(recorder, queries, space(DATA), wishes, budget=budget, **options)
+        cfx.explain_many(predict, queries[:2], space(DATA), goals[:2], budget=50, **options)
+        recorder = Recorder(predict)
+        begin = time.process_time()
+        answers = cfx.explain_many(recorder, queries, space(DATA), goals, budget=budget, **options)
         seconds = time.process_time() - begin
         found = np.array([answer.best.row for answer in answers], dtype=np.float64)
-        before, after = predict(queries), predict(found)
+        before = predict(queries)
+        after = predict(found)
         miss = TOLERANCE * np.abs(targets - before) * (1 + 1e-9)
         hit = np.abs(after - targets) <= miss
         distance = (np.abs(found - queries) / table(DATA).scale).sum(axis=1)
@@ -67,7 +75,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print queries per second beside the aim."""
+    """Print queries per second and the aim."""
     keys = ("queries", "per_second", "hits", "median", "rows", "calls", "in_model")
     rows = [
         [c["model"], *(c[k] for k in keys), aim(c["per_second"], ">=", PER_SECOND)]

@@ -1,4 +1,4 @@
-"""Nearest and sparsest: how near the answers come with 50, 100 and 1,000 rows."""
+"""Distance and sparsity of the answers with 50, 100 and 1,000 rows."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import Any
 import numpy as np
 
 import bayescfx as cfx
-from benchmarks.ours import ask, nearness
+from benchmarks.ours import ask, make_record
 from benchmarks.parts import Settings
 from benchmarks.peers import dice
 from benchmarks.problems import MODELS, TOLERANCE, Case, reachable_cell
 from benchmarks.reporting import aim, show_table
 
-QUERIES, BUDGETS, SHIFT = 20, (50, 100, 1000), 1.0
-BATCHED = 500  # from so many rows on, the model is taken to be cheap and asked in batches
+QUERIES = 20
+BUDGETS = (50, 100, 1000)
+SHIFT = 1.0
+BATCHED = 500  # from this budget on, the model counts as cheap and is called in batches
 DICE = "dice-ml random"
 AIMED = ("diabetes", "lgbm")
-# Mean distances: the figures that the aims are compared with are means.
+# Mean distances, because the published figures are means.
 AIMS = {50: 2.4, 100: 2.2, 1000: 2.0}
 
 
 def method(settings: Settings, budget: int) -> Any:
     """Return the search for a budget."""
     name = settings.method or "bayes-cfx"
-    batched = budget >= BATCHED and name == "bayes-cfx"
-    return cfx.BayesCFX(batch=settings.batch) if batched else name
+    is_batched = budget >= BATCHED and name == "bayes-cfx"
+    return cfx.BayesCFX(batch=settings.batch) if is_batched else name
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -44,14 +46,14 @@ def summary(records: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def solve(
-    asked: list[Case], search: Any, budget: int, seed: int = 0
+    cases: list[Case], search: Any, budget: int, seed: int = 0
 ) -> tuple[dict[str, float | None], list[dict[str, Any]]]:
-    """Ask all questions of a cell; return the figures and the single answers."""
+    """Ask all questions of a cell; return the figures and the single records."""
     records = [
-        nearness(
-            question,
+        make_record(
+            case,
             ask(
-                question,
+                case,
                 budget=budget,
                 cost=True,
                 seed=seed + i,
@@ -59,7 +61,7 @@ def solve(
                 method=search,
             ),
         )
-        for i, question in enumerate(asked)
+        for i, case in enumerate(cases)
     ]
     return summary(records), records
 
@@ -69,15 +71,15 @@ def run(settings: Settings) -> dict[str, Any]:
     cells = []
     for data in settings.data:
         for model in settings.models or MODELS:
-            asked = reachable_cell(data, model, SHIFT, settings.queries or QUERIES)
+            cases = reachable_cell(data, model, SHIFT, settings.queries or QUERIES)
             name = {"data": data, "model": model}
             for budget in settings.budgets or BUDGETS:
                 search = method(settings, budget)
-                figures, records = solve(asked, search, budget, settings.seed)
+                figures, records = solve(cases, search, budget, settings.seed)
                 cells.append(
                     name | {"side": "ours", "budget": budget} | figures | {"answers": records}
                 )
-            theirs = dice(asked, settings.peers)
+            theirs = dice(cases, settings.peers)
             if theirs:
                 cells.append(name | {"side": DICE} | summary(theirs) | {"answers": theirs})
     for c in cells:
@@ -88,7 +90,7 @@ def run(settings: Settings) -> dict[str, Any]:
 def common_mean(c: dict[str, Any], cells: list[dict[str, Any]]) -> float | None:
     """Return the mean distance over the questions that every side and budget hit.
 
-    A side that misses the hard questions is not nearer for it.
+    Otherwise a side that misses the hard questions would look better.
     """
     beside = [d for d in cells if (d["data"], d["model"]) == (c["data"], c["model"])]
     hit = set.intersection(*({r["case"] for r in d["answers"] if r["hit"]} for d in beside))
@@ -97,7 +99,7 @@ def common_mean(c: dict[str, Any], cells: list[dict[str, Any]]) -> float | None:
 
 
 def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
-    """Return the aims of a cell with their verdicts; only LightGBM on the diabetes data has any."""
+    """Return the verdicts on the aims of a cell; only LightGBM on the diabetes data has aims."""
     if c["side"] != "ours" or c["budget"] not in AIMS or (c["data"], c["model"]) != AIMED:
         return ""
     texts = [
@@ -112,7 +114,7 @@ def aims(c: dict[str, Any], cells: list[dict[str, Any]]) -> str:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print the cells, with the aims beside those that have any."""
+    """Print the cells and their aims."""
     keys = ("hits", "mean", "common", "median", "features", "rows", "seconds")
     rows = [
         [
@@ -125,8 +127,8 @@ def show(figures: dict[str, Any]) -> None:
     ]
     show_table(
         f"Nearest and sparsest, {figures['shift']:+g} sd, hit = within "
-        f"{100 * figures['tolerance']:g} % of the shift, from {BATCHED} rows on in batches of "
-        f"{figures['batch']}",
+        f"{100 * figures['tolerance']:g} % of the shift, batches of "
+        f"{figures['batch']} from {BATCHED} rows on",
         ["", "", "hits", "mean", "of common hits", "median", "features", "rows", "CPU s", "aims"],
         rows,
     )

@@ -1,4 +1,4 @@
-"""Same seed, same answer: twice in a row, for any `n_jobs`, and nothing touched on the way."""
+"""Same seed, same answer: in two runs, for any `n_jobs`, without side effects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from benchmarks.parts import Settings
 from benchmarks.problems import MODELS, fitted, order, reachable_cell, table
 from benchmarks.reporting import show_table
 
-BUDGET, MANY, MANY_BUDGET = 30, 70, 6  # 70 queries are two blocks of the many-question search
+BUDGET = 30
+MANY = 70  # queries: two blocks of `explain_many`
+MANY_BUDGET = 6
 
 
 def content(answers: Sequence[cfx.Explanation]) -> list[tuple[Any, ...]]:
-    """Return what two runs must have in common, to the last bit."""
+    """Return the fields that must be equal in two runs, to the last bit."""
     return [
         (
             answer.status,
@@ -56,18 +58,18 @@ def many(model: str, seed: int, n_jobs: int) -> list[tuple[Any, ...]]:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Return which checks hold, by name."""
+    """Return whether each check holds, by name."""
     checks: dict[str, bool] = {}
     models = settings.models or MODELS
-    asked = {model: reachable_cell("diabetes", model, 1.0, 1)[0] for model in models}
-    before = global_states()  # taken now, for fitting a model may draw from them
-    with warnings.catch_warnings(record=True) as heard:
+    cases = {model: reachable_cell("diabetes", model, 1.0, 1)[0] for model in models}
+    before = global_states()  # only now, because fitting a model may draw from them
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for model in models:
             for method in METHODS:
                 first, second = (
                     ask(
-                        asked[model], budget=BUDGET, cost=True, seed=settings.seed, method=method
+                        cases[model], budget=BUDGET, cost=True, seed=settings.seed, method=method
                     ).answer
                     for _ in range(2)
                 )
@@ -76,12 +78,12 @@ def run(settings: Settings) -> dict[str, Any]:
                 model, settings.seed, 2
             )
     checks["global random states untouched"] = before == global_states()
-    checks["no warning"] = not heard
-    return {"checks": checks, "warnings": sorted({str(w.message) for w in heard})}
+    checks["no warning"] = not caught
+    return {"checks": checks, "warnings": sorted({str(w.message) for w in caught})}
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print how many checks hold, and each that does not."""
+    """Print the number of checks that hold, and each that fails."""
     checks = figures["checks"]
     broken = [[name, False] for name, holds in checks.items() if not holds]
     title = f"Same seed, same answer: {len(checks) - len(broken)} of {len(checks)} checks hold"

@@ -12,18 +12,19 @@ from benchmarks.peers import dice
 from benchmarks.problems import half_cell, nearest_distance
 from benchmarks.reporting import aim, show_table
 
-QUERIES, BUDGETS = 20, (100, 200)
+QUERIES = 20
+BUDGETS = (100, 200)
 
 
 def run(settings: Settings) -> dict[str, Any]:
     """Return the figures per budget, with distances relative to the exact optimum."""
-    asked = half_cell(settings.queries or QUERIES)
-    exact = {c.key: nearest_distance(c) for c in asked}
+    cases = half_cell(settings.queries or QUERIES)
+    exact = {c.key: nearest_distance(c) for c in cases}
     cells: list[dict[str, Any]] = []
     for budget in settings.budgets or BUDGETS:
-        figures, records = solve(asked, method(settings, budget), budget, settings.seed)
+        figures, records = solve(cases, method(settings, budget), budget, settings.seed)
         cells.append({"side": "ours", "budget": budget, **figures, "answers": records})
-    theirs = dice(asked, settings.peers)
+    theirs = dice(cases, settings.peers)
     if theirs:
         cells.append({"side": "dice-ml random", **summary(theirs), "answers": theirs})
     for c in cells:
@@ -34,7 +35,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print the cells beside their aims."""
+    """Print the cells and their aims."""
     rows = []
     for c in figures["cells"]:
         budget = c.get("budget")

@@ -1,4 +1,4 @@
-"""The auditor finds what is nearer, keeps the rules, and finds nothing where nothing is."""
+"""The auditor finds cheaper hits, respects the constraints, and finds none if there is none."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def audit(space: cfx.Space, answer: list[float] | None) -> Auditor:
     "answer", [None, [9.0, 0, 0], [0.5, 2.25, 0], [1.0, 1.0, 1.0], [0, 0, 8.0]]
 )
 def test_the_nearest_hit_is_found_from_any_answer(answer: list[float] | None) -> None:
-    # a gives most per unit: 2 of it, with a unit of 10 / 4
+    # `a` has the steepest slope: it changes by 2, and its scale is 10 / 4
     auditor = audit(cfx.Space(FEATURES), answer)
     assert auditor.price["distance"] == pytest.approx(2.0 / 2.5, rel=1e-4)
     assert auditor.best["distance"] == pytest.approx([2.0, 0.0, 0.0], abs=1e-3)
 
 
-def test_an_optimal_answer_is_not_beaten() -> None:
+def test_an_optimal_answer_is_not_improved() -> None:
     auditor = audit(cfx.Space(FEATURES), [2.0, 0.0, 0.0])
     assert auditor.price == pytest.approx({"distance": 0.8, "effort": 0.8 + 0.2 * 0.8}, rel=1e-12)
 
 
-def test_rules_are_kept() -> None:
+def test_constraints_are_respected() -> None:
     space = cfx.Space(FEATURES).require("a <= b").between({"b": (0, 1.5)}).fix("c")
     auditor = audit(space, None)
     assert auditor.best["effort"] == pytest.approx([1.2, 1.2, 0.0], abs=0.02)
@@ -51,14 +51,14 @@ def test_rules_are_kept() -> None:
     assert auditor.region.contains(auditor.best["effort"][None]).all()
 
 
-def test_what_no_pair_reaches_is_not_found() -> None:
+def test_a_target_that_no_pair_reaches_is_not_found() -> None:
     assert audit(cfx.Space(FEATURES).between({"a": (0, 0.5), "b": (0, 1)}).fix("c"), None).best == {
         "effort": None,
         "distance": None,
     }
 
 
-def test_levels_and_whole_numbers_are_tried_one_by_one() -> None:
+def test_all_levels_and_integers_are_tried() -> None:
     data = pd.DataFrame({"n": [0, 5, 9, 3], "level": ["x", "y", "z", "x"]})
     region = cfx.Space.from_data(data).around(data.iloc[0])
 

@@ -1,4 +1,4 @@
-"""The limit is what a dense grid over all pairs of features converges to, from above."""
+"""The limit agrees with a dense grid over all pairs of features."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ import bayescfx as cfx
 DATA = "friedman2"  # four features
 
 
-def by_grid(asked: Case, values: int, premium: float = 0.0) -> float:
+def by_grid(case: Case, values: int, premium: float = 0.0) -> float:
     """Return the least distance among hits that change at most two features, on a grid."""
-    rows, query, best = table(asked.data), asked.query, np.inf
-    predict = fitted(asked.data, asked.model).predict
+    rows = table(case.data)
+    query = case.query
+    best = np.inf
+    predict = fitted(case.data, case.model).predict
     for i, j in combinations(range(len(query)), 2):
         sides = [
             np.append(np.linspace(rows.low[k], rows.high[k], values), query[k]) for k in (i, j)
         ]
         X = np.repeat(query[None], (values + 1) ** 2, axis=0)
         X[:, [i, j]] = np.array(np.meshgrid(*sides)).reshape(2, -1).T
-        hit = X[asked.hits(predict(X))]
+        hit = X[case.hits(predict(X))]
         if len(hit):
             far = (np.abs(hit - query) / rows.scale).sum(axis=1)
             price = far + premium * (hit != query).sum(axis=1) * np.minimum(far, 1.0)
@@ -37,8 +39,9 @@ def by_grid(asked: Case, values: int, premium: float = 0.0) -> float:
 def test_no_pair_of_values_is_nearer_and_a_dense_grid_comes_close(
     data: str, model: str, values: int, premium: float
 ) -> None:
-    question = next(c for c in reachable_cell(data, model, 1.0, 5) if limit(c) < np.inf)
-    exact, dense = limit(question, premium), by_grid(question, values, premium)
+    case = next(c for c in reachable_cell(data, model, 1.0, 5) if limit(c) < np.inf)
+    exact = limit(case, premium)
+    dense = by_grid(case, values, premium)
     spacing = float(((table(data).high - table(data).low) / table(data).scale).max()) / values
     assert exact <= dense + 1e-9
     assert dense <= exact + 2 * spacing
@@ -46,14 +49,16 @@ def test_no_pair_of_values_is_nearer_and_a_dense_grid_comes_close(
 
 @pytest.mark.parametrize("model", ["lgbm", "rf"])
 def test_the_boxes_add_up_to_the_model(model: str) -> None:
-    rows, leaves = table(DATA), boxes(DATA, model)
+    rows = table(DATA)
+    leaves = boxes(DATA, model)
     X = rows.random(50)
     inside = ((X[:, None] > leaves.low) & (X[:, None] <= leaves.high)).all(axis=2)
     assert inside @ leaves.value == pytest.approx(fitted(DATA, model).predict(X), rel=1e-6)
 
 
 def test_the_surface_is_the_sum_of_the_boxes_at_each_pair_of_values() -> None:
-    low, high = np.array([[-np.inf, 0.0], [1.0, -np.inf]]), np.array([[1.0, 2.0], [3.0, np.inf]])
+    low = np.array([[-np.inf, 0.0], [1.0, -np.inf]])
+    high = np.array([[1.0, 2.0], [3.0, np.inf]])
     y = surface(
         Boxes(low, high, np.array([10.0, 1.0])),
         (0, np.array([0.0, 1.0, 2.0])),
@@ -77,6 +82,6 @@ def test_representatives_are_the_nearest_allowed_values_of_their_intervals(
 
 
 def test_a_target_that_no_two_changes_reach_has_no_limit() -> None:
-    asked = reachable_cell(DATA, "lgbm", 1.0, 1)[0]
-    beyond = Case(asked.data, asked.model, asked.row, 1.0, asked.output, asked.output + 1e6)
+    case = reachable_cell(DATA, "lgbm", 1.0, 1)[0]
+    beyond = Case(case.data, case.model, case.row, 1.0, case.output, case.output + 1e6)
     assert limit(beyond) == np.inf

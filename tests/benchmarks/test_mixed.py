@@ -1,4 +1,4 @@
-"""Mixed tables measure changes and broken rules as the words say."""
+"""Distances and broken constraints of mixed tables."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def changed(**cells: object) -> pd.Series[Any]:
         ({"age": 31, "grade": "high", "job": "a", "hour": 22}, []),
         ({"age": 29}, ["age"]),
         ({"age": 51}, ["age"]),  # beyond the data
-        ({"age": 30.5}, ["age"]),  # not a whole number
+        ({"age": 30.5}, ["age"]),  # not an integer
         ({"grade": "low", "sex": "f"}, ["grade", "sex"]),
         ({"hour": 23}, ["hour"]),  # beyond the limit
     ],
 )
-def test_broken_rules_are_named(cells: dict[str, object], broken: list[str]) -> None:
+def test_broken_constraints_are_named(cells: dict[str, object], broken: list[str]) -> None:
     assert FRAME.broken(ROWS.iloc[1], changed(**cells)) == broken
 
 
-def test_a_rule_that_the_query_itself_breaks_is_not_broken_by_staying() -> None:
+def test_an_unchanged_value_breaks_no_constraint() -> None:
     assert FRAME.broken(ROWS.iloc[3], ROWS.iloc[3]) == []
 
 
-def test_distance_counts_numbers_in_mads_levels_as_one_and_circles_the_short_way() -> None:
+def test_distance_is_in_mads_with_one_per_level_and_the_short_way_of_cyclic_features() -> None:
     row = changed(age=40, grade="high", job="a", hour=23)
     scale = FRAME.scale
     expected = 10 / scale[0] + 1 / scale[1] + 1 + 7 / scale[3]
@@ -58,7 +58,7 @@ def test_distance_counts_numbers_in_mads_levels_as_one_and_circles_the_short_way
     assert FRAME.changes(ROWS.iloc[1], row) == 4
 
 
-def test_random_rows_have_the_columns_types_of_the_data() -> None:
+def test_random_rows_have_the_dtypes_of_the_data() -> None:
     rows = FRAME.random(100)
     assert rows.dtypes.to_dict() == ROWS.dtypes.to_dict()
     assert len(rows) == 100

@@ -56,11 +56,11 @@ def test_a_question_that_never_hits_has_no_cost() -> None:
     assert found.hits.is_worse
 
 
-def test_the_exit_code_says_whether_something_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_1_if_a_figure_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
     baseline = summarise(records())
     assert quality.report(compare(baseline, baseline), "same") == 0
     assert "Not worse." in capsys.readouterr().out
-    assert quality.report(compare(summarise(records(cost=2.0)), baseline), "dearer") == 1
+    assert quality.report(compare(summarise(records(cost=2.0)), baseline), "more expensive") == 1
     assert "2.000 (+" in capsys.readouterr().out
 
 

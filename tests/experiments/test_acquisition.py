@@ -29,7 +29,8 @@ def test_the_scenes_are_the_same_in_every_environment(problem: Adult) -> None:
     assert all(
         problem.rows.loc[scenes.CHOSEN[n][0], "capital-change"] == 0 for n in list(STARTS)[1:]
     )
-    corner, band = found[scenes.CORNER], found[scenes.BAND]
+    corner = found[scenes.CORNER]
+    band = found[scenes.BAND]
     (low, _), (_, high) = (here.potential.target_set(scenes.EPSILON)[0] for here in (corner, band))
     assert low - 0.02 < corner.p.min() < 0.5
     assert band.p.min() < low < high < 0.75 < band.p.max()

@@ -13,7 +13,8 @@ from experiments.runs import DEFAULTS
 import bayescfx as cfx
 from tests.experiments.conftest import FOLDER, needs_data
 
-QUERIES, SEEDS = 12, 2
+QUERIES = 12
+SEEDS = 2
 NAMES = (*fig4_claims.PAPER, DEFAULTS.name)
 STUCK = {
     "query": 3,
@@ -160,7 +161,8 @@ def test_a_search_that_stays_beside_its_best_row_is_told(problem: Adult) -> None
 
 @needs_data
 def test_one_by_one_is_figure_4_call_by_call(problem: Adult) -> None:
-    model, query = cfx.probability(problem.model.pipeline, True), problem.queries.iloc[[0]]
+    model = cfx.probability(problem.model.pipeline, True)
+    query = problem.queries.iloc[[0]]
     (trace,) = one_pass.traces((model, problem.space, query, 0))
     task = fig4_adult.Group(problem, DEFAULTS, 1, 1).tasks()[0]
     assert runs.padded(trace, 30) == pytest.approx(fig4_adult.search(task).trace)

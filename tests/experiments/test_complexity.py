@@ -117,7 +117,8 @@ def test_a_promise_whose_witness_is_missing_contradicts(local: dict[str, Any]) -
 
 
 def test_the_residual_is_that_of_the_recurrence() -> None:
-    X, step = np.random.default_rng(1).random((5, 2)), 1e-6
+    X = np.random.default_rng(1).random((5, 2))
+    step = 1e-6
     for g in (localopt.INSIDE, localopt.OUTSIDE):
         for j in range(2):
             nudge = step * np.eye(2)[j]

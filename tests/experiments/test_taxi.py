@@ -150,7 +150,8 @@ def test_a_bound_that_is_not_kept_is_seen() -> None:
 
 
 def test_the_page_has_rounds_and_the_appendix_the_variants() -> None:
-    text, more = table2_taxi.tell(result()), table2_taxi.details(result())
+    text = table2_taxi.tell(result())
+    more = table2_taxi.details(result())
     assert "| 300 | 0.200 | 0.400 | +40.0 % | +45.0 % | +55.0 % | +57.0 % |" in text
     assert "lowest at 100 of\nthese" in text
     assert "the paper's figures are beyond all of them" in table2_taxi.tell(result(high=48.0))
