@@ -50,19 +50,19 @@ EXPERIMENTS: dict[str, ModuleType] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit code."""
+    """Run the chosen experiments; return the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["compare"]:
         return _compare(words[1:])
     given = _parser().parse_args(words)
     settings = Settings(quick=given.quick, jobs=given.jobs, data=given.data)
     numbers, figures, page = _places(given.out, given.quick)
-    todo = given.only or list(EXPERIMENTS)
+    names = given.only or list(EXPERIMENTS)
     runs = {}
-    for k, name in enumerate(todo, start=1):
+    for k, name in enumerate(names, start=1):
         module = EXPERIMENTS[name]
-        begun = time.perf_counter()
-        print(f"[{k}/{len(todo)}] {name}", file=sys.stderr, flush=True)
+        start = time.perf_counter()
+        print(f"[{k}/{len(names)}] {name}", file=sys.stderr, flush=True)
         try:
             result = results.save(module.NAME, module.run(settings), numbers)
         except DataError as error:
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         if hasattr(module, "draw"):
             module.draw(result, figures / f"{module.NAME}.png")
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         runs[name] = {"seconds": round(seconds, 1), "jobs": given.jobs}
         environment.save(numbers, runs)
         print(f"{name}: done in {seconds:.0f} s", file=sys.stderr)
@@ -80,9 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(numbers: Path, page: Path) -> None:
     """Write the report of a results folder."""
-    done = results_in(numbers)
-    missing = [name for name in EXPERIMENTS if name not in [one for one, _, _ in done]]
-    report.write(done, numbers, page, missing)
+    parts = results_in(numbers)
+    present = [name for name, _, _ in parts]
+    missing = [name for name in EXPERIMENTS if name not in present]
+    report.write(parts, numbers, page, missing)
     print(f"written: {page}", file=sys.stderr)
 
 
@@ -102,7 +103,7 @@ def _compare(arguments: Sequence[str]) -> int:
         description="Compare the verdicts of two results folders; the first one's page shows it.",
     )
     parser.add_argument("first", type=Path, help="a folder with results, as experiments/results")
-    parser.add_argument("second", type=Path, help="the other one")
+    parser.add_argument("second", type=Path, help="the other folder")
     given = parser.parse_args(arguments)
     folders = (given.first, given.second)
     for folder in folders:
@@ -112,13 +113,13 @@ def _compare(arguments: Sequence[str]) -> int:
     try:
         rows = compare.compare(*(report.claims_of(results_in(folder)) for folder in folders))
     except (KeyError, TypeError, IndexError) as error:
-        told = f"{error!r} is missing: results of another version; run the experiments again"
-        print(f"{folders[0]} or {folders[1]}: {told}", file=sys.stderr)
+        problem = f"{error!r} is missing: results of another version; run the experiments again"
+        print(f"{folders[0]} or {folders[1]}: {problem}", file=sys.stderr)
         return 2
     compare.save(rows, folders, given.first / compare.FILE)
     print(compare.table(rows))
-    own = given.first.resolve() == results.RESULTS
-    _write(given.first, results.REPORT if own else given.first.parent / results.REPORT.name)
+    is_own = given.first.resolve() == results.RESULTS
+    _write(given.first, results.REPORT if is_own else given.first.parent / results.REPORT.name)
     return 0 if all(row["same_verdict"] for row in rows) else 1
 
 
@@ -132,6 +133,7 @@ def _places(out: Path | None, quick: bool) -> tuple[Path, Path, Path]:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments",
         description="Reproduce the paper's claims; `compare A B` compares two results folders.",

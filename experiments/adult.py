@@ -56,7 +56,7 @@ _REGION = {name: region for region, names in _COUNTRIES.items() for name in name
 
 @dataclass(frozen=True)
 class Probability:
-    """P(income above 50K) of rows; a class, so that it can go to other processes."""
+    """P(income above 50K) of rows; a class, so that other processes can unpickle it."""
 
     pipeline: Pipeline
 
@@ -76,7 +76,7 @@ class Adult:
     model : Probability
         Steps 5 to 7 and the logistic regression.
     right, holdout : int
-        How many rows of the holdout are classified rightly, and how many there are.
+        Correctly classified rows of the holdout, and all of its rows.
     queries : DataFrame
         Age below 30 and a probability of at least 0.9.
     """
@@ -89,12 +89,12 @@ class Adult:
 
     @property
     def box(self) -> cfx.Space:
-        """The paper's domain: a box in three features, nothing known of the data, no cost."""
+        """The paper's domain: a box in three features, without data and without cost."""
         return cfx.Space(dict(self.space.features)).allow(*FREE).cost(weight=0)
 
     @property
     def space(self) -> cfx.Space:
-        """The same with what the library takes from the data: start rows and scales."""
+        """The same domain with start rows and scales from the data."""
         return cfx.Space.from_data(self.rows).allow(*FREE).cost(weight=0)
 
 
@@ -123,14 +123,14 @@ def preprocess(table: pd.DataFrame, sign: int) -> tuple[pd.DataFrame, Any]:
 
 
 def load(reading: str, folder: Path | None = None) -> Adult:
-    """Return everything for one reading of "capital change"."""
+    """Return model, data and queries for one reading of "capital change"."""
     rows, label = preprocess(load_adult(folder), READINGS[reading])
     encode = make_column_transformer(
         (StandardScaler(), list(NUMERIC)),
         (OrdinalEncoder(categories=[list(EDUCATION)]), ["education"]),
         (OneHotEncoder(), list(CATEGORIES)),
     )
-    # l2 with unit scaling; converged, so that another environment has the same model
+    # ℓ2 with unit scaling; converged, so that other environments get the same model
     fit = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10)
     train, test, train_y, test_y = train_test_split(rows, label, test_size=0.2, random_state=STATE)
     pipeline = make_pipeline(encode, fit).fit(train, train_y)

@@ -1,4 +1,4 @@
-"""What brute force says of taxi trips: the best row, other boosting rounds, trips of one kind."""
+"""Brute force on taxi trips: the best row, other boosting rounds, trips of one kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def moves_of(row: Any, query: pd.Series[Any]) -> list[float]:
 
 
 def changed_of(rows: pd.DataFrame, query: pd.Series[Any]) -> Array:
-    """Return how many of the four features differ from the query."""
+    """Return the number of changed features of each row."""
     return np.asarray(sum((rows[name] != query[name]).to_numpy(int) for name in taxi.FREE))
 
 
@@ -34,14 +34,14 @@ def best(
     rows: pd.DataFrame, outputs: Array, query: pd.Series[Any], start: float, percent: int
 ) -> dict[str, Any]:
     """Return the grid's best row by potential, and whether it is within the tolerance."""
-    wish = cfx.increase(percent=percent)
-    potential = wish.potential(start)
-    worth = potential.value(outputs) / potential.peak
-    k = int(np.argmax(worth))
-    ((low, high),) = wish.acceptance(start, TOLERANCE)
+    target = cfx.increase(percent=percent)
+    potential = target.potential(start)
+    values = potential.value(outputs) / potential.peak
+    k = int(np.argmax(values))
+    ((low, high),) = target.acceptance(start, TOLERANCE)
     accepted = int(((outputs >= low) & (outputs <= high)).sum())
     return {
-        "potential": float(worth[k]),
+        "potential": float(values[k]),
         "percent": float(100 * (outputs[k] / start - 1)),
         "moves": moves_of(rows.iloc[k], query),
         "satisfiable": accepted > 0,
@@ -53,7 +53,7 @@ def best(
 def by_rounds(
     data: taxi.Taxi, query: pd.Series[Any], rows: pd.DataFrame, rounds: list[int]
 ) -> list[dict[str, Any]]:
-    """Return the errors, and what brute force reaches at each l0 bound, by boosting rounds."""
+    """Return errors and the highest change at each ℓ0 bound, by number of boosting rounds."""
     outputs, start = (data.model.after(table, rounds) for table in (rows, frame(data, query)))
     change = 100 * (outputs / start - 1)
     changed = changed_of(rows, query)
@@ -70,7 +70,7 @@ def by_rounds(
 def trip(
     data: taxi.Taxi, model: taxi.Duration, query: pd.Series[Any], points: int
 ) -> dict[str, Any]:
-    """Return what brute force says of one trip: changes of the output in per cent."""
+    """Return the changes of the output, in per cent, that brute force finds for one trip."""
     rows = taxi.grid(data, query, points)
     change = 100 * (model(rows) / model(frame(data, query))[0] - 1)
     moves = np.array([moves_of(row, query) for row in rows[list(taxi.FREE)].to_dict("records")])

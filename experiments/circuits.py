@@ -40,22 +40,22 @@ class Wells:
 
 @dataclass(frozen=True)
 class Potential:
-    """A potential given by its value and slope; `peak` bounds what f can reach."""
+    """A potential given by its value and slope; `peak` bounds the outputs of f."""
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     peak: float = 2.4
 
     def superlevel(self, level: float) -> tuple[tuple[float, float], ...]:
-        """Return everything from `level` on."""
+        """Return all outputs from `level` on."""
         return ((level, np.inf),)
 
     def target_set(self, epsilon: float) -> tuple[tuple[float, float], ...]:
-        """Return everything from ``(1 - epsilon) * peak`` on."""
+        """Return all outputs from ``(1 - epsilon) * peak`` on."""
         return self.superlevel((1.0 - epsilon) * self.peak)
 
     def knots(self) -> Array:
-        """Return the range of outputs: there is no kink between."""
+        """Return the ends of the range of outputs, which has no kink inside."""
         return np.array([0.0, self.peak])
 
 
@@ -86,7 +86,7 @@ def instance(f: Any, gradient: Any, potential: Potential = IDENTITY, **stated: f
 
 
 def violations() -> list[dict[str, Any]]:
-    """Break each promise in turn, all of them with L = 2; recompute every witness."""
+    """Break each promise in turn, with L = 2; recompute every witness."""
     x1 = np.array([1.0, 0.0])
 
     def line(slope: float) -> tuple[Any, Any]:
@@ -114,7 +114,7 @@ def violations() -> list[dict[str, Any]]:
     rows = []
     for promise, given in broken.items():
         witness = certify(given, np.array([0.41, 0.3]), visited)
-        rows.append({"broken": promise, "witness": _told(witness), "holds": proves(given, witness)})
+        rows.append({"broken": promise, "witness": _name(witness), "holds": proves(given, witness)})
     return rows
 
 
@@ -122,14 +122,15 @@ def _rho(value: Any, slope: Any) -> Potential:
     return Potential(lambda y: value(np.asarray(y, float)), lambda y: slope(np.asarray(y, float)))
 
 
-def _told(witness: Any) -> str | None:
+def _name(witness: Any) -> str | None:
+    """Return the name of the promise that a witness breaks."""
     if isinstance(witness, LipschitzViolation):
         return witness.which
     return f"∇{'f' if witness.which == 'f' else 'ρ'} is not the gradient" if witness else None
 
 
 def proves(given: Instance, witness: Any) -> bool:
-    """Return whether a witness proves what it says, by evaluating the circuits again."""
+    """Return whether a witness is valid, by evaluating the circuits again."""
     rho = given.potential
     circuits: dict[str, Callable[[Array], Array]] = {
         "f": given.f,

@@ -1,4 +1,4 @@
-"""What the paper says and what we find, with one stated rule for every word of judgement."""
+"""Claims of the paper, our figures, and verdicts by stated rules."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Estimate:
     high: float
 
     def less(self, level: float) -> Estimate:
-        """Return by how much the figure exceeds `level`."""
+        """Return the excess over `level`."""
         return Estimate(self.value - level, self.low - level, self.high - level)
 
     def __neg__(self) -> Estimate:
         return Estimate(-self.value, -self.high, -self.low)
 
     def spanning(self, *others: Estimate) -> Estimate:
-        """Return the figure with an interval that holds the others', too."""
+        """Return the figure with an interval that also covers those of the others."""
         all_ = (self, *others)
         return Estimate(self.value, min(e.low for e in all_), max(e.high for e in all_))
 
     def meets(self, other: Estimate) -> bool:
-        """Return whether the two intervals have a value in common."""
+        """Return whether the two intervals overlap."""
         return self.low <= other.high and other.low <= self.high
 
     def text(self, form: str = "+.3f") -> str:
@@ -58,7 +58,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper, judged.
+    """One claim of the paper with our figure and the verdict.
 
     Parameters
     ----------
@@ -67,14 +67,14 @@ class Claim:
     where : str
         Where the paper says it: ``"Section 4, Figure 4 (a)"``.
     paper : str
-        What it says, in its words or its number.
+        The claim, in the paper's words or number.
     ours : str
-        What we find, with figure and interval.
+        Our figure with its interval.
     margin : Estimate or None
         By how much the figure is on the paper's side: above 0 the paper is right, below 0 wrong.
-        None for what is proved and not measured.
+        None for a proof, where nothing is measured.
     why : str
-        One line: why it differs, or what the figure rests on.
+        One line: the reason of a difference, or the basis of the figure.
     """
 
     key: str
@@ -95,12 +95,12 @@ class Claim:
 
 
 def exactly(value: float) -> Estimate:
-    """Return a figure in which nothing is random."""
+    """Return a figure without random error."""
     return Estimate(float(value), float(value), float(value))
 
 
 def fact(holds: bool) -> Estimate:
-    """Return the margin of a claim that is checked, not measured."""
+    """Return the margin of a claim that holds or does not."""
     return exactly(1.0 if holds else -1.0)
 
 
@@ -116,9 +116,9 @@ def bootstrap(
     statistic : callable, default numpy.mean
         Takes values and ``axis=``.
     resamples, seed : int
-        How many resamples, and where they begin.
+        Number of resamples, and the seed of their generator.
     """
     values = np.asarray(values, dtype=float)
-    picks = np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))
-    low, high = np.quantile(statistic(values[picks], axis=1), [0.025, 0.975])
+    chosen = np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))
+    low, high = np.quantile(statistic(values[chosen], axis=1), [0.025, 0.975])
     return Estimate(float(statistic(values, axis=0)), float(low), float(high))

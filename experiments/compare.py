@@ -1,4 +1,4 @@
-"""``python -m experiments compare A B``: whether two results folders lead to the same verdicts."""
+"""``python -m experiments compare A B``: compare the verdicts of two results folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments import environment
 from experiments.claims import Claim
 
 FILE = "comparison.json"
-_AGREE = 0.01  # where nothing is random: the relative difference up to which figures agree
+_AGREE = 0.01  # largest relative difference of figures without random error
 
 
 def compare(first: Sequence[Claim], second: Sequence[Claim]) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def _row(key: str, a: Claim | None, b: Claim | None) -> dict[str, Any]:
 
 
 def agree(a: Claim, b: Claim) -> bool:
-    """Return whether intervals meet, or figures in which nothing is random are within 1 %."""
+    """Return whether the intervals overlap, or the figures differ by at most 1 %."""
     if a.margin is None or b.margin is None:
         return a.margin is b.margin
     return a.margin.meets(b.margin) or math.isclose(a.margin.value, b.margin.value, rel_tol=_AGREE)
@@ -46,7 +46,7 @@ def agree(a: Claim, b: Claim) -> bool:
 def save(
     rows: Sequence[Mapping[str, Any]], folders: tuple[Path, Path], path: Path
 ) -> dict[str, Any]:
-    """Write the comparison of two folders, with what each was made with."""
+    """Write the comparison of two folders, with the environment of each."""
     made = [environment.line(environment.load(folder)) for folder in folders]
     found = {"environments": made, "rows": list(rows)}
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -54,7 +54,7 @@ def save(
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """Return the comparison that is in a results folder, or nothing."""
+    """Return the comparison in a results folder; empty if there is none."""
     path = folder / FILE
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found

@@ -1,7 +1,7 @@
-"""The example of Section 3: f(0) = 0 and f(1) = 2 are known, f(z) = 1 is wanted.
+"""The example of Section 3: f(0) = 0 and f(1) = 2 are known, the target is f(z) = 1.
 
-The surrogate of f knows that f passes through 1 in between. The surrogate of ρ∘f knows two points
-of a function that is 0 at one end and 4e⁻⁴ at the other. Nothing is random in these searches but f:
+The surrogate of f implies that f passes through 1 in between. The surrogate of ρ∘f has two points
+of a function that is 0 at one end and 4e⁻⁴ at the other. Only f is random in these searches:
 functions are drawn from families of shapes.
 """
 
@@ -21,7 +21,7 @@ from experiments.drawing import BLACK, LOOK, figure
 from experiments.runs import AS_IN_THE_PAPER, Method, Settings, calls_to, each, median_calls, padded
 
 NAME = "composition"
-BUDGET = 25  # calls beside the two that are known
+BUDGET = 25  # calls besides the two known points
 LEVEL = 0.99
 SOLVES = 0.9  # share of the functions
 
@@ -29,13 +29,13 @@ Function = Callable[[Array], Array]
 
 
 def bent(rng: np.random.Generator) -> Function:
-    """Return a line with a little bend."""
+    """Return a slightly bent line."""
     bend = rng.uniform(-1.0, 1.0)
     return lambda x: np.asarray(2.0 * x + bend * x * (1.0 - x))
 
 
 def power(low: float, high: float) -> Callable[[np.random.Generator], Function]:
-    """Return what draws 2xᵖ with p between two numbers, evenly in the logarithm."""
+    """Return a generator of 2xᵖ with log p uniform between two limits."""
 
     def draw_one(rng: np.random.Generator) -> Function:
         p = float(np.exp(rng.uniform(np.log(low), np.log(high))))
@@ -45,7 +45,7 @@ def power(low: float, high: float) -> Callable[[np.random.Generator], Function]:
 
 
 def logistic(rng: np.random.Generator) -> Function:
-    """Return a steep rise somewhere, moved and scaled to pass through both known points."""
+    """Return a steep logistic curve, shifted and scaled to pass through both known points."""
     rate = rng.uniform(15.0, 40.0)
     middle = rng.uniform(0.2, 0.8)
 
@@ -85,7 +85,7 @@ def member(family: str, k: int) -> Function:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Search from the two known points, several functions of each family, both ways."""
+    """Search from the two known points with both methods, on functions of each family."""
     members = range(settings.pick(10, 2))
     families = list(FAMILIES)[: settings.pick(len(FAMILIES), 2)]
     tasks = [(family, k, i) for family in families for k in members for i in range(len(METHODS))]
@@ -105,7 +105,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def search(task: tuple[str, int, int]) -> list[float]:
-    """Return the best relative potential after each call beside the two known ones."""
+    """Return the best relative potential after each call besides the two known points."""
     family, k, i = task
     f = member(family, k)
     ends = pd.DataFrame({"x": [0.0, 1.0]})
@@ -115,7 +115,7 @@ def search(task: tuple[str, int, int]) -> list[float]:
         cfx.Space({"x": cfx.Real(0.0, 1.0)}).cost(weight=0),
         cfx.AEP(0.0, 1.0),  # y² exp(−y²)
         method=METHODS[i].search,
-        budget=BUDGET + 2,  # the two that are known are scored again, to see whose they are
+        budget=BUDGET + 2,  # the known points are scored again, to check that the model is the same
         tolerance=0.02,
         evaluations=cfx.Evaluations(ends, [0.0, 2.0]),
         rng=k,
@@ -141,7 +141,7 @@ def _summary(traces: list[list[float]]) -> dict[str, Any]:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draw the functions of each family with the known points, and how both searches fare."""
+    """Draw the functions of each family with the known points, and the traces of both searches."""
     families = result["families"]
     with figure(path, 2.9 * len(families), 5.6) as canvas:
         axes = canvas.subplots(2, len(families), sharey="row")
@@ -172,7 +172,7 @@ def calls_of(result: dict[str, Any], method: str) -> Array:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what the example of Section 3 says, judged."""
+    """Return the claims of the example in Section 3."""
     ours = calls_of(result, "Bayes-CFX")
     naive = calls_of(result, "Bayes")
     late = result["budget"]

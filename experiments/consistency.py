@@ -1,7 +1,7 @@
 """Theorem 3.2, EI-CFX is asymptotically consistent: ρ*ₙ → ρ*, on functions of every kind.
 
-What is plotted is the shortfall 1 − ρ*ₙ/ρ* against n, on logarithmic scales. The theorem is about
-the limit and about covariances with the no-empty-ball property; 200 calls show how far one gets.
+The figure shows the shortfall 1 − ρ*ₙ/ρ* against n, on logarithmic scales. The theorem is about
+the limit and about covariances with the no-empty-ball property; here there are 200 calls.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ BUDGET = 200
 TOLERANCE = 1e-4  # a search ends at a shortfall of 2e-8
 FLOOR = 1e-8
 CALLS = (30, 100, 200)
-# near ρ*: within 1 %; "finds": 90 % of the questions
-NEAR = 0.01
-SHARE = 0.9
-# the theorem is about the best guess in the limit: nobody gives up on a target out of reach
+NEAR = 0.01  # a shortfall that counts as near ρ*
+SHARE = 0.9  # share of the questions that counts as "finds"
+# The theorem is about the best guess in the limit, so no search gives up.
 METHODS = (*PAPER_METHODS, Method("Bayes-CFX (defaults)", cfx.BayesCFX(give_up=False)))
 JUMPS = ("discontinuous, 2", "steps, 3")
 
@@ -36,7 +35,7 @@ def run(settings: Settings) -> dict[str, Any]:
     budget = settings.pick(BUDGET, 20)
     queries = settings.pick(10, 1)
     cases = CASES[:: settings.pick(1, 2)][: settings.pick(len(CASES), 3)]
-    # one list of tasks, Bayesian methods and many features first: no core waits for the last one
+    # Long tasks first (Bayesian methods, many features), so that no core waits at the end.
     tasks = [
         (case, method.name, budget, k)
         for method in METHODS[::-1]
@@ -62,7 +61,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def search(task: tuple[Case, str, int, int]) -> tuple[Array, list[float] | None]:
-    """Return the shortfall after each call, ``(budget,)``, and what is believed where we look."""
+    """Return the shortfall after each call, ``(budget,)``, and the belief at a point."""
     case, name, budget, k = task
     (method,) = (m.search for m in METHODS if m.name == name)
     query = case.queries(k + 1)[k]
@@ -78,22 +77,22 @@ def search(task: tuple[Case, str, int, int]) -> tuple[Array, list[float] | None]
         rng=k,
     )
     best = padded(np.asarray(answer.trace), budget)
-    believed = None
+    belief = None
     if case.look is not None and name.startswith("Bayes-CFX"):
-        believed = _believed(answer.evaluations, np.array([case.look]), method.surrogate)
-    return np.maximum(1.0 - best / case.optimum(query), 0.0), believed
+        belief = _belief(answer.evaluations, np.array([case.look]), method.surrogate)
+    return np.maximum(1.0 - best / case.optimum(query), 0.0), belief
 
 
-def _believed(known: cfx.Evaluations, x: Array, settings: Any) -> list[float]:
-    """Return mean and deviation at a point by what was evaluated, and how near one came to it."""
-    X, y = (np.asarray(part, float) for part in (known.rows, known.outputs))
+def _belief(evaluations: cfx.Evaluations, x: Array, settings: Any) -> list[float]:
+    """Return posterior mean and deviation at a point, and the distance of the nearest row."""
+    X, y = (np.asarray(part, float) for part in (evaluations.rows, evaluations.outputs))
     process = cfx.GaussianProcess(kernel=settings.kernel, mean=settings.mean).fit(X, y)
     mean, std = process.predict(x)
     return [float(mean[0]), float(std[0]), float(np.linalg.norm(X - x, axis=1).min())]
 
 
 def _outside(case: Case, queries: int) -> list[float] | None:
-    """Return the shortfall of those who stay on this side of a jump."""
+    """Return the shortfall of a search that does not cross the jump."""
     if case.without is None:
         return None
     return [1.0 - case.worth(q, case.without) / case.optimum(q) for q in case.queries(queries)]
@@ -139,7 +138,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
             axes[0].legend(loc="lower left")
 
 
-# ── what it says ──
+# -- Claims and report --
 
 
 def logs(result: dict[str, Any], method: str, call: int, cases: Any = None) -> Array:
@@ -153,12 +152,12 @@ def logs(result: dict[str, Any], method: str, call: int, cases: Any = None) -> A
 
 
 def found(result: dict[str, Any], method: str, cases: Any = None) -> Estimate:
-    """Return the share of the questions that are within 1 % of ρ* at the last call."""
+    """Return the share of questions within 1 % of ρ* at the last call."""
     return bootstrap(logs(result, method, -1, cases) <= np.log10(NEAR))
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 3 says of convergence, judged."""
+    """Return the claims of Section 3 on convergence."""
     ours = "Bayes-CFX"
     calls = result["calls"]
     fallen = bootstrap(logs(result, ours, 0) - logs(result, ours, -1))
@@ -268,7 +267,7 @@ def table(result: dict[str, Any], names: list[str]) -> str:
 
 
 def counts(result: dict[str, Any], names: list[str]) -> str:
-    """Say on how many functions each method is the lowest or level, by what the table prints."""
+    """Return the number of functions on which each method is lowest or tied, as printed."""
     wins = dict.fromkeys(names, 0)
     for part in result["cases"].values():
         last = {name: part["methods"][name]["median"][-1] for name in names}
@@ -279,25 +278,25 @@ def counts(result: dict[str, Any], names: list[str]) -> str:
 
 
 def printed(value: float, result: dict[str, Any]) -> str:
-    """Return a shortfall as the tables have it."""
+    """Return a shortfall as text for the tables."""
     return f"{value:.1e}" if value > 2.5 * result["floor"] else "< 2e-8"
 
 
 def _reach(result: dict[str, Any]) -> list[str]:
-    """Discuss the target that no row reaches: what is wanted there is the highest output."""
+    """Discuss the unreachable target, where the optimum is the highest output."""
     part = result["cases"].get("target out of reach, 3")
     if part is None:
         return []
-    said = []
+    texts = []
     for name in ("Bayes", "Bayes-CFX", "Bayes-CFX (defaults)"):
         middle = np.median(part["methods"][name]["at"], axis=0)
-        said.append(f"{name} {', '.join(printed(value, result) for value in middle)}")
+        texts.append(f"{name} {', '.join(printed(value, result) for value in middle)}")
     ours = part["methods"]["Bayes-CFX (defaults)"]["believed"]
     near = np.median([row[2] for row in ours])
     mean = np.median([row[0] for row in ours])
     return [
         f"**The target out of reach.** Median shortfall at calls "
-        f"{', '.join(map(str, result['calls']))}: {'; '.join(said)}. With the library's defaults "
+        f"{', '.join(map(str, result['calls']))}: {'; '.join(texts)}. With the library's defaults "
         f"the surrogate expects {mean:.5f} at the optimum, where f is 1, and the nearest row that "
         f"was asked for is {near:.1e} away."
         + (" It keeps away from rows that it knows, as if there were steps." if near > 1e-3 else "")
@@ -306,16 +305,16 @@ def _reach(result: dict[str, Any]) -> list[str]:
 
 
 def _jump(result: dict[str, Any]) -> list[str]:
-    """Say how many never cross the jump, and how sure their surrogate is of the wrong side."""
+    """Return the number of searches that never cross the jump, and their posterior deviation."""
     part = result["cases"].get("discontinuous, 2")
     if part is None:
         return []
-    said = []
+    texts = []
     for name in ("Bayes-CFX", "Bayes-CFX (defaults)"):
         ours = part["methods"][name]
         ends = np.array(ours["at"])[:, -1]
         pairs = zip(ends, part["outside"], ours["believed"], strict=True)
         stuck = [std for end, outside, (_, std, _) in pairs if end >= 0.999 * outside]
         text = f"{name}: {len(stuck)} of {len(ends)} never cross it"
-        said.append(text + (f" (deviation there at most {max(stuck):.1g})" if stuck else ""))
-    return [f"**The jump.** The target lies beyond it, 2 above the slope. {'; '.join(said)}.\n\n"]
+        texts.append(text + (f" (deviation there at most {max(stuck):.1g})" if stuck else ""))
+    return [f"**The jump.** The target lies beyond it, 2 above the slope. {'; '.join(texts)}.\n\n"]

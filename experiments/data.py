@@ -1,4 +1,4 @@
-"""The two datasets: where they are looked for, and what to do when they are not there."""
+"""The two datasets: where they are read from, and errors if they are missing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ OPENML_TEST_ROWS = 16_281  # OpenML has UCI's test rows first, the file has them
 
 
 class DataError(FileNotFoundError):
-    """A data file is missing, or is not what it should be; the text says what to do."""
+    """A data file is missing or has unexpected content; the message says what to do."""
 
 
 def folder(given: Path | None = None) -> Path | None:
-    """Return the folder with the data: as given, else ``$BAYESCFX_DATA``, else None."""
+    """Return the data folder: the argument, else ``$BAYESCFX_DATA``, else None."""
     if given is not None:
         return given
     named = os.environ.get(VARIABLE)
@@ -51,7 +51,7 @@ def load_adult(given: Path | None = None) -> pd.DataFrame:
     Raises
     ------
     DataError
-        If there is neither, or the table is not the one expected.
+        If there is neither, or the table has another checksum.
     """
     place = folder(given)
     path = None if place is None else place / ADULT_FILE
@@ -90,7 +90,7 @@ def load_taxi(given: Path | None = None) -> pd.DataFrame:
                 )
             return frame[list(TAXI_COLUMNS)]
     raise DataError(
-        f"no taxi trips: none of {', '.join(TAXI_FILES)} is in {_described(place)}. Get train.csv "
+        f"no taxi trips: none of {', '.join(TAXI_FILES)} is in {_describe(place)}. Get train.csv "
         "from https://www.kaggle.com/competitions/nyc-taxi-trip-duration/data (or the 5 % sample "
         "train-sample0.05.csv.gz of the GitHub repository scicloj/ml-study as nyc_taxi.csv.gz), "
         f"put it into a folder, and set {VARIABLE} to that folder or pass --data."
@@ -98,7 +98,7 @@ def load_taxi(given: Path | None = None) -> pd.DataFrame:
 
 
 def fingerprint(frame: pd.DataFrame) -> str:
-    """Return the SHA-256 of a table's cells, row by row, whatever file they came from."""
+    """Return the SHA-256 of a table's cells, row by row, independent of the file format."""
     text = frame.to_csv(index=False, header=False, lineterminator="\n")
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -106,9 +106,9 @@ def fingerprint(frame: pd.DataFrame) -> str:
 def _adult_from_openml(path: Path | None) -> pd.DataFrame:
     try:
         return from_openml(_fetch())
-    except Exception as error:  # whatever the network, the server or the parser may raise
+    except Exception as error:  # the network, the server and the parser raise many kinds
         raise DataError(
-            f"no Adult data: {_described(path)} is not there, and OpenML could not be asked "
+            f"no Adult data: {_describe(path)} is not there, and OpenML could not be asked "
             f"({type(error).__name__}: {error}). Get adult.data and adult.test from "
             "https://archive.ics.uci.edu/dataset/2/adult, join them with a header as "
             f"{ADULT_FILE}, put it into a folder, and set {VARIABLE} to that folder or pass --data."
@@ -122,7 +122,7 @@ def _fetch() -> Any:
 
 
 def from_openml(table: pd.DataFrame) -> pd.DataFrame:
-    """Return OpenML's Adult as the UCI files have it: order, names, missing values, integers."""
+    """Return OpenML's Adult in the format of UCI: order, names, missing values, integers."""
     frame = table.rename(columns={"class": "income"})[list(ADULT_COLUMNS)].astype(object)
     frame = frame.where(frame.notna(), "?")
     for name in frame.columns:
@@ -133,5 +133,5 @@ def from_openml(table: pd.DataFrame) -> pd.DataFrame:
     return frame.iloc[order].reset_index(drop=True)
 
 
-def _described(place: Path | None) -> str:
+def _describe(place: Path | None) -> str:
     return f"{place}" if place is not None else f"(no folder: {VARIABLE} is not set)"

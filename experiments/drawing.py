@@ -1,4 +1,4 @@
-"""How all figures look: large enough for a talk, safe for colour-blind readers."""
+"""The style of all figures: large enough for a talk, safe for colour-blind readers."""
 
 from __future__ import annotations
 

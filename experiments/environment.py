@@ -1,4 +1,4 @@
-"""What the numbers were made with: software, hardware, seeds and time."""
+"""The environment of a run: software, hardware, seeds and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "lightgbm", "matplotlib"
 
 
 def describe() -> dict[str, Any]:
-    """Return versions and hardware; no names of machines, users or folders."""
+    """Return versions and hardware, without names of machines, users or folders."""
     software = {"Python": platform.python_version(), "bayescfx": cfx.__version__}
     return {
         "software": software | {name: version(name) for name in PACKAGES},
@@ -30,7 +30,7 @@ def describe() -> dict[str, Any]:
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the name of the processor, where the system tells it."""
+    """Return the name of the processor, if the system provides it."""
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or "unknown"
@@ -49,7 +49,7 @@ def save(folder: Path, runs: Mapping[str, Mapping[str, float]]) -> dict[str, Any
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """Return what is in a results folder, or nothing."""
+    """Return the environment in a results folder; empty if there is none."""
     path = folder / FILE
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
@@ -61,7 +61,7 @@ def line(found: Mapping[str, Any]) -> str:
 
 
 def tell(found: Mapping[str, Any], seeds: Mapping[str, int | None]) -> str:
-    """Return the section of the report; `seeds` has how many each experiment used."""
+    """Return the section of the report; `seeds` are the numbers of seeds per experiment."""
     if not found:
         return "## Where it was run\n\nThis folder has no `environment.json`.\n"
     hardware = found["hardware"]

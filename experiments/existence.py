@@ -1,8 +1,8 @@
 """CFX-Existence, executable: a CNF formula becomes a model over boolean features and a target set.
 
-That is the reduction behind Theorem 2.1. A satisfying assignment is found, or the search stops with
-a best guess; checking one is a call of the model. Brute force over all assignments says what is
-true.
+That is the reduction behind Theorem 2.1. A search finds a satisfying assignment or stops with a
+best guess; checking an assignment takes one call of the model. Brute force over all assignments
+gives the truth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES = ((6, 28), (8, 38), (10, 46), (12, 56))  # variables, clauses: some of ea
 def formula(variables: int, clauses: int, seed: int) -> Formula:
     """Return a random 3-SAT formula that is false if every variable is.
 
-    Else f(q) itself would be in the target set, and there would be nothing to look for.
+    Otherwise f(q) would be in the target set, and no search would be needed.
     """
     rng = np.random.default_rng([variables, clauses, seed])
     while True:
@@ -40,7 +40,7 @@ def formula(variables: int, clauses: int, seed: int) -> Formula:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Solve formulas under both encodings, and look at every target set of a small model."""
+    """Solve formulas with both encodings, and enumerate the target sets of a small model."""
     sizes = SIZES[: settings.pick(len(SIZES), 1)]
     seeds = settings.pick(6, 2)
     tasks = [
@@ -68,7 +68,7 @@ def assignments(variables: int) -> pd.DataFrame:
 
 
 def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
-    """Ask for a satisfying assignment, starting from all variables false."""
+    """Search for a satisfying assignment, starting from all variables false."""
     variables, clauses, seed, literal = task
     cnf = formula(variables, clauses, seed)
     model = cnf.value if literal else cnf.satisfied
@@ -97,34 +97,34 @@ def satisfy(task: tuple[int, int, int, bool]) -> dict[str, Any]:
         "status": answer.status,
         "calls": answer.n_evaluations,
         "satisfied": int(cnf.satisfied(best)[0]),
-        **(checked(cnf, answer, model, rows, best) if answer.reached else {}),
+        **(check(cnf, answer, model, rows, best) if answer.reached else {}),
     }
 
 
 def _scored(model: Any) -> Any:
-    """Return a function of rows as what `is_witness` asks."""
+    """Return a function of rows in the form that `is_witness` takes."""
     return SimpleNamespace(scores=model)
 
 
-def checked(
+def check(
     cnf: Formula, answer: cfx.Explanation, model: Any, rows: pd.DataFrame, best: pd.DataFrame
 ) -> dict[str, Any]:
     """Check a certificate, and that its unsatisfying neighbours are refused."""
-    asked: list[int] = []
+    n_rows: list[int] = []
 
-    def counted(given: Any) -> Any:
-        asked.append(len(given))
-        return model(given)
+    def counting_model(rows: Any) -> Any:
+        n_rows.append(len(rows))
+        return model(rows)
 
-    verified = answer.verify(counted)
+    is_verified = answer.verify(counting_model)
     flips = best.to_numpy() ^ np.eye(best.shape[1], dtype=bool)
     wrong = pd.DataFrame(flips[cnf.value(flips) == 0.0], columns=list(rows))
     space = cfx.Space({name: cfx.Categorical([False, True]) for name in rows})
     region = space.around(rows.iloc[[0]])
     refused = ~is_witness(_scored(model), region, answer.accepted, wrong)
     return {
-        "certificate": bool(verified and cnf.value(best)[0] == 1.0),
-        "rows_to_check": sum(asked),
+        "certificate": bool(is_verified and cnf.value(best)[0] == 1.0),
+        "rows_to_check": sum(n_rows),
         "wrong_neighbours": len(wrong),
         "refused": int(refused.sum()),
     }
@@ -170,7 +170,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def _split(result: dict[str, Any], literal: bool) -> tuple[list[Any], ...]:
-    """Return the searches of an encoding: satisfiable, of these found, and not satisfiable."""
+    """Return the searches of an encoding: satisfiable, satisfiable and found, unsatisfiable."""
     rows = [row for row in result["searches"] if row["literal"] == literal]
     can = [row for row in rows if row["solutions"]]
     found = [row for row in can if row["status"] == "reached"]
@@ -178,9 +178,13 @@ def _split(result: dict[str, Any], literal: bool) -> tuple[list[Any], ...]:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 2 and Appendix A say of CFX-Existence, judged."""
+    """Return the claims of Section 2 and Appendix A on CFX-Existence."""
+    return [*_search_claims(result), *_target_set_claims(result)]
+
+
+def _search_claims(result: dict[str, Any]) -> list[Claim]:
+    """Return the claims on the reduction from SAT, on checking and on finding a solution."""
     rows = result["searches"]
-    algebra_ = result["algebra"]
     formulas = {(row["variables"], row["seed"]) for row in rows}
     certified = [row for row in rows if "certificate" in row]
     good = sum(row["certificate"] for row in certified)
@@ -188,7 +192,6 @@ def claims(result: dict[str, Any]) -> list[Claim]:
     most = max((row["rows_to_check"] for row in certified), default=0)  # the row and the query
     can, found, _ = _split(result, literal=True)
     effort = bootstrap([row["calls"] for row in can] or [0.0])
-    single = result["one_to_one"]
     return [
         Claim(
             "existence.np-complete",
@@ -224,13 +227,21 @@ def claims(result: dict[str, Any]) -> list[Claim]:
             effort.less(2.0),
             f"harder: more than the two rows of checking; a search ends at {result['budget']}",
         ),
+    ]
+
+
+def _target_set_claims(result: dict[str, Any]) -> list[Claim]:
+    """Return the claims on the target sets of Definition 2.1."""
+    sets = result["algebra"]
+    single = result["one_to_one"]
+    return [
         Claim(
             "existence.non-empty",
             "Definition 2.1, Appendix A",
             "T ∈ 𝕋 is reachable, but we do not know whether S has entries",
-            f"S is empty for {algebra_['empty']} of the {algebra_['sets']} non-empty T of a model "
-            f"with {algebra_['outputs']} outputs",
-            fact(algebra_["empty"] > 0),
+            f"S is empty for {sets['empty']} of the {sets['sets']} non-empty T of a model "
+            f"with {sets['outputs']} outputs",
+            fact(sets["empty"] > 0),
             "Definition 2.1 takes T from outputs that f has: every non-empty T has a non-empty S",
         ),
         Claim(
@@ -272,7 +283,7 @@ whether a row reaches it is as hard as SAT, while a row that does is its own cer
 
 
 def _wrongly(result: dict[str, Any]) -> str:
-    """Say how often a satisfiable formula is called unreachable."""
+    """Return how often a satisfiable formula is called unreachable, as text."""
     can = [row for row in result["searches"] if row["solutions"]]
     wrong = sum(row["status"] == "unreachable" for row in can)
     text = f'Satisfiable formulas called "unreachable": {wrong} of {len(can)} searches.'

@@ -1,7 +1,7 @@
-"""Figure 1: a threshold is brittle; what a potential changes about it.
+"""Figure 1: the brittleness of a threshold and of a potential.
 
 The function is that of the paper's TikZ source. A parameter (the threshold ε, or the width w of an
-AEP potential) grows by 1 % per step; we look at how far the counterfactual moves in one step.
+AEP potential) grows by 1 % per step; the figure is the move of the counterfactual in one step.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ NAME = "fig1_thresholds"
 QUERY = 0.9
 X1 = 1.9
 X2 = 4.0
-# the paper's ε₁ and ε₂ are g at these points, less f(q)
-EPS1_AT = 1.5
-EPS2_AT = 2.4
-# where the paper draws the function; allowed is what lies above q
-LOW = 0.5
+EPS1_AT = 1.5  # the paper's ε₁ is g(1.5) − f(q)
+EPS2_AT = 2.4  # the paper's ε₂ is g(2.4) − f(q)
+LOW = 0.5  # left end of the paper's plot; rows below q are not allowed
 HIGH = 4.2
 WEIGHTS = (0.02, 0.1, 0.2, 0.5)  # λ of the ℓ1 regulariser
 STEP = 1.01  # the parameter grows by 1 %
-EPSILON = 0.01  # of the target set whose nearest point is looked at
-BRITTLE = 0.1  # share of Δ, or of the peak, by which 1 % of the parameter may move things
+EPSILON = 0.01  # of the target set S^ε whose nearest point is computed
+BRITTLE = 0.1  # largest move for 1 % of the parameter, as a share of Δ or of the peak
 
 
 def g(x: Array | float) -> Array:
@@ -47,7 +45,7 @@ def f(x: Array | float) -> Array:
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Sweep the parameter; return counterfactuals, jumps, and what the library answers."""
+    """Sweep the parameter; return counterfactuals, jumps, and the answers of the library."""
     start = float(f(QUERY))
     eps1 = float(g(EPS1_AT)) - start
     eps2 = float(g(EPS2_AT)) - start
@@ -174,7 +172,7 @@ def model_frame(rows: Any) -> Array:
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draw the function, the counterfactual against the parameter, and the worth of x₁."""
+    """Draw the function, the counterfactual against the parameter, and the value of x₁."""
     with figure(path, 15.0, 5.6) as canvas:
         left, middle, right = canvas.subplots(1, 3, width_ratios=[1.0, 1.25, 1.0])
         _draw_function(left, result)
@@ -237,7 +235,7 @@ def _draw_worth(ax: Any, result: dict[str, Any]) -> None:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 2 says of thresholds and potentials, judged."""
+    """Return the claims of Section 2 on thresholds and potentials."""
     gap = X2 - X1
     moves = result["jump"]
     chosen = result["chosen"]

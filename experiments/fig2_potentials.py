@@ -21,7 +21,7 @@ _PATCH = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}  # behind label
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Tabulate the potentials, their target sets, and how far both radii move."""
+    """Tabulate the potentials, their target sets, and the changes of both radii."""
     y = np.linspace(-3.0, 3.0, settings.pick(1_201, 241))
     both = cfx.SEP(0.0, 1.0)
     low = cfx.AEP(0.0, 1.0, side=-1)
@@ -45,7 +45,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def edge_error(potential: cfx.SEP, epsilon: float) -> float:
-    """Return how far the potential at the ends of a target set is from the set's level."""
+    """Return the largest difference of the potential at the ends of a target set to its level."""
     ends = np.array(potential.target_set(epsilon)).ravel()
     level = (1.0 - epsilon) * potential.peak
     return float(np.abs(potential.value(ends) - level).max())
@@ -63,8 +63,8 @@ def nested(sets: list[Any]) -> bool:
 def lipschitz(potential: cfx.AEP | cfx.SEP) -> dict[str, list[float]]:
     """Return the steepest difference quotients of ρ and of ρ′, on a grid and on a finer one.
 
-    They stay where they are if the function is Lipschitz. The finer grid has ten times the points,
-    and a jump would grow tenfold.
+    They are equal if the function is Lipschitz. The finer grid has ten times the points, so the
+    quotient of a jump would grow tenfold.
     """
     found: dict[str, list[float]] = {"value": [], "slope": []}
     for points in (4_000, 40_000):  # both have f(q) between two points
@@ -100,7 +100,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 2 says of the EP family, judged."""
+    """Return the claims of Section 2 on the EP family."""
     low, high = result["peak_at"]
     sets = {float(epsilon): upper for epsilon, (_, upper) in result["target_sets"].items()}
     inner, outer = ([ends[k] for ends in sets.values()] for k in (0, 1))

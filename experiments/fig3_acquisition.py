@@ -1,8 +1,8 @@
-"""Figure 3: does the acquisition find the target set? EI-CFX against EI on ρ∘f.
+"""Figure 3: whether the acquisition recovers the target set, for EI-CFX and EI on ρ∘f.
 
-Two features of a logistic regression, target 50 %, three times: see `scenes`. All acquisitions see
-the same observations. How well an acquisition has recovered the target set is the share of its mass
-within the ε-target set, ε = 0.1; one standard, `HALF`, says of every acquisition whether it has.
+The three scenes have two features of a logistic regression and the target 50 %, see `scenes`. All
+acquisitions have the same observations. The measure is the share of an acquisition's mass within
+the ε-target set, ε = 0.1. An acquisition with a share of at least `HALF` has recovered the set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _logistic(u: Any) -> Array:
 
 
 def acquisition(here: Scene, known: Array, row: str) -> Array:
-    """Return one acquisition on the grid, given the grid points that were observed."""
+    """Return one acquisition on the grid, given the observed grid points."""
     X = here.grid[known]
     p = here.p[known]
     rho = here.potential.value(p)
@@ -97,7 +97,7 @@ def shares(task: tuple[Scene, str, int]) -> dict[str, list[float]]:
 def _inside(here: Scene, alpha: Array) -> float:
     alpha = np.maximum(alpha, 0.0)
     total = float(alpha.sum())
-    # no mass anywhere: the acquisition says nothing, as good as uniform
+    # An acquisition without mass counts as uniform.
     return float(alpha[here.inside].sum() / total if total > 0.0 else here.inside.mean())
 
 
@@ -130,7 +130,7 @@ def run(settings: Settings) -> dict[str, Any]:
 
 
 def describe(here: Scene) -> dict[str, Any]:
-    """Return the scene itself, for the page and the figure."""
+    """Return the description of a scene, for the page and the figure."""
     return {
         "features": here.features,
         "limits": here.limits,
@@ -144,31 +144,31 @@ def describe(here: Scene) -> dict[str, Any]:
 
 
 def maps(here: Scene) -> dict[str, Any]:
-    """Return what the figure shows of one seed: every second grid point, few digits."""
+    """Return the maps of one seed for the figure: every second grid point, rounded."""
     known = np.array(observations(here, SEARCHED, SHOWN))
     return {
         "points": here.grid[known],
-        "p": np.round(_thinned(here.p), 4),
+        "p": np.round(_thin(here.p), 4),
         "maps": {
-            row: [_scaled(acquisition(here, known[:n], row)) for n in range(1, MOST + 1)]
+            row: [_scale(acquisition(here, known[:n], row)) for n in range(1, MOST + 1)]
             for row in (OURS, NAIVE)
         },
     }
 
 
-def _thinned(values: Array) -> Array:
+def _thin(values: Array) -> Array:
     size = int(np.sqrt(len(values)))
     return values.reshape(size, size)[::2, ::2].ravel()
 
 
-def _scaled(alpha: Array) -> Array:
-    """Return a map relative to its top, with as many digits as a picture shows."""
+def _scale(alpha: Array) -> Array:
+    """Return a map relative to its maximum, rounded to the precision of a picture."""
     top = max(float(alpha.max()), 1e-300)
-    return np.asarray(np.round(np.clip(_thinned(alpha) / top, 0.0, 1.0), 3), dtype=float)
+    return np.asarray(np.round(np.clip(_thin(alpha) / top, 0.0, 1.0), 3), dtype=float)
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Draw the maps of one seed in every scene; the shares of all seeds get another file."""
+    """Draw the maps of one seed in every scene, and the shares of all seeds in another file."""
     with figure(path, 17.0, 15.6) as canvas:
         parts: Any = canvas.subfigures(len(result["scenes"]), 1, hspace=0.02)
         for part, (name, scene) in zip(parts, result["scenes"].items(), strict=True):
@@ -237,7 +237,7 @@ def share(scene: dict[str, Any], design: str, row: str, n: int = MOST) -> Estima
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Figure 3 and its text say."""
+    """Return the claims of Figure 3 and its text."""
     where = "Section 3, Figure 3"
     found = []
     for name, scene in result["scenes"].items():
@@ -319,11 +319,13 @@ def details(result: dict[str, Any]) -> str:
         for design in DESIGNS
         for row in ROWS
     )
-    told = "\n".join(f"* {_described(name, scene)}" for name, scene in result["scenes"].items())
+    descriptions = "\n".join(
+        f"* {_describe_scene(name, scene)}" for name, scene in result["scenes"].items()
+    )
     return f"""\
 ## Figure 3: all n
 
-{told}
+{descriptions}
 
 | scene | observations | acquisition | {" | ".join(f"n = {n}" for n in steps)} |
 |---|---|---|{"---|" * MOST}
@@ -333,7 +335,7 @@ def details(result: dict[str, Any]) -> str:
 """
 
 
-def _described(name: str, scene: dict[str, Any]) -> str:
+def _describe_scene(name: str, scene: dict[str, Any]) -> str:
     return (
         f"**{name}**: {' and '.join(scene['features'])}, row {scene['row']} of the raw data: "
         f"{CHOSEN[name][1]}. f(q) = {scene['f_query']:.6f}, lowest p {scene['lowest']:.3g}; "

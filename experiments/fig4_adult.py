@@ -51,7 +51,7 @@ FEWER = ("age", "hours-per-week")  # free in the supplement on verdicts
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Searches that belong together: one method on all queries and seeds of one reading."""
+    """The searches of one method on all queries and seeds of one reading."""
 
     problem: Adult
     method: Method
@@ -60,7 +60,7 @@ class Group:
     free: tuple[str, ...] = FREE
 
     def tasks(self) -> list[tuple[Any, ...]]:
-        """Return what `search` needs, query by query."""
+        """Return the arguments of `search`, query by query."""
         model: Any = self.problem.model
         space = self.problem.box
         if self.method is DEFAULTS:
@@ -77,7 +77,7 @@ def run(settings: Settings) -> dict[str, Any]:
     """Run every method on every query and seed, under both readings of "capital change"."""
     problems = {reading: load(reading, settings.data) for reading in READINGS}
     few = {r: settings.pick(len(p.queries), 3) for r, p in problems.items()}
-    # the other reading is only there for the table of changes: one seed is enough
+    # The other reading is used in the table of changes only, so one seed is enough.
     seeds = {r: settings.pick(10 if r == MAIN else 1, 1) for r in READINGS}
     groups = {
         (reading, method.name): Group(problem, method, few[reading], seeds[reading])
@@ -87,22 +87,20 @@ def run(settings: Settings) -> dict[str, Any]:
     groups[MAIN, "verdict"] = Group(problems[MAIN], DEFAULTS, few[MAIN], 1, FEWER)
     found = _all_at_once(groups, settings.jobs)
     main = problems[MAIN]
+    readings = {}
+    for reading, problem in problems.items():
+        methods = {
+            name: _summary(found[one, name], few[reading])
+            for one, name in groups
+            if one == reading and name != "verdict"
+        }
+        readings[reading] = _describe(problem, few[reading], settings) | {"methods": methods}
     return {
         "budget": BUDGET,
         "level": LEVEL,
         "target": TARGET,
         "seeds": seeds[MAIN],
-        "readings": {
-            reading: _describe(problem, few[reading], settings)
-            | {
-                "methods": {
-                    name: _summary(found[one, name], few[reading])
-                    for one, name in groups
-                    if one == reading and name != "verdict"
-                }
-            }
-            for reading, problem in problems.items()
-        },
+        "readings": readings,
         "verdict": {
             "free": FEWER,
             "reachable": _reachable(main, FEWER, settings)[: few[MAIN]],
@@ -141,7 +139,7 @@ def _describe(problem: Adult, queries: int, settings: Settings) -> dict[str, Any
 
 
 def _plain(problem: Adult, settings: Settings) -> dict[str, Any]:
-    """Return how plainer Bayesian searches end on every third query."""
+    """Return the final potentials of simpler Bayesian searches on every third query."""
     queries = range(0, settings.pick(len(problem.queries), 2), 3)
     ways = plain_bayes.WAYS[:: settings.pick(1, 2)]
     tasks = [(way, problem, i, TARGET, BUDGET, 1000 * i) for way in ways for i in queries]
@@ -153,7 +151,7 @@ def _plain(problem: Adult, settings: Settings) -> dict[str, Any]:
 
 
 def search(task: tuple[Any, pd.Series[Any], cfx.Space, Any, int]) -> Found:
-    """Ask one question."""
+    """Search for one counterfactual."""
     model, query, space, method, seed = task
     answer = cfx.explain(
         model,
@@ -178,7 +176,7 @@ def search(task: tuple[Any, pd.Series[Any], cfx.Space, Any, int]) -> Found:
 
 
 def _summary(found: list[Found], queries: int) -> dict[str, Any]:
-    """Return means over seeds per query, and what the figure shows of all searches."""
+    """Return means over seeds per query, and the figures of all searches for the plot."""
     traces, changes = (
         np.array([getattr(one, key) for one in found]) for key in ("trace", "change")
     )
@@ -311,7 +309,7 @@ def _changes(result: dict[str, Any], reading: str) -> str:
 
 
 def details(result: dict[str, Any]) -> str:
-    """Return the other reading, the verdicts, and plainer searches."""
+    """Return the other reading, the verdicts, and simpler searches."""
     other = result["readings"][OTHER]
     plain = "\n".join(
         f"| {name} | {np.mean(final):.3f} | {against_random(result, name).text()} |"
@@ -340,13 +338,13 @@ queries, one seed. Potential at call {BUDGET}, and its difference to random sear
 
 
 def _readings(result: dict[str, Any]) -> str:
-    told = "; ".join(
+    rows = "; ".join(
         f"with {reading.replace('-', '−')} the queries average {part['mean_query'][1]:,.0f} and at "
         f"most {part['mean_query'][1] - part['limits'][1][0]:,.0f} can be lost, random search is "
         f"off the paper's three numbers by {_miss(part):.1f} standard errors (root mean square)"
         for reading, part in result["readings"].items()
     )
-    return f"Random search has no settings, so its row is the one to compare: {told}."
+    return f"Random search has no settings, so its row is the one to compare: {rows}."
 
 
 def _miss(part: dict[str, Any]) -> float:

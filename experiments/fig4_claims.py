@@ -1,4 +1,4 @@
-"""What Section 4 says of Adult, judged from the numbers of Figure 4 alone."""
+"""The claims of Section 4 on Adult, judged from the numbers of Figure 4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAPER = {
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 4, Figure 4 and Appendix D say of Adult."""
+    """Return the claims of Section 4, Figure 4 and Appendix D on Adult."""
     return [
         _few(result),
         _highest(result),
@@ -43,7 +43,7 @@ def claims(result: dict[str, Any]) -> list[Claim]:
 
 
 def ahead(result: dict[str, Any], name: str, other: str, call: int) -> Estimate:
-    """Return by how much the potential of `name` is above `other`'s, paired by query.
+    """Return the lead of `name` over `other` in potential, paired by query.
 
     The interval spans both readings of the capital change, of which the paper has one.
     """
@@ -56,7 +56,7 @@ def ahead(result: dict[str, Any], name: str, other: str, call: int) -> Estimate:
 
 
 def _least(result: dict[str, Any], call: int) -> tuple[str, Estimate]:
-    """Return who comes nearest to Bayes-CFX at a call, and its lead."""
+    """Return the method nearest to Bayes-CFX at a call, and the lead of Bayes-CFX."""
     leads = {name: ahead(result, OURS, name, call) for name in (RANDOM, LBFGSB, BAYES)}
     name = min(leads, key=lambda n: leads[n].value)
     return name, leads[name]
@@ -78,7 +78,7 @@ def _few(result: dict[str, Any]) -> Claim:
 
 
 def median_calls(summary: dict[str, Any]) -> str:
-    """Return the median calls to 99 %, in words where there are none."""
+    """Return the median calls to 99 % as text."""
     median = float(np.median(summary["calls"]))
     return f"{median:g}" if median <= BUDGET else f"not in {BUDGET}"
 
@@ -138,7 +138,7 @@ def _random_beats(result: dict[str, Any]) -> list[Claim]:
 
 
 def against_random(result: dict[str, Any], name: str) -> Estimate:
-    """Return a plainer search's final potential minus random search's, paired by query."""
+    """Return the lead of a simpler search over random search, paired by query."""
     random = np.array(result["readings"][MAIN]["methods"][RANDOM]["potential"])[:, -1]
     return bootstrap(np.array(result["plain"]["final"][name]) - random[result["plain"]["queries"]])
 
@@ -213,13 +213,16 @@ def _hours(result: dict[str, Any]) -> Claim:
         size = np.abs(values.mean(axis=axis))
         return np.asarray(size[..., :-1].min(axis=-1) - size[..., -1])
 
-    told = ", ".join(f"{n} {abs(e.value):.1f}" for n, e in changes(result, 2).items() if n in PAPER)
+    sizes = ", ".join(
+        f"{n} {abs(e.value):.1f}" for n, e in changes(result, 2).items() if n in PAPER
+    )
     margin = bootstrap(_of_paper(result)[:, 2], lead)
     return Claim(
         "adult.hours",
         "Section 4, Figure 4 (b)",
         "Bayes-CFX has the smallest mean change in hours per week",
-        f"size of the mean change: {told}; the least other less Bayes-CFX's: {margin.text('+.1f')}",
+        f"size of the mean change: {sizes}; "
+        f"the least other less Bayes-CFX's: {margin.text('+.1f')}",
         margin,
         "no method is told to stay near the query, and in a mean up and down cancel",
     )
@@ -227,7 +230,7 @@ def _hours(result: dict[str, Any]) -> Claim:
 
 def _others_consistent(result: dict[str, Any]) -> Claim:
     def within(values: Array, axis: int) -> Array:
-        """How far inside the range of the other methods, in lengths of it; the worse feature."""
+        """Return the position inside the range of the other methods, of the worse feature."""
         mean = values.mean(axis=axis)  # (…, 2, 4)
         low = mean[..., :-1].min(axis=-1)
         high = mean[..., :-1].max(axis=-1)

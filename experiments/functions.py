@@ -1,4 +1,4 @@
-"""Functions of every kind on the unit cube, with what is wanted of them and what can be had."""
+"""Test functions on the unit cube, with their targets and optima."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayescfx.arrays import Array
 
 @dataclass(frozen=True)
 class Case:
-    """One function on the unit cube, a query and a wish.
+    """One function on the unit cube, a query and a target.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def flat(X: Array) -> Array:
 
 
 def steps(X: Array) -> Array:
-    """Return a sum of stairs, as trees make them, 3 features."""
+    """Return a sum of step functions, like those of trees, 3 features."""
     return np.asarray((np.floor(X * [10.0, 7.0, 5.0]) * [1.0, 1.7, 2.9]).sum(axis=1))
 
 
 def broken(X: Array) -> Array:
-    """Return a slope with a jump along a circle, 2 features; wanted outputs are inside only."""
+    """Return a slope with a jump along a circle, 2 features; the target lies inside only."""
     inside = ((X - [0.7, 0.65]) ** 2).sum(axis=1) < 0.18**2
     return np.asarray(X[:, 0] + 0.5 * X[:, 1] + np.where(inside, 2.0, 0.0))
 
@@ -111,7 +111,7 @@ _P = np.array(
 
 
 def hartmann(X: Array) -> Array:
-    """Return Hartmann's function with 6 features, to be made large; its maximum is 3.32237."""
+    """Return Hartmann's function with 6 features; its maximum is 3.32237."""
     gap = (_A * (X[:, None, :] - _P) ** 2).sum(axis=2)
     return np.asarray((np.array([1.0, 1.2, 3.0, 3.2]) * np.exp(-gap)).sum(axis=1))
 

@@ -2,7 +2,7 @@
 
 An instance of GD-Local-Search on [0, 1]² becomes ρ(y) = y and f = −g, as in the proof of Theorem
 2.2, and is solved by the recurrence x ← Π[x + η∇ρ(f(x))]. `bayescfx.theory.certificate` certifies
-the ends; what it says is recomputed here from g alone.
+the ends; the certificates are recomputed here from g alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OUTSIDE = Wells(((1.15, 0.5), (0.2, 0.2)), (1.0, 0.3))  # its lowest point is on
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Follow the recurrence with and without gradients, break promises, look at global optima."""
+    """Follow the recurrence with and without gradients, break promises, certify global optima."""
     starts = STARTS[: settings.pick(9, 2)]
     tasks = [(start, exact) for start in starts for exact in (True, False)]
     ends = each(descend, tasks, NAME, settings.jobs)
@@ -49,7 +49,7 @@ def run(settings: Settings) -> dict[str, Any]:
 def descend(task: tuple[tuple[float, float], bool]) -> dict[str, Any]:
     """Follow the plain recurrence from a start, and check the certificate independently."""
     start, exact = task
-    side = 4.0  # a feature's own scale is a quarter of its range: these have scale 1
+    side = 4.0  # the scale of a feature is a quarter of its range, so it is 1 here
     space = cfx.Space({"a": cfx.Real(0.0, side), "b": cfx.Real(0.0, side)}).cost(weight=0)
     method = cfx.ProjectedGradient(
         step=ETA * side**2,
@@ -110,7 +110,7 @@ def lowest(g: Wells) -> dict[str, Any]:
 
 
 def flat_points(points: int) -> int:
-    """Return at how many random points stairs, as trees make them, have no slope at all."""
+    """Return the number of random points at which a step function, like a tree's, has slope 0."""
     X = np.random.default_rng(0).random((points, 3))
     moves = [steps(X + nudge) != steps(X - nudge) for nudge in 1e-6 * np.eye(3)]
     return int(points - np.any(moves, axis=0).sum())
@@ -136,19 +136,17 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Section 2 and Appendix A say of Localopt and Globalopt, judged."""
+    """Return the claims of Section 2 and Appendix A on Localopt and Globalopt."""
+    return [*_complexity_claims(result), *_gradient_claims(result), *_global_claims(result)]
+
+
+def _complexity_claims(result: dict[str, Any]) -> list[Claim]:
+    """Return the claims on CLS-completeness: certified ends, and witnesses of broken promises."""
     ends = result["exact"]
-    others = result["differences"]
     sure = sum(row["certified"] for row in ends)
-    best = min(row["g"] for row in ends)
-    far = sum(row["g"] > best + SAME for row in ends)
-    gap = max(_distance(a, b) for a, b in zip(ends, others, strict=True))
     promises = [row for row in result["violations"] if row["broken"] != "nothing"]
     seen = sum(row["witness"] == row["broken"] and row["holds"] for row in promises)
     (sound,) = (row for row in result["violations"] if row["broken"] == "nothing")
-    inside = result["global"]["inside"]
-    border = result["global"]["border"]
-    stairs = result["stairs"]
     return [
         Claim(
             "localopt.cls-complete",
@@ -176,6 +174,18 @@ def claims(result: dict[str, Any]) -> list[Claim]:
             fact(seen == len(promises) and sound["witness"] is None),
             "witnesses are evaluated again: two points, or a difference quotient",
         ),
+    ]
+
+
+def _gradient_claims(result: dict[str, Any]) -> list[Claim]:
+    """Return the claims on methods that follow a gradient."""
+    ends = result["exact"]
+    others = result["differences"]
+    best = min(row["g"] for row in ends)
+    far = sum(row["g"] > best + SAME for row in ends)
+    gap = max(_distance(a, b) for a, b in zip(ends, others, strict=True))
+    stairs = result["stairs"]
+    return [
         Claim(
             "localopt.finite-differences",
             "Section 2.1",
@@ -200,6 +210,14 @@ def claims(result: dict[str, Any]) -> list[Claim]:
             exactly(stairs["flat"] / stairs["points"] - 0.99),
             "it stays where it is; can't apply: at 99 % of the points",
         ),
+    ]
+
+
+def _global_claims(result: dict[str, Any]) -> list[Claim]:
+    """Return the claims on Globalopt."""
+    inside = result["global"]["inside"]
+    border = result["global"]["border"]
+    return [
         Claim(
             "globalopt.cls-hard",
             "Corollary 2.2.1",

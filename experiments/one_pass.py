@@ -29,7 +29,7 @@ EARLY = 4  # calls
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Answer all queries both ways, several seeds."""
+    """Explain all queries one by one and together, with several seeds."""
     problem = load(MAIN, settings.data)
     queries = problem.queries.iloc[: settings.pick(len(problem.queries), 4)]
     seeds = range(settings.pick(3, 1))
@@ -41,7 +41,7 @@ def run(settings: Settings) -> dict[str, Any]:
         for i in range(len(queries))
     ]
     joint = [(model, space, queries, seed) for seed in seeds]
-    # the joint passes are long: they go first
+    # The joint passes take longest, so they start first.
     answers = each(traces, [*joint, *apart], NAME, settings.jobs)
     shape = (len(seeds), len(queries))
     parts = {APART: answers[len(joint) :], JOINT: answers[: len(joint)]}
@@ -88,7 +88,7 @@ def potential(result: dict[str, Any], way: str, call: int) -> Array:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what the end of Section 3 says."""
+    """Return the claims at the end of Section 3."""
     saved = bootstrap(calls(result, APART) - calls(result, JOINT))
     early = bootstrap(potential(result, JOINT, EARLY) - potential(result, APART, EARLY))
     done = bootstrap(potential(result, JOINT, BUDGET) >= LEVEL)

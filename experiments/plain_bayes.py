@@ -1,4 +1,4 @@
-"""Bayesian optimisation as packages of the paper's time did it, to see why its *Bayes* was weak.
+"""Bayesian optimisation as in packages of the paper's time, to see why its *Bayes* was weak.
 
 A Gaussian process with one lengthscale, fitted by maximum likelihood; five random rows to begin
 with; plain expected improvement with a jitter, maximised from the best of 1,000 random rows. That
@@ -31,7 +31,7 @@ JITTER = 0.01
 
 @dataclass(frozen=True)
 class Plain:
-    """One way to do it.
+    """A variant of plain Bayesian optimisation.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Plain:
 
     @property
     def name(self) -> str:
-        """In JSON and page."""
+        """The name in JSON and on the page."""
         units = "unit box" if self.unit else "own units"
         return f"{'EI-CFX' if self.composed else 'EI on ρ∘f'}, {units}"
 
@@ -82,7 +82,7 @@ def _next(
 ) -> Array:
     """Return the row of the unit box where the acquisition is highest, ``(3,)``."""
     worth = rho.value(y)
-    process = _fitted(X * scale, y if way.composed else worth)
+    process = _fit(X * scale, y if way.composed else worth)
     best = float(worth.max())
 
     def acquisition(U: Array) -> Array:
@@ -113,7 +113,7 @@ def _next(
     return np.asarray(found[np.argmax(acquisition(found))])
 
 
-def _fitted(X: Array, y: Array) -> GaussianProcessRegressor:
+def _fit(X: Array, y: Array) -> GaussianProcessRegressor:
     """Return scikit-learn's process, fitted by maximum likelihood."""
     kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(1.0, (1e-3, 1e7)) + WhiteKernel(
         1e-4, (1e-8, 1.0)
@@ -122,6 +122,6 @@ def _fitted(X: Array, y: Array) -> GaussianProcessRegressor:
         kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0
     )
     with warnings.catch_warnings():
-        # a lengthscale at its bound is part of what is tested
+        # A lengthscale at its bound is part of the experiment.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return process.fit(X, y)

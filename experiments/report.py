@@ -1,4 +1,4 @@
-"""docs/reproduction.md and its appendix: every claim of the paper, ours, and the verdict."""
+"""docs/reproduction.md and its appendix: claims of the paper, our figures and verdicts."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def write(parts: Sequence[Part], folder: Path, page: Path, missing: Sequence[str
 
 
 def seeds(result: Any) -> int | None:
-    """Return the largest number of seeds that a result says it used, or None."""
+    """Return the largest number of seeds in a result, or None."""
     items = result.items() if isinstance(result, Mapping) else ()
     found = [value if key == "seeds" else seeds(value) for key, value in items]
     return max((count for count in found if count is not None), default=None)
@@ -120,10 +120,10 @@ def claims_of(parts: Sequence[Part]) -> list[Claim]:
 
 
 def summary(parts: Sequence[Part]) -> str:
-    """Return the table of claims, how many hold by section, and the rule of every word."""
+    """Return the table of claims, the verdicts by section, and the rules of the verdicts."""
     claims = claims_of(parts)
     count = Counter(claim.verdict for claim in claims)
-    said = ", ".join(f"{count[word]} {word}" for word in RULES)
+    counts = ", ".join(f"{count[word]} {word}" for word in RULES)
     rows = "\n".join(
         f"| {claim.where} | {claim.paper} | {claim.ours} | {_bold(claim.verdict)} | {claim.why} |"
         for claim in claims
@@ -132,7 +132,7 @@ def summary(parts: Sequence[Part]) -> str:
     return f"""\
 ## What holds
 
-{len(claims)} claims: {said}.
+{len(claims)} claims: {counts}.
 
 | claim | the paper | ours | verdict | why |
 |---|---|---|---|---|
@@ -151,7 +151,7 @@ nothing is random a figure has none. A threshold is named where the claim has no
 
 
 def _counts(part: Part) -> str:
-    """Return how many claims of a section have each verdict."""
+    """Return the number of claims of a section with each verdict, as a table row."""
     _, module, result = part
     title = module.tell(result).partition("\n")[0].removeprefix("## ")
     count = Counter(claim.verdict for claim in claims_of([part]))
@@ -166,7 +166,7 @@ def anchor(title: str) -> str:
 
 
 def _bold(word: str) -> str:
-    """Return the word, marked if a reader should stop at it."""
+    """Return the verdict, in bold unless it confirms the paper."""
     return word if word in ("reproduced", "proved") else f"**{word}**"
 
 

@@ -1,4 +1,4 @@
-"""Numbers as JSON: the same results are the same bytes."""
+"""Results as JSON, in a form in which equal results are equal bytes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FIGURES = ROOT / "docs" / "figures"
 REPORT = ROOT / "docs" / "reproduction.md"
 
 _NUMBERS = re.compile(r"\[[^\[\]{}\"]*\]")
-_DIGITS = 6  # what is below depends on the machine's arithmetic
+_DIGITS = 6  # further digits depend on the machine's arithmetic
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON's own types, floats rounded to six significant digits."""
+    """Return a value in the types of JSON, with floats rounded to six significant digits."""
     match value:
         case dict():
             return {str(key): plain(item) for key, item in value.items()}
@@ -31,13 +31,13 @@ def plain(value: Any) -> Any:
         case int() | np.integer():
             return int(value)
         case float() | np.floating():
-            return _rounded(float(value))
+            return _round(float(value))
         case None | str():
             return value
     raise TypeError(f"{type(value).__name__} does not belong into a result: {value!r}")
 
 
-def _rounded(value: float) -> float | None:
+def _round(value: float) -> float | None:
     if not math.isfinite(value):
         return None
     return float(f"{value:.{_DIGITS}g}") + 0.0
@@ -50,7 +50,7 @@ def dumps(result: dict[str, Any]) -> str:
 
 
 def save(name: str, result: dict[str, Any], folder: Path = RESULTS) -> dict[str, Any]:
-    """Write ``<name>.json`` and return what a reader of the file would get."""
+    """Write ``<name>.json`` and return its content as read back."""
     folder.mkdir(parents=True, exist_ok=True)
     text = dumps(result)
     (folder / f"{name}.json").write_text(text, encoding="utf-8")

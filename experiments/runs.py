@@ -1,4 +1,4 @@
-"""Running many searches: settings, processes, progress, and what all methods are called."""
+"""Running many searches: settings, processes, progress, and the methods of the paper."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ AS_IN_THE_PAPER = SurrogateSettings(kernel="rbf", mean="zero")
 
 @dataclass(frozen=True)
 class Settings:
-    """How much to do, and where things are.
+    """Size of the experiments, processes and data folder.
 
     Parameters
     ----------
     quick : bool
-        Small versions, for tests and for a first look.
+        Small versions, for tests.
     jobs : int
         Processes; results do not depend on it.
     data : Path, optional
@@ -50,14 +50,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """One line of a comparison: what it is called and how it searches.
+    """A search with the name that figures and JSON use.
 
     Parameters
     ----------
     name : str
-        In JSON and figures.
+        The name.
     search : object
-        What ``cfx.explain`` takes as `method`.
+        The argument `method` of ``cfx.explain``.
     """
 
     name: str
@@ -69,7 +69,7 @@ PAPER_METHODS = (
     Method("Random", cfx.RandomSearch()),
     Method("L-BFGS-B", cfx.LBFGSB()),
     Method("Bayes", cfx.NaiveBayes(surrogate=AS_IN_THE_PAPER)),
-    # The paper's search knows no verdict: it never gives up.
+    # The paper's search has no verdict, so it never gives up.
     Method("Bayes-CFX", cfx.BayesCFX(local=False, give_up=False, surrogate=AS_IN_THE_PAPER)),
 )
 DEFAULTS = Method("Bayes-CFX (defaults)", cfx.BayesCFX())
@@ -80,14 +80,14 @@ def each(
 ) -> list[Answer]:
     """Return ``[function(task) for task in tasks]``, with progress on stderr.
 
-    Order and values do not depend on `jobs`: every task carries its own seed. Tasks are begun in
-    the order given, one per free process: put long ones first, and no core waits at the end.
+    Order and values do not depend on `jobs`, because every task has its own seed. Tasks start in
+    the given order, one per free process: put long tasks first, so that no core waits at the end.
     """
-    todo = list(tasks)
-    with _bar(label, len(todo)) as bar:
+    all_tasks = list(tasks)
+    with _bar(label, len(all_tasks)) as bar:
         if jobs == 1:
-            return [_counted(function(task), bar) for task in todo]
-        futures = [_pool(jobs).submit(function, task) for task in todo]
+            return [_count(function(task), bar) for task in all_tasks]
+        futures = [_pool(jobs).submit(function, task) for task in all_tasks]
         for _ in as_completed(futures):
             bar.update()
         return [future.result() for future in futures]
@@ -95,8 +95,8 @@ def each(
 
 @cache
 def _pool(jobs: int) -> ProcessPoolExecutor:
-    """Return processes that live as long as this one: starting them takes seconds."""
-    # "spawn": no state of this process, threads above all, leaks into the others
+    """Return a pool that lives as long as this process, because starting one takes seconds."""
+    # "spawn": no state of this process, above all no threads, leaks into the others.
     return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
 
 
@@ -105,25 +105,25 @@ def _bar(label: str, total: int) -> Any:
     return tqdm(total=total, desc=f"{label:<24}", file=sys.stderr, mininterval=interval)
 
 
-def _counted(answer: Answer, bar: Any) -> Answer:
+def _count(answer: Answer, bar: Any) -> Answer:
     bar.update()
     return answer
 
 
 def padded(trace: Array, length: int) -> Array:
-    """Return a trace of best values as ``(length,)``: a search that ended keeps its best."""
+    """Return a trace of best values as ``(length,)``, continued with its last value."""
     kept = trace[:length]
     return np.concatenate([kept, np.full(length - len(kept), kept[-1])])
 
 
 def calls_to(trace: Array, level: float) -> int | None:
-    """Return after how many calls a trace of best values reaches `level`, or None."""
+    """Return the number of calls until a trace of best values reaches `level`, or None."""
     hit = np.flatnonzero(trace >= level)
     return int(hit[0]) + 1 if len(hit) else None
 
 
 def median_calls(calls: Sequence[int | None]) -> float | None:
-    """Return the median where None counts as later than all; None if the median is one."""
+    """Return the median, where None counts as infinite; None if the median is infinite."""
     finite = [float("inf") if c is None else float(c) for c in calls]
     middle = float(np.median(finite))
     return middle if np.isfinite(middle) else None

@@ -1,4 +1,4 @@
-"""What Figure 3 is drawn on: two features of a logistic regression, a query, the target 50 %.
+"""The scenes of Figure 3: two features of a logistic regression, a query, the target 50 %.
 
 Queries are fixed rows of the raw data, and every model is fitted to 1e-10: another environment has
 the same scenes to the last printed digit.
@@ -22,7 +22,7 @@ EPSILON = 0.1
 CANCER = "breast cancer"
 CORNER = "Adult, set at a corner"
 BAND = "Adult, set as a band"
-# which row of the raw data (counted from 0), and why this one
+# The row of the raw data (counted from 0), and the reason for it.
 CHOSEN = {
     CANCER: (509, "the patient nearest to 95 %; a cliff between two plains"),
     CORNER: (
@@ -54,7 +54,7 @@ class Scene:
 
     @property
     def inside(self) -> Array:
-        """Which grid points belong to the ε-target set."""
+        """Return which grid points belong to the ε-target set."""
         ((low, high),) = self.potential.target_set(EPSILON)
         return np.asarray((self.p >= low) & (self.p <= high))
 

@@ -1,4 +1,4 @@
-"""Why searches on Adult fail: Bayes-CFX that stays where it is, L-BFGS-B where nothing slopes."""
+"""Why searches on Adult fail: Bayes-CFX that is stuck, L-BFGS-B on a plateau."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found: best potentials ``(30,)``, changes ``(3,)``, status, rows, outputs."""
+    """Result of a search: best potentials ``(30,)``, changes ``(3,)``, status, rows, outputs."""
 
     trace: Array
     change: Array
@@ -34,13 +34,13 @@ def limits(problem: Adult) -> Array:
 
 
 def stuck(problem: Adult, found: list[Found], seeds: int) -> list[dict[str, Any]]:
-    """Return why searches of Bayes-CFX ended below 99 %: what the surrogate believed at their best.
+    """Return the surrogate's beliefs where searches of Bayes-CFX ended below 99 %.
 
     At the best row, where EI-CFX is compared with its highest in the box, and in the corner of the
     box where the probability is lowest.
     """
     low, high = limits(problem)
-    told = []
+    beliefs = []
     for k, one in enumerate(found):
         if one.trace[-1] >= LEVEL:
             continue
@@ -55,7 +55,7 @@ def stuck(problem: Adult, found: list[Found], seeds: int) -> list[dict[str, Any]
         mean, std = process.predict(np.vstack([U[n - 1], corner, rows]))
         rho = cfx.reach(TARGET).potential(float(y[0]))
         alpha = cfx.ei_cfx(mean, std, rho, float(rho.value(y[n - 1])))
-        told.append(
+        beliefs.append(
             {
                 "query": k // seeds,
                 "seed": k % seeds,
@@ -70,11 +70,11 @@ def stuck(problem: Adult, found: list[Found], seeds: int) -> list[dict[str, Any]
                 "true": float(problem.model(_at(query, (low + corner * (high - low))[None]))[0]),
             }
         )
-    return told
+    return beliefs
 
 
 def _at(query: pd.DataFrame, values: Array) -> pd.DataFrame:
-    """Return the query once per row of ``(n, 3)``, with these values of the free features."""
+    """Return copies of the query with the values ``(n, 3)`` of the free features."""
     rows = query.iloc[[0] * len(values)].reset_index(drop=True)
     rows[list(FREE)] = values
     return rows
@@ -91,7 +91,7 @@ def _linear(problem: Adult, query: pd.DataFrame) -> tuple[Array, float]:
 
 
 def climbs(problem: Adult, i: int, starts: int = 20) -> list[float]:
-    """Return where climbs of L-BFGS-B on ρ∘f end, run to their end from random rows of the box."""
+    """Return the final potentials of L-BFGS-B on ρ∘f from random rows of the box."""
     query = problem.queries.iloc[[i]]
     slope, offset = _linear(problem, query)
     rho = cfx.reach(TARGET).potential(float(problem.model(query)[0]))

@@ -1,4 +1,4 @@
-"""Table 1 and Section 1: what the method can do, tried on models of every kind.
+"""Table 1 and Section 1: properties of the method, tested on models of every kind.
 
 Each property is asked of several models with the same features; an answer counts if it is verified
 by the model and keeps what was asked, which is tested here again on the row itself.
@@ -40,12 +40,12 @@ def logistic(rows: Any) -> Array:
 
 
 def stairs(rows: Any) -> Array:
-    """Return a sum of stairs, as trees make them."""
+    """Return a sum of step functions, like those of trees."""
     return np.asarray(steps(_unit(rows) * [1.0, -1.0, 1.0] + [0.0, 1.0, 0.0]) / 10.0)
 
 
 def rules(rows: Any) -> Array:
-    """Return what nested conditions say, with a curve in one branch."""
+    """Return the value of nested conditions, with a curve in one branch."""
     age, debt, income = _unit(rows).T
     return np.asarray(np.where(income > 0.5, 1.0 + age * income - debt, 0.5 * age + income))
 
@@ -60,7 +60,7 @@ MODELS: dict[str, Callable[[Any], Array]] = {
 
 @dataclass(frozen=True)
 class Property:
-    """A property: what the space is told, and whether rows ``(n,)`` keep it."""
+    """A property: the constraint of the space, and a check of rows ``(n,)``."""
 
     space: Callable[[cfx.Space], cfx.Space]
     keeps: Callable[[Any], Mask]
@@ -100,7 +100,7 @@ PROPERTIES = {
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Ask every model for an answer with every property."""
+    """Explain every model with every property."""
     models = list(MODELS)[: settings.pick(len(MODELS), 2)]
     tasks = [(model, name) for model in models for name in PROPERTIES]
     found = each(ask, tasks, NAME, settings.jobs)
@@ -119,7 +119,7 @@ def space() -> cfx.Space:
 
 
 def ask(task: tuple[str, str]) -> dict[str, Any]:
-    """Ask a black box, a function of rows and nothing else, for an answer with a property.
+    """Explain a black box, which is only a function of rows, with a property.
 
     Wanted is 30 % of what the model can gain at most, by random rows.
     """
@@ -161,7 +161,7 @@ _SAID = {
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Return what Table 1 and Section 1 say the method can do, judged."""
+    """Return the claims of Table 1 and Section 1."""
     found = []
     for name, (key, paper) in _SAID.items():
         rows = [row for row in result["rows"] if row["property"] == name]

@@ -1,4 +1,4 @@
-"""Table 2: the taxi trip, eight questions, beside brute force.
+"""Table 2: the taxi trip, eight questions, compared with brute force.
 
 Every question is asked as in the paper (potential only, no cost of moving), of Bayes-CFX with the
 library's surrogate. The number of boosting
@@ -39,7 +39,7 @@ DISTANCES = (2_001, 201)  # of the grid: full, quick
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to read the experiment."""
+    """One interpretation of the experiment."""
 
     name: str
     rounds: int = MAIN_ROUNDS
@@ -73,23 +73,23 @@ class Scene:
     outputs: Array
 
     def task(self, k: int, seeds: int) -> tuple[Any, ...]:
-        """Return what `ask` needs for row `k` of the table."""
+        """Return the arguments of `ask` for row `k` of the table."""
         percent, bound, _, _ = PAPER[k]
         space = self.space if bound is None else self.space.max_changes(bound)
         return self.model, self.query, space, percent, range(seeds)
 
 
 def run(settings: Settings) -> dict[str, Any]:
-    """Ask the eight questions in every variant; other rounds and other trips by brute force."""
+    """Answer the eight questions in every variant; use brute force for other rounds and trips."""
     rounds = [r // settings.pick(1, 10) for r in taxi.ROUNDS]
     data = taxi.load(settings.data, rounds[-1])
-    # of each number of rounds one model: all that searches are sent
+    # One model per number of rounds, because models are sent to other processes.
     models = {r: data.model.until(r // settings.pick(1, 10)) for r in {v.rounds for v in VARIANTS}}
     scenes = [
         _scene(data, v, models[v.rounds], settings)
         for v in VARIANTS[: settings.pick(len(VARIANTS), 2)]
     ]
-    # targets out of reach take longest: they go first
+    # Unreachable targets take longest, so they start first.
     order = sorted(
         ((k, i) for k in range(len(PAPER)) for i in range(len(scenes))),
         key=lambda pair: -PAPER[pair[0]][0],
@@ -155,7 +155,7 @@ def _variant(data: taxi.Taxi, scene: Scene, answers: list[list[dict[str, Any]]])
 
 
 def ask(task: tuple[taxi.Duration, pd.Series[Any], cfx.Space, int, range]) -> list[dict[str, Any]]:
-    """Ask one question, once per seed; return the answers in the table's terms."""
+    """Answer one question with each seed; return the answers in the terms of the table."""
     model, query, space, percent, seeds = task
     found = []
     for seed in seeds:
@@ -199,7 +199,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def _draw_rows(ax: Any, part: dict[str, Any]) -> None:
-    """Draw each row of the table on a line of its own, from the top."""
+    """Draw each row of the table on its own line, from the top."""
     y = np.arange(len(PAPER))[::-1]
     found = [[answer["percent"] for answer in row["answers"]] for row in part["rows"]]
     wide: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "none"}
@@ -262,7 +262,7 @@ distance leads: **{verdict["taxi.distance-leading"]}**; 9 am is dearer: **{verdi
 
 
 def _between(result: dict[str, Any]) -> str:
-    """Say which numbers of rounds the paper's figure for +100 %, ℓ0 ≤ 3, lies between."""
+    """Return the numbers of rounds around the paper's figure for +100 %, ℓ0 ≤ 3, as text."""
     below = [row["rounds"] for row in result["rounds"] if row["highest"][2] < PAPER[-2][3]]
     above = [row["rounds"] for row in result["rounds"] if row["rounds"] not in below]
     if below and above:
@@ -283,8 +283,8 @@ def _table(part: dict[str, Any]) -> str:
         cells = (
             f"+{percent} %",
             "∞" if bound is None else f"{bound}",
-            f"{_told(moves)} → {outcome:+.1f} %",
-            f"{_told(answers[0]['moves'])} → {answers[0]['percent']:+.1f} %",
+            f"{_moves_text(moves)} → {outcome:+.1f} %",
+            f"{_moves_text(answers[0]['moves'])} → {answers[0]['percent']:+.1f} %",
             f"{brute['percent']:+.1f} %" + ("" if brute["satisfiable"] else " (out of reach)"),
             " ".join(f"{share:.3f}" for share in row["share"]),
             " ".join(str(answer["calls"]) for answer in answers),
@@ -294,13 +294,13 @@ def _table(part: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _told(moves: Any) -> str:
+def _moves_text(moves: Any) -> str:
     passengers, weekday, hour, distance = moves
     return f"({passengers:+.0f}, {weekday:+.0f}, {hour:+.0f}, {distance:+.2f})"
 
 
 def details(result: dict[str, Any]) -> str:
-    """Return the other variants, and what the library's verdicts are worth."""
+    """Return the other variants, and the accuracy of the library's verdicts."""
     tables = "\n\n".join(
         f"### {name[0].upper()}{name[1:]}\n\n{_headline(part)}\n\n{_table(part)}"
         for name, part in result["variants"].items()
@@ -330,7 +330,7 @@ def _headline(part: dict[str, Any]) -> str:
 
 
 def _verdicts(result: dict[str, Any]) -> str:
-    """Say how the library's verdicts compare with brute force, over all variants and seeds."""
+    """Compare the library's verdicts with brute force, over all variants and seeds."""
     rows = [row for part in result["variants"].values() for row in part["rows"]]
     ends = {
         can: [

@@ -19,7 +19,7 @@ from experiments.data import load_taxi
 FREE = ("passenger_count", "weekday", "hour", "distance")
 PAPER_DISTANCE = 0.41
 EARTH = 6371.0  # km
-ROUNDS = (100, 200, 300, 400)  # the paper does not say
+ROUNDS = (100, 200, 300, 400)  # the paper does not give the number
 PARAMETERS = {
     "objective": "regression",
     "learning_rate": 0.1,
@@ -39,7 +39,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Duration:
-    """Predicted duration of rows: its logarithm as the model has it, or seconds."""
+    """Predicted duration of rows: its logarithm, as in the model, or seconds."""
 
     booster: lgb.Booster
     seconds: bool = False
@@ -58,7 +58,7 @@ class Duration:
         return np.cumsum(parts, axis=0)
 
     def until(self, rounds: int) -> Duration:
-        """Return the same model as it was after some rounds."""
+        """Return the same model after fewer rounds."""
         text = self.booster.model_to_string(num_iteration=rounds)
         return Duration(lgb.Booster(model_str=text), self.seconds)
 
@@ -91,7 +91,7 @@ class Taxi:
 
     @property
     def fast(self) -> float:
-        """The share of trips that a limit of 30 km/h, instead of 30 m/s, would drop."""
+        """The share of trips that a limit of 30 km/h in place of 30 m/s would drop."""
         return float((3600 * self.rows["distance"] / self.seconds >= 30).mean())
 
     def matches(self, *, may: bool = True, lower_tail: bool = False) -> pd.DataFrame:
@@ -107,11 +107,11 @@ class Taxi:
         return r.loc[gap.sort_values(kind="stable").index]
 
     def duration(self, query: pd.Series[Any]) -> float:
-        """Return how long a trip of the data took, in seconds."""
+        """Return the duration of a trip of the data, in seconds."""
         return float(self.seconds[self.rows.index == query.name].iloc[0])
 
     def space(self, query: pd.Series[Any], *, derive: bool = True) -> cfx.Space:
-        """Return the paper's freedom; the minute of the day follows the hour, or stays."""
+        """Return the paper's space; the minute of the day follows the hour, or is fixed."""
         kinds = {"weekday": cfx.Integer(0, 6, cyclic=True), "hour": cfx.Integer(0, 23)}
         reach = self.reach
         space = (
@@ -190,10 +190,10 @@ def load(folder: Path | None = None, rounds: int = ROUNDS[-1]) -> Taxi:
     """Return data and fitted model."""
     table = load_taxi(folder)
     rows, seconds = preprocess(table)
-    return Taxi(rows, seconds, _fitted(rows, seconds, rounds), len(table))
+    return Taxi(rows, seconds, _fit(rows, seconds, rounds), len(table))
 
 
-def _fitted(rows: pd.DataFrame, seconds: pd.Series[Any], rounds: int) -> Duration:
+def _fit(rows: pd.DataFrame, seconds: pd.Series[Any], rounds: int) -> Duration:
     return Duration(lgb.train(PARAMETERS, lgb.Dataset(rows, np.log(seconds)), rounds))
 
 
@@ -204,7 +204,7 @@ def errors(taxi: Taxi, rounds: Sequence[int]) -> Array:
     """
     order = np.random.default_rng(0).permutation(len(taxi.rows))
     parts = np.split(order, [int(0.8 * len(order))])
-    model = _fitted(taxi.rows.iloc[parts[0]], taxi.seconds.iloc[parts[0]], rounds[-1])
+    model = _fit(taxi.rows.iloc[parts[0]], taxi.seconds.iloc[parts[0]], rounds[-1])
     found = []
     for part in parts:
         miss = model.after(taxi.rows.iloc[part], rounds) - np.log(
