@@ -1,4 +1,4 @@
-"""Where the data of the experiments are, if they are anywhere."""
+"""The data folder of the experiments, if there is one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_data = pytest.mark.skipif(
 
 @pytest.fixture
 def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take away the data folder, and the network."""
+    """Remove the data folder and the network."""
     monkeypatch.delenv(data.VARIABLE, raising=False)
 
     def unreachable() -> Any:

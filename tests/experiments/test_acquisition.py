@@ -1,4 +1,4 @@
-"""Figure 3: the scenes are the same anywhere, and one standard judges every acquisition."""
+"""Figure 3: the scenes are the same in every environment; one rule judges all acquisitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.adult import MAIN, Adult, load
 
 from tests.experiments.conftest import FOLDER, needs_data
 
-# what a model that is fitted to 1e-10 says of the fixed rows, to all digits that are printed
+# Probabilities of the fixed rows by a model fitted to 1e-10, to all printed digits.
 STARTS = {scenes.CANCER: 0.949262, scenes.CORNER: 0.900853, scenes.BAND: 0.900774}
 
 
@@ -25,7 +25,7 @@ def test_the_scenes_are_the_same_in_every_environment(problem: Adult) -> None:
     found = scenes.scenes(15, problem)
     starts = {name: round(scene.potential.origin, 6) for name, scene in found.items()}
     assert starts == STARTS
-    # the reasons given for the rows
+    # The reasons stated for the rows.
     assert all(
         problem.rows.loc[scenes.CHOSEN[n][0], "capital-change"] == 0 for n in list(STARTS)[1:]
     )
@@ -46,7 +46,7 @@ def test_adults_model_has_converged(problem: Adult) -> None:
     train, _, y, _ = train_test_split(rows, label, test_size=0.2, random_state=STATE)
     X = np.asarray(problem.model.pipeline[:-1].transform(train).todense())
     coefficients = problem.model.pipeline[-1].coef_[0]
-    # the slope of the penalised likelihood: the unconverged fit had more than 1 here
+    # The gradient of the penalised likelihood; an unconverged fit had more than 1 here.
     slope = X.T @ (problem.model(train) - y.to_numpy()) + coefficients
     assert np.abs(slope).max() < 1e-5
 
@@ -75,7 +75,7 @@ def result(ours: float, naive: float) -> dict[str, Any]:
     return {"scenes": dict.fromkeys(STARTS, scene), "epsilon": 0.1, "seeds": 10}
 
 
-def test_one_standard_says_whether_an_acquisition_has_converged() -> None:
+def test_one_rule_decides_whether_an_acquisition_has_converged() -> None:
     for ours, naive, wanted in (
         (0.7, 0.2, ("reproduced", "reproduced")),
         (0.2, 0.7, ("contradicted", "contradicted")),

@@ -1,4 +1,4 @@
-"""Figure 4: queries are the units, and every word follows from a paired difference."""
+"""Figure 4: queries are the units, and every verdict follows from a paired difference."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def method(few: float, last: float, change: tuple[float, float, float]) -> dict[
 
 
 def result(**ends: tuple[float, float]) -> dict[str, Any]:
-    """Return a result of Figure 4; other potentials of a method by its name without signs."""
+    """Return a result of Figure 4; keyword arguments replace the potentials of a method."""
     potentials = dict(
         zip(NAMES, ((0.2, 0.6), (0.1, 0.5), (0.7, 0.98), (0.9, 0.99), (0.9, 1.0)), strict=True)
     )
@@ -99,7 +99,7 @@ def test_a_lead_of_every_query_decides_and_a_tie_does_not() -> None:
     assert verdicts(result(Bayes=(0.7, 0.995)))["highest"] == "contradicted"
     found = result()
     ours = found["readings"][MAIN]["methods"][fig4_claims.OURS]
-    # one query far below, all others a little above: not two, and not 180 runs
+    # One query far below and all others slightly above do not decide.
     ours["potential"][0][-1] -= 0.5
     assert verdicts(found)["highest"] == "undecided"
     assert verdicts(found)["few-calls"] == "reproduced"
@@ -121,7 +121,7 @@ def test_the_smallest_change_is_the_smallest_of_all_four() -> None:
     assert verdicts(found)["table"] == "contradicted"
 
 
-def test_the_page_has_standard_errors_and_tells_why_searches_fail() -> None:
+def test_the_page_has_standard_errors_and_reasons_of_failed_searches() -> None:
     found = result() | {"stuck": [STUCK]}
     text = fig4_adult.tell(found)
     assert "| Random | +18.4 / +18.4 ± 0.3 |" in text
@@ -134,7 +134,7 @@ def test_the_page_has_standard_errors_and_tells_why_searches_fail() -> None:
 
 
 @needs_data
-def test_climbs_end_at_the_peak_or_where_the_potential_is_flat(problem: Adult) -> None:
+def test_ascents_end_at_the_peak_or_on_a_plateau(problem: Adult) -> None:
     ends = np.array(stuck.climbs(problem, 5))
     assert ((ends > 0.99) | (ends < 1e-3)).all()
     assert (ends > 0.99).any()
@@ -142,7 +142,7 @@ def test_climbs_end_at_the_peak_or_where_the_potential_is_flat(problem: Adult) -
 
 
 @needs_data
-def test_a_search_that_stays_beside_its_best_row_is_told(problem: Adult) -> None:
+def test_a_search_that_is_stuck_near_its_best_row_is_reported(problem: Adult) -> None:
     low, high = stuck.limits(problem)
     start = float(problem.model(problem.queries.iloc[[0]])[0])
     rows = low + np.array([[0.2, 0.2, 0.3], [0.5, 0.6, 0.6], [0.5, 0.3, 0.9], [1, 0, 0]]) * (
@@ -152,15 +152,15 @@ def test_a_search_that_stays_beside_its_best_row_is_told(problem: Adult) -> None
     outputs = np.array([start, 1.0, 1.0, 0.63, *np.linspace(0.631, 0.632, 6)])
     trace = np.array([0.0, 0.0, 0.0, *[0.8] * 7])
     found = stuck.Found(trace, np.zeros(3), "best_guess", rows, outputs)
-    (told,) = stuck.stuck(problem, [found], 1)
-    assert told["since"] == 4
-    assert told["near_best"] == 6
-    assert told["ei_at_best"] > 0.9
-    assert told["true"] < 0.3 < told["believed"][0]
+    (report,) = stuck.stuck(problem, [found], 1)
+    assert report["since"] == 4
+    assert report["near_best"] == 6
+    assert report["ei_at_best"] > 0.9
+    assert report["true"] < 0.3 < report["believed"][0]
 
 
 @needs_data
-def test_one_by_one_is_figure_4_call_by_call(problem: Adult) -> None:
+def test_single_queries_equal_figure_4_call_by_call(problem: Adult) -> None:
     model = cfx.probability(problem.model.pipeline, True)
     query = problem.queries.iloc[[0]]
     (trace,) = one_pass.traces((model, problem.space, query, 0))

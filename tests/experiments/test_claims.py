@@ -1,4 +1,4 @@
-"""Words of judgement come from numbers, by one rule each."""
+"""Verdicts follow from numbers by stated rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def judged(margin: Estimate | None) -> str:
     return Claim("a.b", "Section 1", "says", "finds", margin, "because").verdict
 
 
-def test_a_verdict_is_where_the_whole_interval_lies() -> None:
+def test_the_position_of_the_interval_decides_the_verdict() -> None:
     assert judged(Estimate(0.2, 0.1, 0.3)) == "reproduced"
     assert judged(Estimate(-0.2, -0.3, -0.1)) == "contradicted"
     assert judged(Estimate(0.2, -0.1, 0.3)) == "undecided"
@@ -21,7 +21,7 @@ def test_a_verdict_is_where_the_whole_interval_lies() -> None:
     assert judged(fact(False)) == "contradicted"
 
 
-def test_an_interval_moves_and_turns_with_its_figure() -> None:
+def test_an_interval_is_shifted_and_negated_with_its_figure() -> None:
     estimate = Estimate(0.5, 0.4, 0.7)
     assert estimate.less(0.5).low == pytest.approx(-0.1)
     assert (-estimate).low == -0.7
@@ -31,12 +31,12 @@ def test_an_interval_moves_and_turns_with_its_figure() -> None:
     assert exactly(2).text(".0f") == "2"
 
 
-def test_the_bootstrap_covers_the_mean_as_often_as_it_says() -> None:
+def test_the_bootstrap_interval_has_its_nominal_coverage() -> None:
     rng = np.random.default_rng(1)
     samples = rng.normal(0.0, 1.0, size=(300, 36))
     found = [bootstrap(values, resamples=400, seed=k) for k, values in enumerate(samples)]
     covered = np.mean([e.low <= 0.0 <= e.high for e in found])
-    assert 0.89 < covered < 0.98  # percentile intervals of 36 are a little short
+    assert 0.89 < covered < 0.98  # percentile intervals of 36 values are slightly short
     assert found[0].value == pytest.approx(samples[0].mean())
 
 

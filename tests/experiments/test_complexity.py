@@ -1,4 +1,4 @@
-"""CFX-Existence, Localopt and Globalopt: what is executed, and what would be noticed."""
+"""CFX-Existence, Localopt and Globalopt: experiments, and errors that they detect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUICK = runs.Settings(quick=True)
 
 
 def searched(literal: bool, solutions: int, status: str, **other: Any) -> dict[str, Any]:
-    """Return a search as `satisfy` tells it."""
+    """Return the record of a search as `satisfy` returns it."""
     row: dict[str, Any] = {
         "variables": 6,
         "seed": 0,
@@ -29,12 +29,12 @@ def searched(literal: bool, solutions: int, status: str, **other: Any) -> dict[s
     return row | other
 
 
-def told(*searches: dict[str, Any]) -> dict[str, Any]:
+def make_result(*searches: dict[str, Any]) -> dict[str, Any]:
     sets = {"outputs": 3, "sets": 7, "empty": 0}
     return {"budget": 150, "searches": [*searches], "algebra": sets, "one_to_one": sets}
 
 
-def test_formulas_are_satisfied_or_honestly_not(tmp_path: Path) -> None:
+def test_satisfiable_formulas_are_satisfied(tmp_path: Path) -> None:
     result = results.save("existence", existence.run(QUICK), tmp_path)
     for row in result["searches"]:
         assert (row["status"] == "reached") == (row["satisfied"] == row["clauses"])
@@ -46,12 +46,12 @@ def test_formulas_are_satisfied_or_honestly_not(tmp_path: Path) -> None:
 
 
 def test_no_formula_is_satisfied_by_the_query() -> None:
-    for seed in range(200):  # one in forty would be
+    for seed in range(200):  # without the rule, one in forty would be
         assert existence.formula(6, 28, seed).value(np.zeros((1, 6)))[0] == 0.0
 
 
-def test_certificates_are_counted_where_something_was_found() -> None:
-    result = told(
+def test_certificates_are_counted_for_found_assignments() -> None:
+    result = make_result(
         searched(True, 4, "reached"),
         searched(False, 4, "reached"),
         searched(True, 0, "best_guess", seed=1),
@@ -64,20 +64,22 @@ def test_certificates_are_counted_where_something_was_found() -> None:
 
 
 def test_a_satisfiable_formula_called_unreachable_is_in_the_table() -> None:
-    text = existence.tell(told(searched(True, 4, "unreachable"), searched(False, 4, "reached")))
+    text = existence.tell(
+        make_result(searched(True, 4, "unreachable"), searched(False, 4, "reached"))
+    )
     assert "| f = the formula | 1 | 0 | – | 0 | 1 | 0 of 0 |" in text
     assert 'called "unreachable": 1 of 2 searches.' in text
     assert "no proof" in text
 
 
 @pytest.mark.parametrize("wrong", [{"certificate": False}, {"refused": 2}, {"rows_to_check": 9}])
-def test_a_certificate_that_fails_contradicts(wrong: dict[str, Any]) -> None:
-    result = told(searched(True, 4, "reached", **wrong))
+def test_a_failing_certificate_contradicts_the_claim(wrong: dict[str, Any]) -> None:
+    result = make_result(searched(True, 4, "reached", **wrong))
     assert verdicts(existence, result)["existence.verify"] == "contradicted"
 
 
-def test_a_reduction_that_misses_an_assignment_contradicts() -> None:
-    result = told(searched(True, 4, "reached", agree=False))
+def test_a_reduction_that_misses_an_assignment_contradicts_the_claim() -> None:
+    result = make_result(searched(True, 4, "reached", agree=False))
     assert verdicts(existence, result)["existence.reduction"] == "contradicted"
 
 
@@ -86,7 +88,7 @@ def test_every_set_of_the_algebra_has_a_counterfactual() -> None:
     assert existence.algebra([1.0, 1.0]) == {"outputs": 0, "sets": 0, "empty": 0}
 
 
-# ── local and global optima ──
+# -- Local and global optima --
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +104,13 @@ def test_ends_of_the_recurrence_are_certified(local: dict[str, Any], tmp_path: P
     found = verdicts(localopt, local)
     assert found.pop("globalopt.zero-gradient") == "contradicted"
     assert found.pop("localopt.cls-complete") == found.pop("globalopt.cls-hard") == "proved"
-    found.pop("localopt.local")  # takes more than two starts
+    found.pop("localopt.local")  # needs more than two starts
     assert set(found.values()) == {"reproduced"}
     localopt.draw(local, tmp_path / "local.png")
     assert "| rho | rho | yes |" in localopt.tell(local)
 
 
-def test_a_promise_whose_witness_is_missing_contradicts(local: dict[str, Any]) -> None:
+def test_a_missing_witness_contradicts_the_claim(local: dict[str, Any]) -> None:
     rows = [
         row | ({"witness": None} if row["broken"] == "rho" else {}) for row in local["violations"]
     ]

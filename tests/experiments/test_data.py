@@ -1,4 +1,4 @@
-"""Where the data of the experiments come from, and what happens without them."""
+"""Sources of the data of the experiments, and the errors without them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.__main__ import main
 from tests.experiments.conftest import FOLDER, needs_data
 
 
-def test_missing_adult_says_where_to_get_it_and_where_to_put_it(no_folder: None) -> None:
+def test_the_error_for_missing_adult_data_explains_what_to_do(no_folder: None) -> None:
     with pytest.raises(data.DataError) as caught:
         data.load_adult()
     text = str(caught.value)
@@ -23,7 +23,7 @@ def test_missing_adult_says_where_to_get_it_and_where_to_put_it(no_folder: None)
     assert "no network" in text
 
 
-def test_missing_taxi_says_where_to_get_it_and_where_to_put_it(tmp_path: Path) -> None:
+def test_the_error_for_missing_taxi_data_explains_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(data.DataError) as caught:
         data.load_taxi(tmp_path)
     text = str(caught.value)
@@ -38,7 +38,7 @@ def test_a_taxi_file_without_a_column_is_refused(tmp_path: Path) -> None:
         data.load_taxi(tmp_path)
 
 
-def test_the_command_ends_with_the_message_and_1(
+def test_the_command_prints_the_message_and_exits_with_1(
     no_folder: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--quick", "--only", "taxi", "--data", str(tmp_path), "--out", str(tmp_path)]
@@ -60,7 +60,7 @@ def taxi_file(folder: Path, name: str, vendor: int) -> None:
     pd.DataFrame([row]).to_csv(folder / name, index=False)
 
 
-def test_the_variable_names_the_folder_and_a_given_folder_goes_before_it(
+def test_an_explicit_folder_takes_precedence_over_the_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     taxi_file(tmp_path / "a", "nyc_taxi.csv.gz", 1)
@@ -82,7 +82,7 @@ def test_another_table_from_openml_is_refused(
         data.load_adult()
 
 
-def test_openml_is_asked_for_adult_with_a_cache(
+def test_adult_is_fetched_from_openml_with_a_cache(
     no_folder: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # the real `_fetch`, with scikit-learn's fetcher replaced
@@ -104,7 +104,7 @@ def test_openml_is_asked_for_adult_with_a_cache(
 def test_openml_gives_the_same_table_as_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     table = data.load_adult(FOLDER)
     split = len(table) - data.OPENML_TEST_ROWS
-    # as OpenML has it: test rows first, missing values missing, texts as categories
+    # The format of OpenML: test rows first, NaN for missing values, texts as categories.
     theirs = pd.concat([table[split:], table[:split]], ignore_index=True)
     theirs = theirs.rename(columns={"income": "class"}).replace("?", np.nan)
     for name in theirs.columns:
@@ -132,7 +132,7 @@ def test_adult_is_preprocessed_as_in_the_appendix() -> None:
     assert 0.24 < label.mean() < 0.26
 
 
-def test_distance_and_direction_are_those_of_the_globe() -> None:
+def test_distance_and_direction_are_those_on_a_sphere() -> None:
     assert taxi.haversine(0.0, 0.0, 0.0, 90.0) == pytest.approx(np.pi / 2 * taxi.EARTH)
     assert taxi.bearing(0.0, 0.0, 0.0, 1.0) == pytest.approx(90.0)
     assert taxi.bearing(0.0, 0.0, 1.0, 0.0) == pytest.approx(0.0)

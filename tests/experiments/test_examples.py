@@ -1,4 +1,4 @@
-"""Consistency and the composition example: the functions, and how what they show is judged."""
+"""Consistency and the composition example: functions and verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.experiments.conftest import verdicts
 QUICK = runs.Settings(quick=True)
 
 
-# ── composition ──
+# -- Composition --
 
 
 def test_functions_pass_through_both_known_points_and_differ() -> None:
@@ -46,7 +46,7 @@ def composed(ours: list[int | None], naive: list[int | None]) -> dict[str, Any]:
     return {"budget": 25, "level": 0.99, "members": len(ours), "families": {"f": part}}
 
 
-def test_what_is_not_found_counts_as_late() -> None:
+def test_a_miss_counts_as_one_call_more_than_the_budget() -> None:
     result = composed([2, 3, 2, 4], [9, None, 8, 7])
     assert verdicts(composition, result) == {
         "composition.exists": "reproduced",
@@ -60,10 +60,10 @@ def test_what_is_not_found_counts_as_late() -> None:
     assert turned["composition.not-guaranteed"] == "contradicted"
 
 
-# ── consistency ──
+# -- Consistency --
 
 
-def test_the_jump_hides_what_is_wanted() -> None:
+def test_the_target_lies_beyond_the_jump() -> None:
     (case,) = (c for c in functions.CASES if c.without is not None)
     X = np.random.default_rng(0).random((100_000, 2))
     outside = case.f(X) < 2.0
@@ -114,7 +114,7 @@ LAST = {"dom": [1e-3] * 4, "S-B": [1e-9] * 4, "yes": [2e-8] * 4, "CFX": [1e-8] *
 LAST |= {"ts)": [1e-9] * 4}
 
 
-def test_level_as_printed_counts_for_both() -> None:
+def test_a_tie_as_printed_counts_for_both() -> None:
     text = consistency.tell(fallen(**LAST))
     assert "| one | 1.0e-03 | < 2e-8 | < 2e-8 | < 2e-8 |" in text
     assert "as printed: Random 0, L-BFGS-B 1, Bayes 1, Bayes-CFX 1." in text

@@ -1,4 +1,4 @@
-"""The reproduction in small: every experiment runs, tells, draws, and gives the same bytes."""
+"""Small versions of all experiments: they run, report, draw, and give the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.experiments.conftest import FOLDER, ROOT, needs_data
 QUICK = runs.Settings(quick=True)
 
 
-# ── rules for all experiments ──
+# -- Rules for all experiments --
 
 
 def test_experiments_use_the_public_interface_only() -> None:
@@ -31,7 +31,7 @@ def test_experiments_use_the_public_interface_only() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayescfx"):
                 inside.add((str(node.module), *(name.name for name in node.names)))
-    # the array alias, classic EI to compare with, how to say "as in the paper", and its theory
+    # The array alias, classic EI for comparison, the paper's surrogate, and its theory.
     assert inside <= {
         ("bayescfx.arrays", "Array"),
         ("bayescfx.arrays", "Array", "Mask"),
@@ -47,7 +47,7 @@ def test_the_same_result_is_the_same_bytes() -> None:
     assert json.loads(text) == {"b": [0.3, None], "a": {"n": 3, "ok": True}}
 
 
-def test_an_object_does_not_get_into_a_result() -> None:
+def test_an_object_in_a_result_is_refused() -> None:
     with pytest.raises(TypeError, match="AEP does not belong into a result"):
         results.plain({"x": cfx.AEP(0.0, 1.0)})
 
@@ -60,7 +60,7 @@ def test_results_do_not_depend_on_the_number_of_processes() -> None:
     )
 
 
-def test_a_trace_that_ended_keeps_its_best() -> None:
+def test_a_trace_that_ended_is_continued_with_its_best() -> None:
     assert runs.padded(np.array([0.1, 0.9]), 4).tolist() == [0.1, 0.9, 0.9, 0.9]
     assert runs.calls_to(np.array([0.1, 0.9, 1.0]), 0.9) == 2
     assert runs.calls_to(np.array([0.1]), 0.9) is None
@@ -68,13 +68,13 @@ def test_a_trace_that_ended_keeps_its_best() -> None:
     assert runs.median_calls([3, None, None]) is None
 
 
-# ── everything, in small ──
+# -- All experiments, small --
 
 
 @pytest.mark.slow
 @needs_data
 @pytest.mark.timeout(1200)
-def test_everything_runs_and_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+def test_all_experiments_run_and_give_the_same_bytes_twice(tmp_path: Path) -> None:
     pages = []
     for jobs in ("1", "2"):
         out = tmp_path / jobs

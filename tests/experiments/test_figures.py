@@ -1,4 +1,4 @@
-"""Table 1, Figures 1 and 2, and the closed form: what is found, and how it is judged."""
+"""Table 1, Figures 1 and 2, and the closed form: results and verdicts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_ep_family_is_as_defined(tmp_path: Path) -> None:
     assert "## Figure 2" in fig2_potentials.tell(result)
 
 
-def test_a_jump_in_the_slope_would_be_seen() -> None:
+def test_a_jump_in_the_slope_is_detected() -> None:
     class Kinked:
         def value(self, y: Any) -> Any:
             return np.abs(y)
@@ -91,7 +91,7 @@ def test_a_jump_in_the_slope_would_be_seen() -> None:
     assert fine > 5.0 * coarse
 
 
-def test_the_closed_form_is_continuous_but_at_the_best_point(tmp_path: Path) -> None:
+def test_the_closed_form_is_continuous_except_at_the_best_point(tmp_path: Path) -> None:
     result = results.save("form", closed_form.run(QUICK), tmp_path)
     assert result["formula_error"] < 1e-12
     left, right = result["slopes"]["other point"]
@@ -116,7 +116,7 @@ def test_the_slope_along_the_line_is_that_of_the_value() -> None:
     assert closed_form.acquired(x, 0.0)[1] == pytest.approx((ahead - back) / (2 * step), abs=1e-6)
 
 
-def test_a_property_that_is_not_kept_is_seen() -> None:
+def test_a_violated_property_is_detected() -> None:
     rows = [
         {"model": m, "property": name, "reached": True, "verified": True, "kept": m != "stairs"}
         | {"moved": 2 if name == "no cost" else 1}

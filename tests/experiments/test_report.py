@@ -25,7 +25,7 @@ def part(name: str, *claims: Claim) -> Any:
     return name, module, {"seeds": 3}
 
 
-# ── the page ──
+# -- The page --
 
 
 def test_the_page_opens_with_every_claim_and_the_rules(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_page_opens_with_every_claim_and_the_rules(tmp_path: Path) -> None:
     assert "| [A](#a) | 1 |  | 1 |  |" in text
 
 
-# ── the page in docs, once a full run has written it ──
+# -- The page in docs, written by a full run --
 
 fully_run = pytest.mark.skipif(
     not (results.RESULTS / environment.FILE).exists(), reason="no full run has written results"
@@ -47,7 +47,7 @@ fully_run = pytest.mark.skipif(
 
 
 @fully_run
-def test_the_page_is_what_the_results_say(tmp_path: Path) -> None:
+def test_the_page_agrees_with_the_results(tmp_path: Path) -> None:
     done = results_in(results.RESULTS)
     assert len(done) == len(EXPERIMENTS)
     text = report.write(done, results.RESULTS, tmp_path / results.REPORT.name)
@@ -64,7 +64,7 @@ def test_every_numbered_item_of_the_paper_has_a_claim_and_no_key_comes_twice() -
     assert len({one.key for one in claims}) == len(claims)
 
 
-def test_a_partial_report_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_partial_report_names_the_missing_parts(tmp_path: Path) -> None:
     assert main(["--quick", "--only", "potentials", "--jobs", "1", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "reproduction.md").read_text(encoding="utf-8")
     assert "Incomplete: no results yet for properties, thresholds, existence" in page
@@ -90,10 +90,10 @@ def test_the_environment_names_versions_and_no_machine(tmp_path: Path) -> None:
     assert list(last["runs"]) == ["taxi"]
 
 
-# ── two runs ──
+# -- Two runs --
 
 
-def test_a_verdict_that_differs_is_seen() -> None:
+def test_a_different_verdict_is_detected() -> None:
     first = [claim("same", fact(True)), claim("turned", Estimate(0.1, 0.05, 0.2))]
     second = [claim("same", fact(True)), claim("turned", Estimate(0.1, -0.05, 0.2))]
     rows = compare.compare(first, second)
@@ -105,7 +105,7 @@ def test_a_verdict_that_differs_is_seen() -> None:
     assert "| `same` | missing | reproduced | **no** | **no** |" in compare.table([lost])
 
 
-def test_figures_agree_if_intervals_meet_or_nothing_is_random() -> None:
+def test_figures_agree_if_intervals_overlap_or_values_are_close() -> None:
     wide = claim("a", Estimate(0.5, 0.4, 0.6))
     assert compare.agree(wide, claim("a", Estimate(0.7, 0.59, 0.8)))
     assert not compare.agree(wide, claim("a", Estimate(0.7, 0.61, 0.8)))

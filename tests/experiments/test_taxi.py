@@ -50,9 +50,9 @@ def test_trips_of_the_same_kind_include_the_query(found: taxi.Taxi) -> None:
     query = found.matches(lower_tail=True).iloc[0]
     assert query.name in same.index
     assert len(same) > len(found.matches(lower_tail=True)) > 1
-    told = brute.trip(found, found.model, query, 5)
-    assert told["highest"] >= max(told["distance_alone"], told["without_distance"])
-    assert told["with_passengers"] >= 0.0
+    trip = brute.trip(found, found.model, query, 5)
+    assert trip["highest"] >= max(trip["distance_alone"], trip["without_distance"])
+    assert trip["with_passengers"] >= 0.0
 
 
 def row(
@@ -134,7 +134,7 @@ def test_rounds_decide_whether_the_paper_s_figures_are_met() -> None:
     assert near["taxi.impossible"].verdict == "contradicted"
 
 
-def test_the_page_says_between_which_rounds_the_paper_is() -> None:
+def test_the_page_gives_the_rounds_around_the_paper_s_figure() -> None:
     found = result()
     for line, highest in zip(found["rounds"], (46.6, 52.3, 55.4, 56.9), strict=True):
         line["highest"][2] = highest
@@ -142,7 +142,7 @@ def test_the_page_says_between_which_rounds_the_paper_is() -> None:
     assert "the paper's figures are between those of 300 and 400 rounds" in text
 
 
-def test_a_bound_that_is_not_kept_is_seen() -> None:
+def test_a_violated_bound_is_detected() -> None:
     broken = result()
     broken["variants"]["main"]["rows"][0]["answers"][1]["moves"] = [1.0, 0.0, 0.0, 1.0]
     judged = {claim.key: claim for claim in table2_taxi.claims(broken)}
