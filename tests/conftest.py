@@ -1,4 +1,4 @@
-"""Models, data and recorders that tests of several chapters share."""
+"""Models, data and recorders that several test packages share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 import bayescfx as cfx
 
-# A shell that runs tests in the background makes them deaf to Ctrl-C, and every program they start.
+# A shell that runs tests in the background makes them, and their child processes, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -21,7 +21,7 @@ ZERO = {"a": 0.25, "b": 0.25, "c": 0.25}  # plane is 0.5 here
 
 
 class Recorder:
-    """A model that keeps every batch it was asked for."""
+    """A model that records every batch that it scores."""
 
     def __init__(self, model: Callable[[Any], Any]) -> None:
         self.model = model
@@ -33,22 +33,22 @@ class Recorder:
 
     @property
     def sizes(self) -> list[int]:
-        """How many rows each call had."""
+        """The number of rows of each call."""
         return [len(rows) for rows in self.calls]
 
     @property
     def n(self) -> int:
-        """How many rows it was asked for."""
+        """The number of scored rows."""
         return sum(self.sizes)
 
     @property
     def rows(self) -> pd.DataFrame:
-        """All rows it was asked for."""
+        """All scored rows."""
         return pd.concat(map(pd.DataFrame, self.calls), ignore_index=True)
 
 
 def plane(rows: Any) -> Any:
-    """Return a model that is quick to ask: 2a + b - c."""
+    """Return the outputs of a fast model: 2a + b - c."""
     block = np.asarray(rows, dtype=float)
     return 2.0 * block[:, 0] + block[:, 1] - block[:, 2]
 
@@ -66,7 +66,7 @@ def cube() -> cfx.Space:
 
 
 def plain() -> tuple[pd.DataFrame, cfx.Space]:
-    """Return a table of a number, a whole number and a level, and its space."""
+    """Return a table with a real, an integer and a categorical column, and its space."""
     rngs = [np.random.default_rng(seed) for seed in (1, 2, 3)]
     frame = pd.DataFrame(
         {
@@ -97,7 +97,7 @@ def mixed() -> pd.DataFrame:
 
 
 def outcome(rows: pd.DataFrame) -> Any:
-    """Return what the pipelines are trained on."""
+    """Return the outcomes that the pipelines are trained on."""
     job = np.asarray(rows["job"] == "cook")
     y = 0.1 * rows["age"] + rows["income"] / 1e4 + 0.05 * rows["hours"]
     return y + 2.0 * rows["member"] + 3.0 * job + 1.5 * (rows["city"] == "Ulm")
@@ -105,7 +105,7 @@ def outcome(rows: pd.DataFrame) -> Any:
 
 @cache
 def pipeline(kind: str) -> Any:
-    """Return a model of the mixed table, encoders included."""
+    """Return a pipeline for the mixed table, with its encoders."""
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.pipeline import Pipeline
@@ -134,7 +134,7 @@ def people() -> cfx.Space:
 
 
 def stubborn(method: str) -> Any:
-    """Return a method that spends its budget, however hopeless the target."""
+    """Return a search that spends its budget even on an unreachable target."""
     return cfx.BayesCFX(give_up=False) if method == "bayes-cfx" else method
 
 

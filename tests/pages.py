@@ -31,7 +31,7 @@ from bayescfx.cli import main
 from tests.servers import Scoring, serving
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVER = "http://localhost:5000"  # where the docs say that a model is served
+SERVER = "http://localhost:5000"  # the address of a model server in the docs
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^ *```$", re.M | re.S
@@ -42,7 +42,7 @@ _EXIT = re.compile(r"#\s*exit code (\d+)(?: or (\d+))?")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and where both are in the page."""
+    """A fenced block: its language, its text, and its position in the page."""
 
     language: str
     text: str
@@ -57,7 +57,7 @@ def pages() -> list[Path]:
 
 
 def name_of(page: Path) -> str:
-    """Return what a page is called: its path in the repository."""
+    """Return the name of a page: its path in the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -76,16 +76,17 @@ def blocks(text: str) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[tuple[list[str], set[int]]]:
-    """Yield the words of each command of a ``bash`` block, and the exit codes it may have."""
+    """Yield the words of each command of a ``bash`` block, and its allowed exit codes."""
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:
-            told = _EXIT.search(line)
-            yield words, {int(code) for code in told.groups() if code} if told else {0}
+            match = _EXIT.search(line)
+            codes = {int(code) for code in match.groups() if code} if match else {0}
+            yield words, codes
 
 
 def pictures(page: Path) -> dict[str, Path]:
-    """Return the pictures that a page's code draws: its names of them, and where they are shown."""
+    """Return the pictures that a page draws: file names in its code, and paths in the docs."""
     found = _PICTURE.finditer(page.read_text(encoding="utf-8"))
     shown = [(page.parent / picture["path"]).resolve() for picture in found]
     own = ROOT / "docs" / "figures" / page.stem.lower()
@@ -94,8 +95,9 @@ def pictures(page: Path) -> dict[str, Path]:
 
 @contextlib.contextmanager
 def _in_folder(folder: Path) -> Iterator[None]:
-    """Run with this current folder; forget modules imported from it, and close all figures."""
-    before, known = os.getcwd(), set(sys.modules)
+    """Run in a folder; afterwards unload modules imported from it and close all figures."""
+    before = os.getcwd()
+    known = set(sys.modules)
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     try:
@@ -113,7 +115,7 @@ def _in_folder(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _served(text: str) -> Iterator[str]:
-    """Yield the page's text with the address of a real server, if it speaks of one."""
+    """Yield the page's text with the address of a real server, if it mentions one."""
     if SERVER not in text:
         yield text
         return
@@ -124,7 +126,7 @@ def _served(text: str) -> Iterator[str]:
 
 
 def run(page: Path, folder: Path) -> dict[int, str]:
-    """Run a page; return what each block printed, by the position of the block.
+    """Run a page; return the output of each block, by the position of the block.
 
     Raises
     ------
@@ -146,7 +148,7 @@ def run(page: Path, folder: Path) -> dict[int, str]:
 
 
 def _execute(block: Block, name: str, namespace: dict[str, Any]) -> None:
-    # Empty lines in front, so that a traceback names the line of the page.
+    # Leading empty lines, so that a traceback has the line numbers of the page.
     code = compile("\n" * (block.line - 1) + block.text, name, "exec")
     exec(code, namespace)
 
@@ -160,10 +162,11 @@ def _command(block: Block, name: str) -> None:
 
 
 def refreshed(text: str, printed: dict[int, str]) -> str:
-    """Return the page with the outputs below its blocks replaced by what was printed."""
+    """Return the page with the outputs below its blocks replaced by new outputs."""
     found = blocks(text)
     for k in reversed(range(1, len(found))):
-        above, shown = found[k - 1], found[k]
+        above = found[k - 1]
+        shown = found[k]
         between = text[above.end : shown.start]
         below = shown.language == "text" and re.fullmatch(r"\s*```\s*```text[^\n]*\n", between)
         if below and above.language in ("python", "bash"):
@@ -173,7 +176,7 @@ def refreshed(text: str, printed: dict[int, str]) -> str:
 
 
 def rewrite(names: Sequence[str]) -> None:
-    """Run pages, and rewrite the outputs and the pictures they show."""
+    """Run pages, and rewrite their outputs and pictures."""
     for page in pages():
         if not names or name_of(page) in names:
             with tempfile.TemporaryDirectory() as folder:

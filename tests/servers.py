@@ -1,6 +1,6 @@
 """A small real HTTP server that speaks MLflow's scoring protocol and the Open Inference Protocol.
 
-It runs on loopback in a thread, keeps what it was sent, and can be told to misbehave.
+It runs on loopback in a thread, records requests, and can simulate faults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Predict = Callable[[Any], Any]
 
 @dataclass
 class Scoring:
-    """What the server does.
+    """The behaviour of the server.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Scoring:
 
     @property
     def asked(self) -> int:
-        """How many scoring requests came."""
+        """The number of scoring requests."""
         return len(self.requests)
 
     def answer(self, body: dict[str, Any], *, mlflow: bool) -> Any:
-        """Return the answer to a request; None once the server has failed."""
+        """Return the response to a request; None after the server has failed."""
         if self.body is not None:
             return self.body
         rows = mlflow_rows(body) if mlflow else v2_rows(body)
@@ -77,17 +77,17 @@ class Scoring:
 
 
 class Server(ThreadingHTTPServer):
-    """A server that is silent about clients who have left."""
+    """A server that ignores errors of disconnected clients."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of anything else."""
+        """Report other errors."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def serving(scoring: Scoring) -> Iterator[Scoring]:
-    """Run a server as long as the context lasts."""
+    """Run a server for the duration of the context."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -145,12 +145,12 @@ def serving(scoring: Scoring) -> Iterator[Scoring]:
 
 @contextmanager
 def speaking(head: Iterable[bytes], body: Iterable[bytes], pause: float = 0.0) -> Iterator[str]:
-    """Run a server that says the same to everybody, in pieces, with pauses; yield its address."""
+    """Run a server that sends one fixed response in pieces with pauses; yield its address."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(65536)
-            with suppress(OSError):  # nobody listens any more
+            with suppress(OSError):  # the client has disconnected
                 for piece in (*head, *body):
                     self.request.sendall(piece)
                     time.sleep(pause)

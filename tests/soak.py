@@ -1,4 +1,4 @@
-"""Random questions with random faults, for as long as one likes.
+"""Random questions with random faults, for a chosen time.
 
 ``python -m tests.soak --minutes 60`` ends with an error if any search overspends, is stuck, gives
 an answer that does not hold, raises anything undocumented, or leaves something behind. A new fault
@@ -33,12 +33,13 @@ METHODS = ("auto", "bayes-cfx", "bayes", "random", "lbfgsb", "gradient", "sweep"
 
 
 class Planned(Exception):
-    """What a faulty model raises."""
+    """The error of a faulty model."""
 
 
 def score(rows: Any) -> Any:
     """Return a model with a trend, a bump and levels."""
-    x, k = rows["x"].to_numpy(float), rows["k"].to_numpy(float)
+    x = rows["x"].to_numpy(float)
+    k = rows["k"].to_numpy(float)
     return x + 0.3 * k + np.sin(2 * x) + (rows["c"] == "b").to_numpy(float)
 
 
@@ -65,7 +66,7 @@ def table(rng: np.random.Generator) -> pd.DataFrame:
 
 
 def raising(rng: np.random.Generator) -> Model:
-    """Return a model that raises now and then."""
+    """Return a model that sometimes raises."""
 
     def model(rows: Any) -> Any:
         if rng.random() < 0.1:
@@ -82,17 +83,17 @@ def missing(rng: np.random.Generator) -> Model:
 
 
 def noisy(rng: np.random.Generator) -> Model:
-    """Return a model that never repeats itself."""
+    """Return a model that is not deterministic."""
     return lambda rows: score(rows) + rng.normal(0, 0.3, len(rows))
 
 
 def misshapen(rng: np.random.Generator) -> Model:
-    """Return a model that returns too much now and then."""
+    """Return a model that sometimes returns too many outputs."""
     return lambda rows: score(rows) if rng.random() < 0.9 else np.ones((len(rows), 2))
 
 
 def slow(rng: np.random.Generator) -> Model:
-    """Return a model that takes its time."""
+    """Return a slow model."""
 
     def model(rows: Any) -> Any:
         time.sleep(0.002)
@@ -102,12 +103,12 @@ def slow(rng: np.random.Generator) -> Model:
 
 
 def isolated(rng: np.random.Generator) -> Model:
-    """Return a model in a process of its own that hangs or crashes for some rows."""
+    """Return a model in a separate process that hangs or crashes for some rows."""
     return cfx.isolated(hanging, timeout=0.3)
 
 
 def learnt(rng: np.random.Generator) -> Model:
-    """Return an estimator of a number and a whole number."""
+    """Return an estimator on a real and an integer column."""
     from lightgbm import LGBMRegressor
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.linear_model import LinearRegression
@@ -137,7 +138,7 @@ REPEATABLE = ("sound", "learnt", "missing", "slow")
 
 @dataclass
 class Soak:
-    """What has been asked so far, and what is in use."""
+    """Counts of questions and failures, and the resources in use."""
 
     asked: int = 0
     answered: int = 0
@@ -147,47 +148,51 @@ class Soak:
     use: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def look(self) -> None:
-        """Note what is in use now."""
+        """Record the resources in use."""
         gc.collect()
         resident = int(Path("/proc/self/statm").read_text().split()[1])
         kilobytes = resident * os.sysconf("SC_PAGE_SIZE") // 1024
         children = 0
-        for told in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):  # one that has just ended
-                children += told.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # the process has just ended
+                children += stat.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
         descriptors = len(os.listdir("/proc/self/fd"))
         self.use.append((kilobytes, descriptors, threading.active_count(), children))
 
     def check_use(self) -> None:
-        """Compare what is in use with what it was after warming up."""
+        """Compare the resources in use with those after the warm-up."""
         if len(self.use) < 4:
             return
-        early, late = self.use[len(self.use) // 3], self.use[-1]
+        early = self.use[len(self.use) // 3]
+        late = self.use[-1]
         questions = self.asked * 2 / 3
         assert late[1] <= early[1] + 3, f"open files: {early} {late}"
         assert late[2] <= early[2] + 3, f"threads: {early} {late}"
         assert late[3] <= early[3], f"child processes: {early} {late}"
-        # What a process keeps of freed memory levels off; a leak of 100 kB per question does not.
+        # Freed memory that a process keeps levels off; a leak of 100 kB per question does not.
         assert late[0] - early[0] <= 100_000 + 100 * questions, f"memory: {early} {late}"
 
 
 def question(soak: Soak, seed: int) -> None:
-    """Ask one random question and check whatever comes of it."""
+    """Ask one random question and check the result."""
     rng = np.random.default_rng(seed)
-    frame, kind = table(rng), str(rng.choice(list(FAULTS)))
-    model, space = FAULTS[kind](rng), cfx.Space.from_data(frame)
+    frame = table(rng)
+    kind = str(rng.choice(list(FAULTS)))
+    model = FAULTS[kind](rng)
+    space = cfx.Space.from_data(frame)
     if rng.random() < 0.3:
         space = space.require("x <= 2 * k + 6")
     if rng.random() < 0.3:
         space = space.max_changes(2)
-    budget, timeout = int(rng.integers(5, 150)), float(rng.choice([0.2, 1.0, 5.0]))
+    budget = int(rng.integers(5, 150))
+    timeout = float(rng.choice([0.2, 1.0, 5.0]))
     ask: dict[str, Any] = {"budget": budget, "timeout": timeout, "rng": seed}
     ask |= {"method": str(rng.choice(METHODS)), "n": int(rng.integers(1, 4))}
     ask |= {"on_fault": str(rng.choice(["raise", "skip"]))}
     target = cfx.increase(by=float(rng.uniform(0.2, 5)))
     many = int(rng.integers(2, 5)) if rng.random() < 0.3 else 1
     queries = frame.sample(many, random_state=seed)
-    told = (seed, kind, ask, many)
+    context = (seed, kind, ask, many)
     begun = time.monotonic()
     soak.asked += 1
     try:
@@ -199,19 +204,19 @@ def question(soak: Soak, seed: int) -> None:
     finally:
         if isinstance(model, Isolated):
             model.close()
-    # Skipping sends a failed batch row by row, and each process takes its time to start.
-    assert time.monotonic() - begun < timeout + 60, told
+    # Skipping sends a failed batch row by row, and each process takes time to start.
+    assert time.monotonic() - begun < timeout + 60, context
     for answer in found:
         soak.answered += 1
-        assert answer.n_evaluations <= budget, told
+        assert answer.n_evaluations <= budget, context
         moved = [c for c in answer.counterfactuals if c.changes]
-        assert all(np.isfinite(c.output) for c in moved), told
+        assert all(np.isfinite(c.output) for c in moved), context
         if kind in REPEATABLE and moved:
-            assert answer.violations(model) == (), told  # in the space that was searched
+            assert answer.violations(model) == (), context  # in the space that was searched
 
 
 def stored(seed: int, path: Path) -> cfx.Explanation:
-    """Ask a question of a slow model with a store in a file."""
+    """Explain a slow model with evaluations in a file."""
     rng = np.random.default_rng(seed)
     frame = table(rng)
     with cfx.Evaluations.open(path) as store:
@@ -229,32 +234,38 @@ def stored(seed: int, path: Path) -> cfx.Explanation:
 
 
 def killed(soak: Soak, seed: int) -> None:
-    """Kill a process in its search, maybe before it, and go on here from what it has stored."""
+    """Kill a process during or before its search, and continue from its stored evaluations."""
     with tempfile.TemporaryDirectory() as folder:
-        path, other = Path(folder, "s.db"), Path(folder, "t.db")
+        path = Path(folder, "s.db")
+        other = Path(folder, "t.db")
         command = [sys.executable, "-m", "tests.soak", "--seed", str(seed), "--store", str(path)]
         child = subprocess.Popen(command)
         time.sleep(float(np.random.default_rng(seed).uniform(0.5, 4)))
         child.kill()
         child.wait()
-        soak.asked, soak.killed = soak.asked + 1, soak.killed + 1
+        soak.asked += 1
+        soak.killed += 1
         with cfx.Evaluations.open(path) as store:
             kept = store.rows
             assert kept is None or np.array_equal(score(kept), store.outputs), seed
-        found, whole = stored(seed, path), stored(seed, other)
+        found = stored(seed, path)
+        whole = stored(seed, other)
         assert found.violations(score) == (), seed
         assert found.trace.tolist() == whole.trace.tolist(), seed
         assert found.best.changes == whole.best.changes, seed
 
 
 def run(seconds: float, seed: int = 0) -> Soak:
-    """Ask questions for some seconds; raise if anything is wrong."""
-    soak, end, due = Soak(), time.monotonic() + seconds, 0.0
+    """Ask questions for some seconds; raise an error if a check fails."""
+    soak = Soak()
+    end = time.monotonic() + seconds
+    due = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", cfx.BayesCFXWarning)
         while time.monotonic() < end:
-            one, at = killed if soak.asked % 30 == 15 else question, seed + soak.asked
+            one = killed if soak.asked % 30 == 15 else question
+            at = seed + soak.asked
             try:
                 one(soak, at)
             except Exception as error:

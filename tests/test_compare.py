@@ -1,4 +1,4 @@
-"""The page "How we compare" quotes one run, and quotes it rightly."""
+"""The page "How we compare" quotes the figures of one run correctly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIDES = {
 
 
 def results() -> dict[str, Any]:
-    """Return what the run has written, by part."""
+    """Return the stored results of the run, by part."""
     folder = ROOT / "benchmarks" / "results"
     return {
         part: json.loads((folder / f"efficiency-{part}.json").read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def results() -> dict[str, Any]:
 
 
 def lines(part: str, cells: list[dict[str, Any]]) -> list[str]:
-    """Return the lines of a table: who, hits, distance, features, rows, CPU milliseconds."""
+    """Return the lines of a table: side, hits, distance, features, rows, CPU milliseconds."""
     found = []
     for cell in cells:
         names = [] if part == "mixed" else [f"{cell['data']}, {NAMES[cell['model']]}"]

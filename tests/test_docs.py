@@ -1,4 +1,4 @@
-"""README and docs keep their word: code runs, links lead somewhere, names exist."""
+"""README and docs are correct: code runs, links resolve, names exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GENERATED = tuple(
     ROOT / "docs" / name for name in ("reproduction.md", "reproduction-details.md", "figures")
 )
 LANGUAGES = {"python", "bash", "text", "console", "sh", "toml", "json"}
-DIRECTIVES = {"{button-ref}", "{eval-rst}", "{math}", "{toctree}"}  # what Sphinx makes of a block
+DIRECTIVES = {"{button-ref}", "{eval-rst}", "{math}", "{toctree}"}  # blocks that Sphinx renders
 GALLERY = "gallery/index.md"  # made from `examples/` when the site is built
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
@@ -97,7 +97,7 @@ def test_code_and_commands_of_a_page_run(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_block_says_what_it_is_and_shows_its_output(page: Path) -> None:
+def test_every_block_has_a_language_and_shows_its_output(page: Path) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
         assert block.language in LANGUAGES | DIRECTIVES, f"line {block.line}: {block.language!r}"
         assert block.text.strip(), f"line {block.line}: run python -m tests.pages {name_of(page)}"
@@ -106,14 +106,14 @@ def test_every_block_says_what_it_is_and_shows_its_output(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     for target, anchor in _links(page):
         if not (_is_generated(page) and _is_generated(target)):
             assert target.exists(), f"{name_of(page)} links to {target}"
             assert not anchor or anchor in _anchors(target), f"{target} has no #{anchor}"
 
 
-def test_a_broken_link_is_noticed(tmp_path: Path) -> None:
+def test_a_broken_link_is_detected(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A title, twice\n[x](gone.md#a) `[y](code.md)`\n\n[z](#a-title-twice)\n")
     assert _links(page) == [(tmp_path / "gone.md", "a"), (page, "a-title-twice")]
@@ -160,8 +160,10 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def resolved(name: str) -> object:
-    """Return what a dotted name stands for; a field of a dataclass counts as well."""
-    module, _, rest = name, "", ""
+    """Return the object of a dotted name; fields of dataclasses count too."""
+    module = name
+    _ = ""
+    rest = ""
     parts: list[str] = []
     while True:
         try:
@@ -176,7 +178,7 @@ def resolved(name: str) -> object:
     return found
 
 
-def test_the_paper_map_names_what_exists() -> None:
+def test_the_names_of_the_paper_map_exist() -> None:
     text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
     names = set(re.findall(r"`(bayescfx(?:\.\w+)+)`", text))
     assert len(names) > 40
@@ -188,13 +190,13 @@ def test_the_paper_map_names_what_exists() -> None:
     assert not missing
 
 
-def test_a_name_that_is_gone_is_noticed() -> None:
+def test_a_removed_name_is_detected() -> None:
     with pytest.raises(AttributeError):
         resolved("bayescfx.potentials.Gone")
     assert resolved("bayescfx.Explanation.status") is not None
 
 
-def test_the_command_line_page_tells_every_command() -> None:
+def test_the_command_line_page_covers_every_command() -> None:
     text = (ROOT / "docs" / "how-to" / "command-line.md").read_text(encoding="utf-8")
     for command in ("explain", "explain-many", "inspect", "report"):
         assert f"bayescfx {command} " in text

@@ -1,4 +1,4 @@
-"""The gallery: every example runs as a script does, and is written as sphinx-gallery wants it."""
+"""The gallery: every example runs as a script and has the format of sphinx-gallery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.pages import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-SLOW = {"plot_simulator"}  # it waits a second for every row
+SLOW = {"plot_simulator"}  # its model takes a second per row
 
 
 def _named(path: Path) -> object:
@@ -47,4 +47,4 @@ def test_the_gallery_has_its_examples_and_a_header() -> None:
         title = re.match(r'"""\n(.+)\n(=+)\n\n\w', text)
         assert title, f"{path.name} begins with its title and a paragraph"
         assert len(title[1]) == len(title[2]), path.name
-        assert text.count("\n# %%\n") >= 4, f"{path.name} is told in blocks"
+        assert text.count("\n# %%\n") >= 4, f"{path.name} must have at least four blocks"

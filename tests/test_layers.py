@@ -1,4 +1,4 @@
-"""What the whole package keeps to. The direction of imports is checked by `lint-imports`."""
+"""Rules for the whole package. The direction of imports is checked by `lint-imports`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_source_is_found() -> None:
     assert calls(ast.parse("print(1)"), "print") == [1]
 
 
-def test_nothing_prints_but_the_command_line() -> None:
+def test_only_the_command_line_prints() -> None:
     printing = {path for path, tree in modules().items() if calls(tree, "print")}
     assert not {path for path in printing if not path.startswith("cli/")}
 
@@ -86,12 +86,12 @@ def test_no_module_reads_the_private_names_of_another() -> None:
                 assert not private, f"{path}: {private}"
 
 
-def test_every_module_says_what_it_is_about() -> None:
+def test_every_module_has_a_docstring() -> None:
     for path, tree in modules().items():
         assert ast.get_docstring(tree), path
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     found: dict[str, list[str]] = {}
     for path, tree in modules().items():
         for node in tree.body:
@@ -113,7 +113,7 @@ def test_type_checkers_see_the_names_that_are_loaded_on_demand() -> None:
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)
         for alias in node.names:
-            assert alias.asname == alias.name  # which says that it is exported
+            assert alias.asname == alias.name  # the mark of an exported name
             seen[alias.name] = node.module
     assert sorted(seen) == cfx.__all__
     for name, module in seen.items():
@@ -127,7 +127,7 @@ def test_only_public_names_are_shown() -> None:
         getattr(cfx, "explian")  # noqa: B009  # a type checker would refuse the attribute
 
 
-def test_every_error_and_warning_that_a_user_can_meet_is_exported() -> None:
+def test_every_error_and_warning_for_users_is_exported() -> None:
     inner = {"OutOfTime"}  # searches catch it
     found = {
         name
@@ -147,7 +147,7 @@ def test_everything_exported_from_errors_is_raised_or_warned() -> None:
 
 
 def loaded(code: str, *names: str) -> list[str]:
-    """Return which modules are loaded after some code, in a new process."""
+    """Return the modules that some code loads in a new process."""
     code = f"{code}\nimport sys; print(*sorted(set({names!r}) & set(sys.modules)))"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
@@ -166,7 +166,7 @@ def test_importing_everything_loads_no_extra_and_none_of_the_slow_parts_of_scipy
     assert loaded("from bayescfx import *", *EXTRAS, *slow) == []
 
 
-def test_pictures_need_no_import_of_their_own() -> None:
+def test_plots_need_no_separate_import() -> None:
     assert loaded("import bayescfx; bayescfx.plots.save", "matplotlib") == []
 
 
@@ -220,7 +220,7 @@ def methods() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "verb"), methods())
-def test_the_arguments_that_a_method_documents_are_its_own(name: str, verb: str) -> None:
+def test_a_method_documents_only_its_own_arguments(name: str, verb: str) -> None:
     method = getattr(getattr(cfx, name), verb)
     assert inspect.getdoc(method)
     known = [n for n in inspect.signature(method).parameters if n not in ("self", "cls")]

@@ -1,4 +1,4 @@
-"""The package as an index shows it."""
+"""The package as shown on a package index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the module that makes the package's README, without what builds packages."""
+    """Return the module that makes the package's README, without the build backend."""
     base = SimpleNamespace(MetadataHookInterface=object)
     monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", base)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
@@ -50,13 +50,13 @@ def test_every_link_of_the_readme_works_on_an_index(repository: str | None, hook
         assert f"[Tutorial]({repository}/blob/HEAD/docs/tutorial.md)" in text
 
 
-def test_links_of_the_readme_lead_to_files() -> None:
+def test_links_of_the_readme_are_files() -> None:
     for link in links(readme()):
         if not link.startswith(("http", "#")):
             assert (ROOT / link.partition("#")[0]).is_file(), link
 
 
-def test_metadata_say_who_where_and_for_whom() -> None:
+def test_metadata_are_complete() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["authors"]
     assert all(url.startswith("https://") for url in project["urls"].values())

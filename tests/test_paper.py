@@ -1,4 +1,4 @@
-"""What the paper claims, as tests named after the claim."""
+"""The claims of the paper; each test is named after its claim."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_definition_potential_duality_membership() -> None:
         assert np.array_equal(
             in_target_set(potential, y, 0.2, PEAK), contains(potential.target_set(0.2), y)
         )
-        # where the model can't reach the peak, the optimum it can reach takes its place
+        # If the model cannot reach the peak, its optimum replaces the peak.
         reached = float(np.max(potential.value(y[y < 2.0])))
         assert in_target_set(potential, y[y < 2.0], 0.0, reached).sum() >= 1
 
@@ -100,7 +100,8 @@ def test_proposition_closed_form_equals_quadrature_of_definition_ei_cfx(
 ) -> None:
     total = 0.0
     for low, high in potential.superlevel(best):
-        a, b = max(low, mean - 40 * std), min(high, mean + 40 * std)
+        a = max(low, mean - 40 * std)
+        b = min(high, mean + 40 * std)
         if a < b:
             part, _ = integrate.quad(
                 lambda y: (
@@ -138,7 +139,7 @@ def test_proposition_closed_form_of_sep_is_the_sum_of_both_sides() -> None:
 
 @pytest.mark.parametrize("potential", EP, ids=repr)
 def test_proposition_ei_cfx_and_its_gradient_are_continuous(potential: LevelPotential) -> None:
-    # along paths in mean, deviation and threshold, halving the step halves every change
+    # Along paths in mean, deviation and threshold, half the step means half of every change.
     paths: dict[str, Callable[[Array], tuple[Array, Array, Array]]] = {
         "mean": lambda t: (-4.0 + 8.0 * t, 0.3 + 0.0 * t, 0.3 + 0.0 * t),
         "std": lambda t: (2.6 + 0.0 * t, 10.0 ** (-3.0 + 4.0 * t), 0.3 + 0.0 * t),
@@ -159,7 +160,8 @@ def test_proposition_ei_cfx_and_its_gradient_are_continuous(potential: LevelPote
 def test_no_jump_and_no_nan_as_the_threshold_nears_one_over_e() -> None:
     potential = AEP(0.0, 1.0)
     best = PEAK * (1.0 - 10.0 ** np.linspace(-1.0, -12.0, 400))
-    mean, std = np.full(400, 0.9), np.full(400, 0.05)
+    mean = np.full(400, 0.9)
+    std = np.full(400, 0.05)
     value = log_ei_cfx(mean, std, potential, best)
     assert np.isfinite(value).all()
     assert np.all(np.diff(value) < 0.0)
@@ -180,12 +182,15 @@ def test_no_jump_and_no_nan_as_the_deviation_vanishes() -> None:
 
 
 # the paper's Figure 1: a slow rise to x1 = 1.9, then a long flat stretch up to x2 = 4
-X1, X2, QUERY = 1.9, 4.0, 0.9
+X1 = 1.9
+X2 = 4.0
+QUERY = 0.9
 
 
 def figure_1(x: Array) -> Array:
     rise = 0.9 * np.log(np.minimum(x, X1) / 1.5) + 1.0
-    g1, g2 = 0.9 * math.log(X1 / 1.5) + 1.0, 0.9 * math.log(X2 / 1.5) + 1.0
+    g1 = 0.9 * math.log(X1 / 1.5) + 1.0
+    g2 = 0.9 * math.log(X2 / 1.5) + 1.0
     late = (g2 - g1) * np.power(np.maximum(x - X1, 0.0) / (X2 - X1), 7.0)
     return np.asarray(rise + late)
 
@@ -200,11 +205,11 @@ def test_figure_1_thresholds_jump_and_the_nearest_of_a_target_set_jumps_later() 
     def nearest(mask: Mask) -> float:
         return float(x[ahead & mask].min())
 
-    # a threshold a hair above f(x1) moves the nearest counterfactual across the flat stretch
+    # A threshold just above f(x1) moves the nearest counterfactual across the flat part.
     before = nearest(ThresholdSet(origin, 0.999 * step).contains(y))
     after = nearest(ThresholdSet(origin, 1.001 * step).contains(y))
     assert after - before > 0.75
-    # there the target set has points on both sides; it jumps where its lower end passes f(x1)
+    # There the target set has points on both sides; it jumps where its lower end passes f(x1).
     edge = AEP(0.0, 1.0).target_set(0.01)[0][0]
     for passing, low, high in ((1.0, 0.0, 0.01), (1.0 / edge, 0.75, 2.0)):
         before = nearest(contains(AEP(origin, 0.999 * passing * step).target_set(0.01), y))
@@ -213,9 +218,10 @@ def test_figure_1_thresholds_jump_and_the_nearest_of_a_target_set_jumps_later() 
 
 
 def test_section_3_the_intermediate_value_is_where_ei_cfx_looks() -> None:
-    # f(0) = 0, f(1) = 2, rho = y**2 exp(-y**2): a surrogate of f knows that 1 lies between
-    potential, best = AEP(0.0, 1.0), 4.0 * math.exp(-4.0)
-    mean = np.linspace(0.0, 2.0, 201)  # what an interpolating surrogate of f believes on [0, 1]
+    # f(0) = 0, f(1) = 2, rho = y**2 exp(-y**2): a surrogate of f has 1 in between
+    potential = AEP(0.0, 1.0)
+    best = 4.0 * math.exp(-4.0)
+    mean = np.linspace(0.0, 2.0, 201)  # posterior mean of an interpolating surrogate on [0, 1]
     std = 0.3 * np.sin(np.linspace(0.0, math.pi, 201)) + 1e-6
     assert mean[int(np.argmax(log_ei_cfx(mean, std, potential, best)))] == pytest.approx(
         1.0, abs=0.1

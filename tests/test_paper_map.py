@@ -1,4 +1,4 @@
-"""docs/paper-map.md: whatever is said to show an item really uses what the item names."""
+"""docs/paper-map.md: each file listed for an item uses the names of the item."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ def rows(text: str) -> Iterator[Row]:
 
 
 class Used(NamedTuple):
-    """What a file takes from `bayescfx`, and the attributes that it looks up."""
+    """The names that a file imports from `bayescfx`, and the attributes that it uses."""
 
     taken: frozenset[str]
     attributes: frozenset[str]
 
     def has(self, name: str) -> bool:
-        """Return whether a name of the map is among them; members of classes by attribute."""
+        """Return whether a name of the map is used; members of classes count as attributes."""
         parent, _, last = name.rpartition(".")
         return last in (self.attributes if inspect.isclass(resolved(parent)) else self.taken)
 
 
 @cache
 def used(path: Path) -> Used:
-    """Return what is used in a file, and in what it imports from beside it, one step far."""
+    """Return the names used in a file and in the local definitions that it imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    taken, attributes = _taken(tree), _attributes(tree)
+    taken = _taken(tree)
+    attributes = _attributes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             beside = ROOT / (node.module.replace(".", "/") + ".py")
@@ -69,7 +70,7 @@ def used(path: Path) -> Used:
 
 
 def _taken(tree: ast.AST) -> set[str]:
-    """Return what is imported from `bayescfx`, or looked up in it."""
+    """Return the names imported from `bayescfx` or accessed through it."""
     taken = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -84,7 +85,7 @@ def _attributes(tree: ast.AST) -> set[str]:
 
 
 def _definitions(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
-    """Yield the definitions of what is imported from a file."""
+    """Yield the definitions of the names imported from a file."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defines = {node.name}
@@ -97,7 +98,7 @@ def _definitions(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
 
 
 def faults(text: str) -> list[str]:
-    """Return what is wrong in the map: rows that show nothing, and references that lead nowhere."""
+    """Return the errors in the map: rows without evidence, and broken references."""
     found = []
     for row in rows(text):
         if not (row.names and row.files):
@@ -113,7 +114,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-def test_whatever_shows_an_item_uses_what_it_names() -> None:
+def test_files_of_an_item_use_its_names() -> None:
     text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
     assert len(list(rows(text))) > 25
     assert not faults(text)
@@ -127,7 +128,7 @@ def test_whatever_shows_an_item_uses_what_it_names() -> None:
         ("`bayescfx.AEP`, `bayescfx.Space` | `tests/test_paper.py`", "nothing uses"),
     ],
 )
-def test_a_reference_that_shows_nothing_is_noticed(cells: str, fault: str) -> None:
+def test_a_reference_without_evidence_is_detected(cells: str, fault: str) -> None:
     text = f"| item | code | shown by |\n|---|---|---|\n| Definition 9 | {cells} |\n"
     (found,) = faults(text)[:1]
     assert fault in found

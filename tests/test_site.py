@@ -1,4 +1,4 @@
-"""The site: pages made from the program say what it takes, and all builds without a warning."""
+"""The site: generated pages are complete, and it builds without a warning."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ def written(option: Option | Verb, name: str) -> str:
     return f"{name} = {value}\n"
 
 
-def test_the_reference_of_settings_names_what_a_file_may_hold(tmp_path: Path) -> None:
+def test_the_reference_of_settings_is_complete(tmp_path: Path) -> None:
     head, _, tail = made()["settings"]().partition("## The table `[space]`")
     tables: tuple[tuple[str, Mapping[str, Any], str], ...] = (
         (head, OPTIONS, ""),
         (tail, VERBS, "[space]\n"),
     )
     for names, known, table in tables:
-        told = set(re.findall(r"^\| `(\w+)` \|", names, re.M))
+        documented = set(re.findall(r"^\| `(\w+)` \|", names, re.M))
         for name, option in known.items():
             file = tmp_path / "some.toml"
             file.write_text(table + written(option, name))
-            if name in told:
+            if name in documented:
                 assert name in str(read_settings_file(file, OPTIONS))
             else:
                 with pytest.raises(SettingsError, match="what code runs"):

@@ -1,4 +1,4 @@
-"""A soak in short; `python -m tests.soak` takes longer."""
+"""A short soak test; `python -m tests.soak` takes longer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_ten_seconds_of_random_questions_and_faults() -> None:
 
 
 @pytest.mark.parametrize("seed", [883])
-def test_what_an_hour_found(seed: int) -> None:
+def test_seeds_that_failed_in_a_long_run(seed: int) -> None:
     """Potentials of 1e-128, whose derivatives overflow."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cfx.BayesCFXWarning)
@@ -35,7 +35,7 @@ def test_two_minutes_of_random_questions_and_faults() -> None:
     assert done.killed
 
 
-def test_what_is_left_behind_is_noticed() -> None:
+def test_a_leak_is_detected() -> None:
     flat = [(1000, 6, 1, 0)] * 6
     soak.Soak(asked=9, use=flat).check_use()
     for left in ((10**6, 6, 1, 0), (1000, 60, 1, 0), (1000, 6, 60, 0), (1000, 6, 1, 1)):

@@ -1,4 +1,4 @@
-"""Rows of every dtype, for tests of what keeps them."""
+"""Rows of every dtype, for tests of stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluations in memory: kept whole, of one model and one set of columns."""
+"""Evaluations in memory: complete, of one model and one set of columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_evaluations_start_empty() -> None:
     assert repr(empty) == "Evaluations(0 rows)"
 
 
-def test_rows_come_back_as_they_went_in() -> None:
+def test_rows_are_returned_unchanged() -> None:
     known = Evaluations(MIXED, [1.0, 2.0])
     known.append(MIXED.iloc[::-1].reset_index(drop=True), np.array([3.0, np.nan]))
     frame = known.to_frame()
@@ -52,7 +52,7 @@ def test_a_column_named_output_is_kept() -> None:
     assert frame.iloc[0].tolist() == [1, 2.0]
 
 
-def test_what_is_handed_out_cannot_change_what_is_kept() -> None:
+def test_returned_tables_are_copies() -> None:
     known = Evaluations(pd.DataFrame({"a": [1]}), [2.0])
     known.outputs[0] = 9.0
     frame = known.to_frame()

@@ -1,4 +1,4 @@
-"""The evaluator: no row is paid for twice, and the budget is exact."""
+"""The evaluator: no row is scored twice, and the budget is exact."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ SCHEMA = SPACE.schema
 
 
 def below(top: float = 1000) -> Region:
-    """Return a region: everything with a below some number."""
+    """Return the region of rows with `a` below a number."""
     return SPACE.between({"a": (0, top - 1)}).around({"a": 0, "x": 0.0, "c": "p"})
 
 
 class Counting:
-    """A model that counts, spoils its input, and fails where told to."""
+    """A model that counts rows, modifies its input, and fails for given values."""
 
     def __init__(self, fail: set[int] | None = None, nan: set[int] | None = None) -> None:
-        self.fail, self.nan = fail or set(), nan or set()
+        self.fail = fail or set()
+        self.nan = nan or set()
         self.calls: list[list[int]] = []
 
     @property
@@ -74,7 +75,7 @@ def inside(account: Account) -> tuple[Array, Array]:
     return known.take(places[account.scored(places, X, y) & account.region.contains(X)])
 
 
-def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
+def test_each_row_is_scored_once_and_each_batch_in_one_call() -> None:
     model = Counting()
     account = start(model)
     assert account.evaluate(codes(1, 2, 1, 3, 2)).tolist() == [1.25, 2.25, 1.25, 3.25, 2.25]
@@ -86,7 +87,7 @@ def test_each_row_is_asked_for_once_and_each_batch_in_one_call() -> None:
     assert account.paid == [0, 1, 2, 3]
 
 
-def test_known_rows_are_gathered_once_and_not_to_be_written_to() -> None:
+def test_known_rows_are_collected_once_and_read_only() -> None:
     evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
     account = Account(evaluator, below(), 10)
     account.evaluate(codes(1, 2, 3))
@@ -128,7 +129,7 @@ def test_nothing_is_sent_for_no_rows() -> None:
     assert model.calls == []
 
 
-def test_what_the_model_does_to_its_input_is_not_recorded() -> None:
+def test_changes_of_the_model_to_its_input_are_not_recorded() -> None:
     account = start(Counting())
     account.evaluate(codes(1, 2))
     assert account.evaluator.evaluations.to_frame()["a"].tolist() == [1, 2]
@@ -177,7 +178,7 @@ def test_after_the_deadline_only_known_rows_are_answered() -> None:
     assert model.rows == 1
 
 
-def test_earlier_evaluations_cost_nothing_and_rows_that_do_not_fit_are_left_alone() -> None:
+def test_earlier_evaluations_cost_nothing_and_other_rows_are_ignored() -> None:
     frame = pd.DataFrame(
         {
             "a": [1, 2, 3, 4, 5],
@@ -214,7 +215,7 @@ def test_exceptions_of_the_model_carry_the_evaluations_too() -> None:
     assert caught.value.__notes__ == ["while evaluating row {'a': 3, 'x': 0.25, 'c': 'p'}"]
 
 
-def test_a_fault_that_is_gone_is_asked_for_again() -> None:
+def test_a_failed_row_is_scored_again() -> None:
     model = Counting(nan={3})
     skipped = start(model, on_fault="skip")
     assert np.isnan(skipped.evaluate(codes(3))).all()
@@ -224,7 +225,7 @@ def test_a_fault_that_is_gone_is_asked_for_again() -> None:
     assert start(model, known=known).evaluate(codes(3)).tolist() == [3.25]
 
 
-def test_skipped_faults_are_nan_and_never_asked_for_again() -> None:
+def test_skipped_faults_are_nan_and_never_scored_again() -> None:
     model = Counting(nan={2}, fail={5})
     account = start(model, on_fault="skip")
     assert account.evaluate(codes(1, 2, 3))[[0, 2]].tolist() == [1.25, 3.25]
@@ -246,7 +247,7 @@ def test_skipped_faults_are_nan_and_never_asked_for_again() -> None:
     assert model.rows == 9
 
 
-def test_looking_for_the_culprit_stays_within_the_budget() -> None:
+def test_the_search_for_the_failing_row_stays_within_the_budget() -> None:
     model = Counting(fail={5})
     account = start(model, budget=5, on_fault="skip")
     with pytest.raises(Stop) as caught:
@@ -266,10 +267,11 @@ def test_ctrl_c_in_the_model_passes_through() -> None:
     assert account.evaluator.faults == []
 
 
-def test_many_questions_share_one_call_and_the_first_to_ask_pays() -> None:
+def test_many_questions_share_one_call_and_the_first_is_charged() -> None:
     model = Counting()
     evaluator = Evaluator(as_model(model), SCHEMA, Evaluations())
-    one, two = Account(evaluator, below(3), 3), Account(evaluator, below(), 3)
+    one = Account(evaluator, below(3), 3)
+    two = Account(evaluator, below(), 3)
     first, second = evaluator.evaluate_many([(one, codes(1, 2)), (two, codes(2, 3, 4))])
     assert model.calls == [[1, 2, 3, 4]]
     assert first.y.tolist() == [1.25, 2.25]
@@ -285,19 +287,21 @@ def test_many_questions_share_one_call_and_the_first_to_ask_pays() -> None:
     assert evaluator.known.take(np.array(one.paid))[0][:, 0].tolist() == [1, 2, 7]
 
 
-def test_a_row_promised_to_another_question_is_not_lost_when_the_call_is_cut() -> None:
+def test_a_row_of_another_question_is_not_lost_when_the_batch_is_cut() -> None:
     evaluator = Evaluator(as_model(Counting()), SCHEMA, Evaluations())
-    poor, rich = Account(evaluator, below(), 0), Account(evaluator, below(), 5)
+    poor = Account(evaluator, below(), 0)
+    rich = Account(evaluator, below(), 5)
     first, second = evaluator.evaluate_many([(poor, codes(1)), (rich, codes(1))])
     assert first.stopped is None
     assert first.y.tolist() == second.y.tolist() == [1.25]
     assert (poor.spent, rich.spent) == (0, 1)
 
 
-def test_who_can_pay_goes_on_where_the_first_to_ask_cannot() -> None:
+def test_a_question_with_budget_is_charged_if_the_first_has_none() -> None:
     model = Counting(fail={2})
     evaluator = Evaluator(as_model(model), SCHEMA, Evaluations(), on_fault="skip")
-    poor, rich = Account(evaluator, below(), 2), Account(evaluator, below(), 5)
+    poor = Account(evaluator, below(), 2)
+    rich = Account(evaluator, below(), 5)
     first, second = evaluator.evaluate_many([(poor, codes(2, 1)), (rich, codes(1))])
     assert model.calls == [[2, 1], [1]]
     assert (poor.spent, rich.spent) == (2, 1)
@@ -322,7 +326,7 @@ def test_the_store_grows_past_its_first_size() -> None:
     st.sets(st.integers(0, 12), max_size=3),
     st.sets(st.integers(0, 12), max_size=3),
 )
-def test_the_count_is_what_the_model_saw(
+def test_the_count_equals_the_rows_of_the_model(
     batches: list[list[int]], budget: int, nan: set[int], fail: set[int]
 ) -> None:
     model = Counting(nan=nan, fail=fail)

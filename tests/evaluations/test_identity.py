@@ -24,8 +24,8 @@ TWINS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-def told_apart(rows: pd.DataFrame) -> Any:
-    """Return 100 more for every other cell in column t, and x."""
+def distinguish(rows: pd.DataFrame) -> Any:
+    """Return x plus a different multiple of 100 for each distinct cell of column t."""
     marks = [sum(map(ord, f"{type(cell).__name__} {cell!r}")) % 97 for cell in rows["t"].tolist()]
     return 100.0 * np.array(marks) + rows["x"].to_numpy()
 
@@ -39,35 +39,35 @@ def twins(kind: str) -> tuple[cfx.Space, pd.DataFrame]:
 
 
 @pytest.mark.parametrize("kind", TWINS)
-def test_known_rows_answer_only_for_themselves(kind: str) -> None:
+def test_known_outputs_are_reused_for_identical_rows_only(kind: str) -> None:
     space, rows = twins(kind)
-    truth = told_apart(rows)
+    truth = distinguish(rows)
     assert truth[0] != truth[1]
     for known, asked in ((0, 1), (1, 0), (0, 0), (1, 1)):
         store = Evaluations(rows.iloc[[known]], truth[[known]])
-        model = Recorder(told_apart)
+        model = Recorder(distinguish)
         query = rows.iloc[[asked]]
         answer = cfx.explain(
             model, query, space, cfx.increase(by=0.3), budget=8, evaluations=store, rng=0
         )
         assert answer.output == truth[asked]
-        assert (answer.best.output == told_apart(pd.DataFrame([answer.best.row]))).all()
+        assert (answer.best.output == distinguish(pd.DataFrame([answer.best.row]))).all()
         calls = model.calls
-        if known == asked:  # it is scored again, to see whose it is
+        if known == asked:  # scored again, to check that the model is the same
             check, *calls = calls
             assert check["x"].tolist() == [1.0]
         again = any((rows["x"] == 1.0).any() for rows in calls)
-        assert again == (known != asked)  # what is known is not asked for
+        assert again == (known != asked)  # a known row is not scored again
 
 
 @pytest.mark.parametrize("kind", TWINS)
 def test_queries_with_the_same_codes_share_nothing(kind: str) -> None:
     space, rows = twins(kind)
-    answers = cfx.explain_many(told_apart, rows, space, cfx.increase(by=0.3), budget=8, rng=0)
-    assert [answer.output for answer in answers] == told_apart(rows).tolist()
+    answers = cfx.explain_many(distinguish, rows, space, cfx.increase(by=0.3), budget=8, rng=0)
+    assert [answer.output for answer in answers] == distinguish(rows).tolist()
     for answer in answers:
         assert answer.reached
-        assert answer.best.output == told_apart(pd.DataFrame([answer.best.row]))[0]
+        assert answer.best.output == distinguish(pd.DataFrame([answer.best.row]))[0]
 
 
 def test_rounded_rows_are_other_rows() -> None:
@@ -93,7 +93,7 @@ def test_rounded_rows_are_other_rows() -> None:
         assert answer.output == output
 
 
-def test_zeros_that_a_search_comes_to_have_no_sign() -> None:
+def test_zeros_of_a_search_have_no_sign() -> None:
     seen = Recorder(lambda rows: np.copysign(1.0, rows[:, 0]) + rows[:, 1])
     X = np.array([[-1.0, 0.0], [1.0, 1.0]])
     space = cfx.Space.from_data(X)

@@ -1,4 +1,4 @@
-"""Killed at random moments and started again: nothing is lost, and the answer is the same."""
+"""Killed at random times and restarted: nothing is lost, and the answer is the same."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def start(folder: Path, n_queries: int) -> subprocess.Popen[bytes]:
 
 
 def given(folder: Path) -> tuple[list[tuple[tuple[float, ...], float]], list[int]]:
-    """Return what the model answered, and the sizes of its batches."""
+    """Return the outputs of the model, and the sizes of its batches."""
     rows: list[Any] = []
     sizes = [0]
     for line in (folder / "log").read_text().splitlines():
@@ -80,16 +80,18 @@ def given(folder: Path) -> tuple[list[tuple[tuple[float, ...], float]], list[int
 
 def check_kills(folder: Path, n_queries: int, n: int) -> int:
     folder.mkdir(exist_ok=True)
-    undisturbed, killed = folder / "whole", folder / "killed"
+    undisturbed = folder / "whole"
+    killed = folder / "killed"
     assert start(undisturbed, n_queries).wait() == 0
     wanted = json.loads((undisturbed / "answers").read_text())
-    rng, kills = np.random.default_rng(1), 0
+    rng = np.random.default_rng(1)
+    kills = 0
     killed.mkdir()
     (killed / "log").touch()
     while kills < n:
         before = (killed / "log").stat().st_size
         process = start(killed, n_queries)
-        # Not before it has got somewhere new, so that it ends at all; then at a random moment.
+        # Wait for new rows, so that the runs end; then kill at a random time.
         while process.poll() is None and (killed / "log").stat().st_size <= before:
             time.sleep(0.001)
         time.sleep(float(rng.uniform(0, 0.02)))
@@ -104,8 +106,8 @@ def check_kills(folder: Path, n_queries: int, n: int) -> int:
             kept = (
                 {} if table is None else dict(zip(map(tuple, table.tolist()), outputs, strict=True))
             )
-        lost = {row for row, output in rows if kept.get(row) != output}  # it may be so again
-        assert len(lost) <= max(sizes)  # one batch was on its way
+        lost = {row for row, output in rows if kept.get(row) != output}  # these may be lost
+        assert len(lost) <= max(sizes)  # at most the batch in flight
         assert all(row in [r for r, _ in rows[-max(sizes) :]] for row in lost)
     assert kills > 0
     assert start(killed, n_queries).wait() == 0
@@ -126,5 +128,5 @@ def test_three_kills_lose_nothing(tmp_path: Path, n_queries: int) -> None:
 @pytest.mark.parametrize("n_queries", [0, 70])
 def test_fifty_kills_lose_nothing(tmp_path: Path, n_queries: int) -> None:
     kills = 0
-    while kills < 50:  # a run that ends before is followed by another
+    while kills < 50:  # a run may end before it is killed
         kills += check_kills(tmp_path / str(kills), n_queries, 50 - kills)

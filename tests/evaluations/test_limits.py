@@ -1,4 +1,4 @@
-"""Files that others hold, disks that are full, damage: said clearly, and nothing scored is lost."""
+"""Locked files, full disks, damage: clear errors, and no scored row is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ sys.stdin.read()
 """
 
 
-def test_a_lock_is_waited_for_no_longer_than_the_search_may_take(tmp_path: Path) -> None:
+def test_the_wait_for_a_lock_ends_with_the_timeout(tmp_path: Path) -> None:
     model = Recorder(f)
     with cfx.Evaluations.open(tmp_path / "a.db", model="v1") as known:
         known.append(X[:3], f(X[:3]))
@@ -104,12 +104,12 @@ for i in range(0, len(rows), 100):
 """
 
 
-def test_a_file_that_may_not_grow_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_grow_causes_an_error(tmp_path: Path) -> None:
     words = [sys.executable, "-c", FULL, str(tmp_path / "a.db")]
-    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
-    assert told[0] == "True"
+    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    assert printed[0] == "True"
     with cfx.Evaluations.open(tmp_path / "a.db") as known:
-        assert len(known) == int(told[1]) > 0
+        assert len(known) == int(printed[1]) > 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files in use stay there")
@@ -129,7 +129,7 @@ def test_a_file_that_is_removed_ends_the_search_with_the_best_so_far(tmp_path: P
     assert len(getattr(caught.value, "explanations", ())) == 1
 
 
-def test_what_is_damaged_names_the_way_out(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_file_names_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with cfx.Evaluations.open(path) as known:
         known.append(X, f(X))
@@ -187,7 +187,7 @@ path, me, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 with cfx.Evaluations.open(path, model="v1") as known:
     end, k = time.monotonic() + seconds, 0
     while time.monotonic() < end:
-        mine = np.array([[me, k, 0.0], [me, k, 1.0], [9.0, k, 0.0]])  # the last is everybody's
+        mine = np.array([[me, k, 0.0], [me, k, 1.0], [9.0, k, 0.0]])  # all write the last
         known.append(mine, mine[:, 1])
         k += 1
 print(k)

@@ -1,4 +1,4 @@
-"""Many rows in little memory, and the same rows."""
+"""Packed rows: little memory, identical rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.evaluations.rows import MIXED, same_tables
 
 
 def odd() -> pd.DataFrame:
-    """Return many rows whose cells are easily taken for each other."""
+    """Return many rows with cells that are easily confused."""
     cells: dict[Any, Any] = {
         "zeros": np.array([0.0, -0.0, np.nan, 1.0]),
         "narrow": np.array([0.0, -0.0, 1e-45, np.inf], dtype=np.float32),
@@ -46,7 +46,8 @@ def test_packed_rows_are_the_same_rows(table: pd.DataFrame) -> None:
     assert packed.rows.columns.equals(table.columns)
     assert packed.y.tobytes() == outputs.tobytes()
     for name in table.columns:
-        before, after = table[name].tolist(), packed.rows[name].tolist()
+        before = table[name].tolist()
+        after = packed.rows[name].tolist()
         assert list(map(repr, after)) == list(map(repr, before))
 
 
@@ -66,7 +67,8 @@ def test_evaluations_are_the_same_however_many_are_packed(
     monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
     monkeypatch.setattr("bayescfx.evaluations.memory._MANY", n)
-    table, outputs = odd(), np.arange(200.0)
+    table = odd()
+    outputs = np.arange(200.0)
     known = Evaluations()
     for i in range(0, 200, 5):
         known.append(table[i : i + 5].reset_index(drop=True), outputs[i : i + 5])
@@ -94,21 +96,21 @@ def test_rows_that_differ_in_a_cell_take_few_bytes() -> None:
     assert len(pickle.dumps(packed)) < 24 * len(table)  # of 104
 
 
-def test_rows_that_all_differ_take_no_more_than_they_did() -> None:
+def test_packing_distinct_rows_takes_no_more_memory() -> None:
     rows = np.random.default_rng(0).normal(size=(5000, 4))
     packed = Packed.of(rows, rows[:, 0])
     assert len(pickle.dumps(packed)) < 1.05 * (rows.nbytes + rows[:, 0].nbytes)
 
 
 class Cleared(dict[Any, Any]):
-    """What another thread empties at once."""
+    """A container that another thread empties at once."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
         self.clear()
 
 
-def test_what_is_known_is_not_lost_to_another_thread() -> None:
+def test_known_rows_survive_a_concurrent_change() -> None:
     rows = pd.DataFrame({"a": [0.0, 0.5, 1.0]})
     past = Snapshot(rows, np.array([1.0, 2.0, 3.0]), _known=Cleared())
     known = past.known(cfx.Space.from_data(rows).schema, faults=False)

@@ -1,4 +1,4 @@
-"""One file, several models: told apart by name or content, and never mixed up."""
+"""One file, several models: identified by name or content, and never mixed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SPACE = cfx.Space.from_data(X)
 
 
 def ask(model: Any, known: cfx.Evaluations, **more: Any) -> cfx.Explanation:
-    wish = cfx.increase(by=1.0)
+    target = cfx.increase(by=1.0)
     settings = {"budget": 12, "rng": 0} | more
-    return cfx.explain(model, X.iloc[0], SPACE, wish, evaluations=known, **settings)
+    return cfx.explain(model, X.iloc[0], SPACE, target, evaluations=known, **settings)
 
 
-def test_a_retrained_model_has_rows_of_its_own(tmp_path: Path) -> None:
+def test_a_retrained_model_has_separate_rows(tmp_path: Path) -> None:
     old, new = (LinearRegression().fit(X, k * X["a"] + X["b"]) for k in (1.0, 3.0))
     with cfx.Evaluations.open(tmp_path / "a.db") as known:
         first = ask(old, known)
@@ -63,7 +63,7 @@ def test_names_keep_models_apart(tmp_path: Path) -> None:
             assert answer.output == pytest.approx(k * X["a"].iloc[0] + X["b"].iloc[0])
 
 
-def test_rows_put_in_by_hand_are_taken_over_by_the_model_that_agrees(tmp_path: Path) -> None:
+def test_rows_added_by_hand_are_adopted_by_a_model_that_agrees(tmp_path: Path) -> None:
     model = LinearRegression().fit(X, X["a"])
     with cfx.Evaluations.open(tmp_path / "a.db") as known:
         known.append(X, model.predict(X))
@@ -80,7 +80,7 @@ def test_rows_put_in_by_hand_are_taken_over_by_the_model_that_agrees(tmp_path: P
 
 
 class Counting:
-    """A model that changes by use."""
+    """A model that changes with use."""
 
     def __init__(self, k: float) -> None:
         self.k, self.n = k, 0
@@ -141,8 +141,8 @@ def test_fingerprints_are_the_same_after_saving_in_other_processes_and_after_use
         "print({k: as_model(m).fingerprint() for k, m in joblib.load(sys.argv[1]).items()})\n"
     )
     words = [sys.executable, "-c", script, str(tmp_path / "models.joblib")]
-    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    assert told.strip() == str(prints)
+    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == str(prints)
 
 
 def test_functions_have_no_fingerprint_and_addresses_do() -> None:
@@ -152,7 +152,7 @@ def test_functions_have_no_fingerprint_and_addresses_do() -> None:
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_a_run_is_gone_on_with_only_if_it_is_the_same(tmp_path: Path) -> None:
+def test_a_run_is_continued_only_if_it_is_the_same(tmp_path: Path) -> None:
     model = Recorder(lambda rows: rows["a"] - rows["b"])
     with cfx.Evaluations.open(tmp_path / "a.db", model="v1") as known:
         first = ask(model, known, run="one", rng=None)
@@ -168,7 +168,7 @@ def test_a_run_is_gone_on_with_only_if_it_is_the_same(tmp_path: Path) -> None:
         ask(model, cfx.Evaluations(), run="one")
 
 
-def test_an_unfinished_run_is_gone_on_with_and_a_finished_one_is_not(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_continued_and_a_finished_one_is_not(tmp_path: Path) -> None:
     def dies(rows: pd.DataFrame) -> Any:
         if sound.n >= 6:
             raise OSError("gone")
@@ -188,7 +188,7 @@ def test_an_unfinished_run_is_gone_on_with_and_a_finished_one_is_not(tmp_path: P
             ask(dies, known, method="bayes-cfx", rng=5)
         ask(sound, known, method="bayes-cfx", rng=5)
         n = len(known)
-        ask(sound, known, method="bayes-cfx", rng=5)  # goes on from all that is known
+        ask(sound, known, method="bayes-cfx", rng=5)  # continues from all known rows
         assert len(known) > n
 
 
@@ -207,7 +207,7 @@ def test_an_unfinished_run_of_another_model_is_refused(tmp_path: Path) -> None:
             ask(lambda rows: 2 * rows["a"] - rows["b"], known)
 
 
-def test_a_nameless_model_is_not_answered_by_one_that_runs_beside_it(tmp_path: Path) -> None:
+def test_an_unnamed_model_gets_no_rows_of_a_concurrent_model(tmp_path: Path) -> None:
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     given = X.iloc[0], cfx.Space.from_data(X), cfx.increase(by=1.0)
     how: dict[str, Any] = {"method": "random", "budget": 12, "rng": 0}

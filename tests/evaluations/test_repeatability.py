@@ -1,4 +1,4 @@
-"""Rows of another model never answer for this one."""
+"""Evaluations of another model are never reused."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def ask(model: Any, known: Evaluations, budget: int = 20, **more: Any) -> cfx.Ex
     )
 
 
-def test_a_file_of_the_model_before_is_refused_and_can_be_forgotten(tmp_path: Path) -> None:
+def test_a_file_of_an_earlier_model_is_refused_and_can_be_cleared(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "known.db") as known:
         ask(old, known)
     with Evaluations.open(tmp_path / "known.db") as known:
         model, before = Recorder(new), known.to_frame()
         with pytest.raises(cfx.EvaluationsError, match=r"it gives 41 where they have 1, for \{'a'"):
             ask(model, known)
-        assert len(model.rows) == 6  # three rows twice: it might have been noise
+        assert len(model.rows) == 6  # three rows twice, to rule out noise
         pd.testing.assert_frame_equal(known.to_frame(), before)
         known.forget()
         answer = ask(new, known)
@@ -52,7 +52,7 @@ def test_a_file_of_the_model_before_is_refused_and_can_be_forgotten(tmp_path: Pa
         assert known.outputs.tolist() == new(known.rows).tolist()
 
 
-def test_a_model_fitted_anew_is_another_model() -> None:
+def test_a_refitted_model_is_another_model() -> None:
     model = LinearRegression().fit(X, old(X))
     known = Evaluations()
     ask(model, known)
@@ -63,13 +63,13 @@ def test_a_model_fitted_anew_is_another_model() -> None:
     assert again.output == pytest.approx(1.0)
 
 
-def test_the_check_counts_in_the_budget_and_is_short_where_little_can_have_changed() -> None:
+def test_the_check_counts_in_the_budget_and_is_short_if_little_can_have_changed() -> None:
     model, known = Recorder(old), Evaluations(X.iloc[:10], old(X.iloc[:10]))
     answer = ask(model, known, budget=9)
     assert len(model.rows) == answer.n_evaluations <= 9
     assert model.calls[0]["a"].tolist() == X["a"].iloc[[0, 4, 9]].tolist()
     mixed = len(model.rows)
-    ask(model, known, budget=9)  # rows of two sources: they are looked at again
+    ask(model, known, budget=9)  # rows of two sources are checked again
     assert len(model.calls[len(model.calls) - 1]) > 0
     assert len(model.rows) > mixed
     own, fresh = Recorder(old), Evaluations()
@@ -93,7 +93,7 @@ def test_a_small_budget_keeps_a_row_for_the_query(budget: int) -> None:
     assert answer.output == 1.0
 
 
-def test_a_model_that_never_repeats_itself_is_told_and_not_refused() -> None:
+def test_a_model_that_is_not_deterministic_causes_a_warning() -> None:
     rng = np.random.default_rng(0)
 
     def noisy(rows: Any) -> Any:
@@ -122,7 +122,7 @@ def test_a_model_that_fails_on_known_rows_fails() -> None:
     assert ask(lambda rows: old(rows), known, on_fault="skip").reached
 
 
-def test_known_rows_are_sent_as_every_row_is() -> None:
+def test_known_rows_are_sent_in_the_usual_form() -> None:
     table = X.assign(
         k=pd.Categorical(["u", "v"] * 20),
         t=pd.date_range("2020-01-01", periods=40),
@@ -163,7 +163,7 @@ def test_rounding_is_no_difference() -> None:
     assert ask(old, Evaluations(X, old(X).round(3))).reached
 
 
-def test_a_function_whose_model_is_fitted_anew_is_noticed() -> None:
+def test_a_refitted_model_inside_a_function_is_detected() -> None:
     model = LinearRegression().fit(X, old(X))
 
     def f(rows: Any) -> Any:
@@ -176,7 +176,7 @@ def test_a_function_whose_model_is_fitted_anew_is_noticed() -> None:
         ask(f, known)
 
 
-def test_models_that_run_here_are_looked_at_more_closely() -> None:
+def test_local_models_are_checked_with_more_rows() -> None:
     model = LinearRegression().fit(X, old(X))
     y = model.predict(X)
     y[1::2] += 5.0  # three rows, 0, 19 and 39, might be 0, 18 and 38
@@ -184,7 +184,7 @@ def test_models_that_run_here_are_looked_at_more_closely() -> None:
         ask(model, Evaluations(X, y), budget=2000)
 
 
-def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:
+def test_clearing_keeps_a_given_name(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "known.db", model="v1") as known:
         known.append(X, old(X))
         known.forget()
@@ -200,22 +200,22 @@ def test_forgetting_keeps_a_name_that_was_given(tmp_path: Path) -> None:
     unnamed.claim(("c",), ModelIdentity("LinearRegression"))
 
 
-def test_a_model_that_changes_during_a_search_is_told() -> None:
+def test_a_model_that_changes_during_a_search_causes_a_warning() -> None:
     calls = [0]
 
     def drifting(rows: Any) -> Any:
         calls[0] += 1
         return old(rows) + 0.01 * calls[0]
 
-    told = r"is not deterministic: it returned \S+ and \S+ for the same row, \{'a': "
-    with pytest.warns(cfx.BayesCFXWarning, match=told) as caught:
+    message = r"is not deterministic: it returned \S+ and \S+ for the same row, \{'a': "
+    with pytest.warns(cfx.BayesCFXWarning, match=message) as caught:
         answer = cfx.explain(drifting, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert answer.reached
 
 
-def test_a_search_that_has_ended_sees_two_of_its_rows_again() -> None:
+def test_two_rows_are_scored_again_after_a_search() -> None:
     model = Recorder(old)
     answer = cfx.explain(model, QUERY, SPACE, 2.0, method="sweep", budget=600, rng=0)
     assert model.n == answer.n_evaluations < 600
@@ -227,7 +227,7 @@ def test_a_search_that_has_ended_sees_two_of_its_rows_again() -> None:
     assert not few.rows.duplicated().any()
 
 
-def test_a_model_that_is_gone_after_the_search_takes_no_answer_away() -> None:
+def test_a_model_that_fails_after_the_search_does_not_lose_the_answer() -> None:
     asked: list[Any] = []
 
     def gone(rows: Any) -> Any:

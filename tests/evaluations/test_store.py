@@ -1,4 +1,4 @@
-"""Evaluations in a file: every cell exactly, and whole after a crash."""
+"""Evaluations in a file: exact cells, and complete after a crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_row_is_kept_once_with_its_first_output(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "a.db") as known:
         known.append(rows, [1.0, np.nan, 5e-324])
         known.append(rows, [9.0, 2.0, np.nan])
-        # what had failed has an output now, and counts as new
+        # The failed row has an output now, and counts as new.
         assert known.to_frame().to_numpy().tolist() == [[1, 1.0], [3, 5e-324], [2, 2.0]]
         assert len(known) == 3
 
@@ -77,7 +77,7 @@ def test_readers_see_whole_batches_while_a_writer_has_the_file_open(tmp_path: Pa
         assert len(reader) == 3
 
 
-def test_two_writers_add_up_and_cannot_mix_columns(tmp_path: Path) -> None:
+def test_two_writers_share_a_file_and_cannot_mix_columns(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "a.db") as one, Evaluations.open(tmp_path / "a.db") as two:
         one.append(pd.DataFrame({"a": [1]}), [1.0])
         two.append(pd.DataFrame({"a": [2.5]}), [2.0])
@@ -103,14 +103,14 @@ def test_a_crash_loses_nothing_that_was_scored(tmp_path: Path) -> None:
         assert known.outputs.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_batch_is_on_the_disk_itself_before_the_search_goes_on(tmp_path: Path) -> None:
+def test_a_batch_is_on_disk_before_the_search_continues(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "known.db") as known:
         assert known.file is not None
         with known.file.writing() as db:
             assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
-def test_a_batch_that_cannot_be_written_is_not_kept_either(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_written_is_not_kept_in_memory(tmp_path: Path) -> None:
     with Evaluations.open(tmp_path / "a.db") as known:
         rows = pd.DataFrame({"a": np.array([1, object()], dtype=object)})
         with pytest.raises(TypeError, match="a cell must be"):
@@ -143,7 +143,7 @@ def test_a_file_needs_a_folder(tmp_path: Path) -> None:
         Evaluations.open(tmp_path / "missing" / "a.db")
 
 
-def test_a_file_that_was_removed_is_missed(tmp_path: Path) -> None:
+def test_a_removed_file_causes_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Evaluations.open(path) as kept:
         kept.append(MIXED, [1.0, 2.0])
@@ -164,7 +164,7 @@ def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
         Evaluations.open(tmp_path / "a.db")
 
 
-def test_a_closed_file_is_whole_without_its_log_whoever_else_has_it_open(tmp_path: Path) -> None:
+def test_a_closed_file_is_complete_without_its_log(tmp_path: Path) -> None:
     rows = pd.DataFrame({"a": [1.0, 2.0]})
     with Evaluations.open(tmp_path / "a.db") as known:
         other = Evaluations.open(tmp_path / "a.db")  # as an idle worker has
@@ -176,7 +176,7 @@ def test_a_closed_file_is_whole_without_its_log_whoever_else_has_it_open(tmp_pat
     other.close()
 
 
-def test_what_was_read_stays_after_closing(tmp_path: Path) -> None:
+def test_rows_read_before_stay_available_after_closing(tmp_path: Path) -> None:
     known = Evaluations.open(tmp_path / "a.db")
     known.append(pd.DataFrame({"a": [1]}), [1.0])
     known.close()
@@ -189,7 +189,7 @@ def test_evaluations_in_memory_can_be_sent_to_other_processes() -> None:
     assert again.outputs.tolist() == [1.0, 2.0]
 
 
-def test_several_may_make_one_file_at_the_same_time(tmp_path: Path) -> None:
+def test_several_processes_can_create_one_file(tmp_path: Path) -> None:
     def opened(k: int) -> int:
         with Evaluations.open(tmp_path / f"{k // 3}.db") as known:
             return len(known)

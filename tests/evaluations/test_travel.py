@@ -1,4 +1,4 @@
-"""Evaluations in other processes: they write to the same file, or keep what they learn."""
+"""Evaluations in other processes: they write to the same file, or keep new rows in memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_evaluations_of_a_file_write_to_it_from_another_process(tmp_path: Path) 
         again.file.close()
 
 
-def test_evaluations_of_a_file_elsewhere_are_a_memory_of_their_own(
+def test_evaluations_of_a_file_on_another_machine_are_kept_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Evaluations.open(tmp_path / "a.db", model="v1") as known:
@@ -52,7 +52,7 @@ def test_evaluations_of_a_file_elsewhere_are_a_memory_of_their_own(
         assert known.outputs.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_another_file_under_the_same_path_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_another_file_with_the_same_path_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Evaluations.open(path) as known:
         sent = pickle.dumps(known)
@@ -62,13 +62,13 @@ def test_another_file_under_the_same_path_is_not_taken_for_it(tmp_path: Path) ->
     assert pickle.loads(sent).file is None
 
 
-def test_a_memory_tells_what_it_has_learnt() -> None:
+def test_new_rows_in_memory_are_returned() -> None:
     known = Evaluations()
     assert known.packed() is None
     known.append(pd.DataFrame({"a": [3]}), [3.0])
     away = pickle.loads(pickle.dumps(known))
     away.append(pd.DataFrame({"a": [4]}), [np.nan])
-    assert away.rows is not None  # which puts the parts together
+    assert away.rows is not None  # this joins the parts
     learnt = pickle.loads(pickle.dumps(away.packed()))
     assert learnt.rows["a"].tolist() == [3, 4]
     assert learnt.y[0] == 3.0

@@ -1,1 +1,1 @@
-"""Junk, damage and hostile input: every error is one of ours, and no number is wrong."""
+"""Junk, damaged and hostile input: every error is the library's own, and no number is wrong."""

@@ -1,4 +1,4 @@
-"""The parsers under atheris, which follows the branches of the code: only documented errors.
+"""Coverage-guided fuzzing of the parsers with atheris: only documented errors are allowed.
 
 ``python -m tests.fuzz.atheris_parsers rules -max_total_time=60``, or any other of `PARSERS`. It
 begins with `SEEDS` and needs atheris, of the group ``heavy``.
@@ -20,14 +20,15 @@ MODULES = ("settings", "settings_file", "table_files", "query_rows", "target_tex
 
 
 def parsers() -> dict[str, Callable[[str], object]]:
-    """Return the parsers by name; the library is imported here, for atheris to look into it."""
+    """Return the parsers by name; the library is imported here, so that atheris instruments it."""
     cfx = importlib.import_module("bayescfx")
     settings, settings_file, tables, rows, targets = (
         importlib.import_module(f"bayescfx.requests.{name}") for name in MODULES
     )
     kinds = {"a": cfx.Real(0, 9), "b c": cfx.Integer(0, 9), "d": cfx.Categorical(["x", "y"])}
     kinds["o"] = cfx.Ordinal(["low", "high"])
-    space, row = cfx.Space(kinds), {"a": 1.0, "b c": 1, "d": "x", "o": "low"}
+    space = cfx.Space(kinds)
+    row = {"a": 1.0, "b c": 1, "d": "x", "o": "low"}
     data = importlib.import_module("pandas").DataFrame([row] * 3)
 
     def rules(text: str) -> object:
@@ -107,7 +108,7 @@ SEEDS: dict[str, list[str | Callable[[], str]]] = {
 
 
 def survive(parser: Callable[[str], object], text: str) -> None:
-    """Parse; only documented errors may come of it."""
+    """Parse a text; only documented errors may be raised."""
     errors = importlib.import_module("bayescfx.errors")
     with warnings.catch_warnings(), contextlib.suppress(errors.BayesCFXError):
         warnings.simplefilter("ignore")
@@ -115,7 +116,7 @@ def survive(parser: Callable[[str], object], text: str) -> None:
 
 
 def main() -> None:
-    """Fuzz the parser that is named first."""
+    """Fuzz the parser named by the first argument."""
     atheris: Any = importlib.import_module("atheris")
     name = sys.argv.pop(1)
     with atheris.instrument_imports(include=["bayescfx"]):

@@ -1,4 +1,4 @@
-"""Every public callable with arguments that work, and junk to put in their places."""
+"""Every public callable with valid arguments, and junk to replace them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Call:
-    """A callable with arguments that work."""
+    """A callable with valid arguments."""
 
     name: str
     function: Callable[..., Any]
@@ -67,12 +67,12 @@ def answer() -> cfx.Explanation:
 
 
 def evaluations() -> cfx.Evaluations:
-    """Return what is known of the model."""
+    """Return evaluations of the model."""
     return cfx.Evaluations(TABLE.head(3), model(TABLE.head(3)))
 
 
 def calls() -> Iterator[Call]:
-    """Yield everything that a user may call, but for plots."""
+    """Yield all public callables except plots."""
     ask = {"query": QUERY, "space": space(), "target": cfx.increase(by=1)}
     how = {"method": "auto", "budget": 3, "n": 1, "tolerance": 0.05, "timeout": None}
     more = {"evaluations": None, "rng": 0, "on_step": None, "on_fault": "raise", "progress": False}
@@ -103,7 +103,7 @@ def calls() -> Iterator[Call]:
 
 
 def targets() -> Iterator[Call]:
-    """Yield targets, potentials and what they can do."""
+    """Yield targets, potentials and their methods."""
     for name in ("increase", "decrease", "change"):
         yield Call(name, getattr(cfx, name), {"by": 1.0, "percent": None})
         yield Call(name, getattr(cfx, name), {"by": None, "percent": 10.0})
@@ -120,18 +120,18 @@ def targets() -> Iterator[Call]:
         yield Call(f"{kind}.slope", made.slope, {"y": [0.5]})
         yield Call(f"{kind}.superlevel", made.superlevel, {"level": 0.1})
         yield Call(f"{kind}.target_set", made.target_set, {"epsilon": 0.1})
-    wishes: list[Target] = [cfx.reach(3), cfx.between(1, 2), cfx.increase(by=1), cfx.at_least(5)]
-    for wish in wishes:
-        kind = type(wish).__name__
-        yield Call(f"{kind}.potential", wish.potential, {"output": 0.5})
-        yield Call(f"{kind}.wanted", wish.wanted, {"output": 0.5})
-        yield Call(f"{kind}.acceptance", wish.acceptance, {"output": 0.5, "tolerance": 0.1})
+    examples: list[Target] = [cfx.reach(3), cfx.between(1, 2), cfx.increase(by=1), cfx.at_least(5)]
+    for target in examples:
+        kind = type(target).__name__
+        yield Call(f"{kind}.potential", target.potential, {"output": 0.5})
+        yield Call(f"{kind}.wanted", target.wanted, {"output": 0.5})
+        yield Call(f"{kind}.acceptance", target.acceptance, {"output": 0.5, "tolerance": 0.1})
         for plain in ("to_dict", "describe"):
-            yield Call(f"{kind}.{plain}", getattr(wish, plain), {})
+            yield Call(f"{kind}.{plain}", getattr(target, plain), {})
 
 
 def features() -> Iterator[Call]:
-    """Yield kinds of features and the space itself."""
+    """Yield kinds of features and the space."""
     yield Call("Real", cfx.Real, {"low": 0.0, "high": 1.0, "step": 0.5})
     yield Call("Integer", cfx.Integer, {"low": 0, "high": 9, "step": 1, "cyclic": False})
     yield Call("Ordinal", cfx.Ordinal, {"levels": [1, 2]})
@@ -152,7 +152,8 @@ def settings() -> Iterator[Call]:
         names = list(inspect.signature(kind).parameters)
         yield Call(kind.__name__, kind, {name: getattr(made, name) for name in names})
     process = cfx.GaussianProcess().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.5])
-    X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 0.5]
+    X = [[0.0], [1.0], [2.0]]
+    y = [0.0, 1.0, 0.5]
     yield Call("GaussianProcess.fit", cfx.GaussianProcess().fit, {"X": X, "y": y})
     yield Call("GaussianProcess.with_points", process.with_points, {"X": [[0.5]], "y": [0.2]})
     yield Call("GaussianProcess.predict", process.predict, {"X": X, "noise": False})
@@ -168,7 +169,7 @@ def settings() -> Iterator[Call]:
 
 
 def verbs() -> Iterator[Call]:
-    """Yield what can be said about a space."""
+    """Yield the verbs of a space."""
     made = space()
     for verb in ("fix", "allow", "only_up", "only_down"):
         yield Call(f"Space.{verb}", getattr(made, verb), {}, ("a",))
@@ -196,8 +197,9 @@ def verbs() -> Iterator[Call]:
 
 
 def answers() -> Iterator[Call]:
-    """Yield what can be done with answers."""
-    one, many = answer(), cfx.Explanations([answer()])
+    """Yield the methods of answers."""
+    one = answer()
+    many = cfx.Explanations([answer()])
     yield Call("Explanation.to_frame", one.to_frame, {"changes_only": True})
     yield Call("Explanation.from_json", cfx.Explanation.from_json, {"text": one.to_json()})
     yield Call("Explanation.verify", one.verify, {"model": model, "space": None})
@@ -215,7 +217,7 @@ def answers() -> Iterator[Call]:
 
 
 def stores() -> Iterator[Call]:
-    """Yield what can be done with evaluations; files are made by who tests them."""
+    """Yield the methods of evaluations; the tests make the files."""
     known = {"rows": TABLE.head(2), "outputs": [1.0, 2.0]}
     yield Call("Evaluations", cfx.Evaluations, {**known, "model": "m"})
     yield Call("Evaluations.append", lambda **given: evaluations().append(**given), known)

@@ -1,4 +1,4 @@
-"""Columns of every dtype that pandas has: explained, or refused in our own words."""
+"""Columns of every dtype of pandas: explained, or refused with the library's own error."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-SLOW, FORMS = pytest.mark.slow, ("fixed", "declared")
+SLOW = pytest.mark.slow
+FORMS = ("fixed", "declared")
 
 
 def model(rows: Any) -> Any:
@@ -108,12 +109,12 @@ def test_a_column_of_any_dtype_is_explained_or_refused(kind: str, form: str) -> 
             answer = cfx.explain(model, query, space, cfx.increase(by=0.3), budget=12, rng=0)
             text = answer.to_json()
         except BayesCFXError as error:
-            told = str(error)
+            message = str(error)
         else:
-            told = ""
-    if told:
-        assert "odd" in told or "cell" in told, told
-        assert "\n" not in told
+            message = ""
+    if message:
+        assert "odd" in message or "cell" in message, message
+        assert "\n" not in message
         return
     again = cfx.Explanation.from_json(text)
     assert again.to_json() == text

@@ -1,4 +1,4 @@
-"""Damaged files and texts that were changed: read as they were, or refused in our own words."""
+"""Damaged files and modified texts: read correctly, or refused with the library's own error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERS: tuple[Any, ...] = (
 
 
 def use(text: str) -> None:
-    """Do everything with an answer that a reader does."""
+    """Read an answer and use all of its outputs."""
     found = cfx.Explanation.from_json(text)
     str(found)
     found._repr_html_()
@@ -36,7 +36,7 @@ def use(text: str) -> None:
 
 
 def places(plain: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where the values of a JSON content are."""
+    """Yield the paths of all values of a JSON content."""
     items = plain.items() if isinstance(plain, dict) else enumerate(plain)
     for key, value in items:
         yield (*at, key)
@@ -45,7 +45,7 @@ def places(plain: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(plain: Any, at: tuple[Any, ...], value: Any) -> Any:
-    """Return JSON content with one value replaced; ... takes it out."""
+    """Return JSON content with one value replaced, or removed by ``...``."""
     copy = json.loads(json.dumps(plain))
     inner = copy
     for key in at[:-1]:
@@ -58,17 +58,17 @@ def changed(plain: Any, at: tuple[Any, ...], value: Any) -> Any:
 
 
 def survives(read: Callable[..., object], *given: Any) -> None:
-    """Read something; only our own errors may come of it, on one line."""
+    """Read something; only the library's own errors of one line may be raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             read(*given)
         except BayesCFXError as error:
-            told = str(error)
+            message = str(error)
         else:
             return
-    assert len(told) > 20
-    assert "\n" not in told
+    assert len(message) > 20
+    assert "\n" not in message
 
 
 def tampered(n: int | None, seed: int = 0) -> Iterator[tuple[tuple[Any, ...], Any, str]]:

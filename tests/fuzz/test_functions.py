@@ -1,4 +1,4 @@
-"""What users' models, rules and columns return, and what rules say: used, or refused in words."""
+"""Return values of users' models, rules and columns, and texts of rules: used or refused."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ RETURNED: tuple[Any, ...] = (
 
 
 def survives(ask: Callable[[], cfx.Explanation]) -> None:
-    """Ask; only our own errors may come of it, and answers are of finite numbers."""
+    """Explain; only the library's own errors may be raised, and outputs are finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             answer = ask()
         except BayesCFXError as error:
-            told = str(error)
+            message = str(error)
         else:
             assert np.isfinite([answer.output, answer.best.output]).all()
             return
-    assert len(told) > 20
+    assert len(message) > 20
 
 
 SOME = [pytest.param(k, marks=[pytest.mark.slow] * (k % 5 > 0)) for k in range(len(RETURNED))]
@@ -50,7 +50,7 @@ SOME = [pytest.param(k, marks=[pytest.mark.slow] * (k % 5 > 0)) for k in range(l
 
 @pytest.mark.parametrize("k", SOME)
 @pytest.mark.parametrize("on_fault", ["raise", "skip"])
-def test_whatever_a_model_returns_is_a_number_per_row_or_an_error(k: int, on_fault: Any) -> None:
+def test_outputs_of_a_model_are_one_number_per_row_or_an_error(k: int, on_fault: Any) -> None:
     ask = {"query": QUERY, "space": space(), "target": 1.0, "budget": 3, "on_fault": on_fault}
     survives(lambda: cfx.explain(lambda rows: RETURNED[k], **ask))
     many = [RETURNED[k]] if not isinstance(RETURNED[k], list) else RETURNED[k]
@@ -58,7 +58,7 @@ def test_whatever_a_model_returns_is_a_number_per_row_or_an_error(k: int, on_fau
 
 
 @pytest.mark.parametrize("k", SOME)
-def test_whatever_a_function_of_rows_returns_is_used_or_an_error(k: int) -> None:
+def test_outputs_of_a_function_of_rows_are_used_or_an_error(k: int) -> None:
     for made in (
         space().require(lambda rows: RETURNED[k], label="odd"),
         space().derive("a", lambda rows: RETURNED[k]),

@@ -1,4 +1,4 @@
-"""Junk in the place of any argument of anything public is used, or refused in our own words."""
+"""Junk in place of any public argument is used, or refused with the library's own error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS = list(calls())
 MADE = {"Counterfactual", "Explanation", "Step", "WhatIf", "plots"}
 
 
-def test_everything_public_is_fuzzed() -> None:
+def test_all_public_callables_are_fuzzed() -> None:
     known = {call.name for call in CALLS} | MADE
     exported = {name for name in cfx.__all__ if not name.endswith(("Error", "Warning"))}
     assert exported <= known
@@ -45,7 +45,7 @@ def spoiled(call: Call, junk: tuple[Any, ...]) -> Iterator[tuple[list[Any], dict
 
 
 def raised(call: Call, args: list[Any], arguments: dict[str, Any]) -> Exception | None:
-    """Return what a call raises."""
+    """Return the error of a call, if any."""
     quiet = io.StringIO()
     try:
         with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
@@ -56,19 +56,21 @@ def raised(call: Call, args: list[Any], arguments: dict[str, Any]) -> Exception 
 
 
 def check(call: Call, junk: tuple[Any, ...]) -> None:
-    """Call with junk; whatever is raised must be ours, on one line, or of the user's function."""
+    """Call with junk; an error must be the library's own, on one line, or the user function's."""
     for args, arguments, value in spoiled(call, junk):
         error = raised(call, args, arguments)
-        told = (call.name, args, arguments, value, repr(error))
+        context = (call.name, args, arguments, value, repr(error))
         if isinstance(error, BayesCFXError):
-            assert len(str(error)) > 20, told
-            assert "\n" not in str(error), told
+            assert len(str(error)) > 20, context
+            assert "\n" not in str(error), context
         elif error is not None:
-            assert any("while evaluating" in note for note in getattr(error, "__notes__", ())), told
+            assert any("while evaluating" in note for note in getattr(error, "__notes__", ())), (
+                context
+            )
 
 
 @pytest.mark.parametrize("call", CALLS, ids=[f"{call.name}{k}" for k, call in enumerate(CALLS)])
-def test_some_junk_is_used_or_refused_in_our_own_words(call: Call) -> None:
+def test_some_junk_is_used_or_refused_with_an_own_error(call: Call) -> None:
     call.function(*call.args, **call.arguments)
     rng = np.random.default_rng(sum(map(ord, call.name)))
     some = tuple(JUNK[i] for i in rng.permutation(len(JUNK))[:6])
@@ -79,7 +81,7 @@ def test_some_junk_is_used_or_refused_in_our_own_words(call: Call) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=[f"{call.name}{k}" for k, call in enumerate(CALLS)])
-def test_all_junk_is_used_or_refused_in_our_own_words(call: Call) -> None:
+def test_all_junk_is_used_or_refused_with_an_own_error(call: Call) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(call, JUNK)

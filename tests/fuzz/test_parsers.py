@@ -1,4 +1,4 @@
-"""The parsers: texts that once broke them, and atheris, ten seconds each, in `make test-all`."""
+"""The parsers: texts that broke them before, and ten seconds of atheris in `make test-all`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE = '"b c": 1, "d": "x", "o": "low"}'
         ("settings", f"model='{'x' * 5000}'"),
     ],
 )
-def test_a_text_that_once_broke_a_parser_is_read_or_refused(parser: str, text: str) -> None:
+def test_a_text_that_broke_a_parser_before_is_read_or_refused(parser: str, text: str) -> None:
     survive(parsers()[parser], text)
 
 
@@ -57,13 +57,13 @@ def test_a_parser_raises_documented_errors_only(parser: str, tmp_path: Path) -> 
 
 @pytest.mark.filterwarnings("ignore::bayescfx.SpaceWarning")
 @pytest.mark.parametrize("parser", SEEDS)
-def test_what_a_parser_begins_with_is_read(parser: str) -> None:
+def test_the_first_text_of_a_parser_is_read(parser: str) -> None:
     for seed in SEEDS[parser]:
         text = seed if isinstance(seed, str) else seed()
         parsers()[parser](text)
 
 
-def test_an_undocumented_error_would_be_seen() -> None:
+def test_an_undocumented_error_is_detected() -> None:
     def broken(text: str) -> object:
         raise LookupError(text)
 

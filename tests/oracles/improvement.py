@@ -57,7 +57,9 @@ def log_ei(question: Question, mean: Any = None, std: Any = None) -> Any:
         mean = mp.mpf(question.mean) if mean is None else mean
         std = mp.mpf(question.std) if std is None else std
         best = mp.mpf(question.best)
-        floor, best = max(-best, mp.mpf(0)), max(best, mp.mpf(0))  # potentials are not negative
+        # potentials are not negative
+        floor = max(-best, mp.mpf(0))
+        best = max(best, mp.mpf(0))
         shape = [mp.mpf(x) for x in question.shape]
         if question.kind == "plateau":
             total = _plateau(shape, mean, std, best)[0]
@@ -74,14 +76,15 @@ def log_ei(question: Question, mean: Any = None, std: Any = None) -> Any:
 def gradient(question: Question) -> tuple[Any, Any]:
     """Return d log EI / d mean and / d std."""
     with mp.workdps(DIGITS):
-        mean, std = mp.mpf(question.mean), mp.mpf(question.std)
+        mean = mp.mpf(question.mean)
+        std = mp.mpf(question.std)
         if question.kind == "plateau":
             best = mp.mpf(question.best)
             shape = [mp.mpf(x) for x in question.shape]
             total, slope, bend = _plateau(shape, mean, std, max(best, mp.mpf(0)))
             total += max(-best, mp.mpf(0))
             return slope / total, std * bend / total
-        if question.best < 0.0:  # what the floor adds has no slope: share the inner gradient out
+        if question.best < 0.0:  # the floor adds no slope, so scale the inner gradient
             inner = question.changed(len(question.inputs()) - 1, 0.0)
             share = mp.exp(log_ei(inner) - log_ei(question))
             return tuple(share * part for part in gradient(inner))
@@ -92,13 +95,13 @@ def gradient(question: Question) -> tuple[Any, Any]:
 
 
 def ulp_effect(question: Question) -> float:
-    """Return how much log EI changes when any input moves by one unit in the last place."""
+    """Return the change of log EI for one unit in the last place of any input."""
     value = log_ei(question)
     return max(float(abs(log_ei(other) - value)) for other in question.neighbours())
 
 
 def gradient_effect(question: Question) -> tuple[float, float]:
-    """Return how much each part of the gradient changes with the last place of any input."""
+    """Return the change of the gradient for one unit in the last place of any input."""
     here = gradient(question)
     effects = [0.0, 0.0]
     for other in question.neighbours():
@@ -132,7 +135,8 @@ def _one_side(m: Any, s: Any, best: Any) -> Any:
             value = _closed_form(+m, +s, +best)
         if previous is not None and abs(value - previous) <= mp.mpf(10) ** -50 * abs(value):
             return value
-        previous, digits = value, 2 * digits
+        previous = value
+        digits = 2 * digits
     raise ArithmeticError(f"no convergence at {m}, {s}, {best}")
 
 
@@ -142,9 +146,12 @@ def _closed_form(m: Any, s: Any, best: Any) -> Any:
     z0 = mp.sqrt(-mp.lambertw(-best, 0).real) if best else mp.mpf(0)
     z1 = mp.sqrt(-mp.lambertw(-best, -1).real) if best else mp.inf
     kappa = 1 + 2 * s * s
-    gamma, eta = m / kappa, s / mp.sqrt(kappa)
-    a, b = (z0 - gamma) / eta, (z1 - gamma) / eta
-    m0, m1 = _mass(a, b), _density(a) - _density(b)
+    gamma = m / kappa
+    eta = s / mp.sqrt(kappa)
+    a = (z0 - gamma) / eta
+    b = (z1 - gamma) / eta
+    m0 = _mass(a, b)
+    m1 = _density(a) - _density(b)
     m2 = m0 + _moment(a) - _moment(b)
     inner = gamma * gamma * m0 + 2 * gamma * eta * m1 + eta * eta * m2
     scale = mp.exp(-m * m / kappa) / mp.sqrt(kappa)
@@ -181,7 +188,9 @@ def _plateau(shape: list[Any], mean: Any, std: Any, best: Any) -> tuple[Any, Any
     if best >= peak:
         return mp.mpf(0), mp.mpf(0), mp.mpf(0)
     end = mp.sqrt(peak / best - 1) if best else mp.mpf(10) ** 40
-    total, slope, bend = mp.mpf(0), mp.mpf(0), mp.mpf(0)
+    total = mp.mpf(0)
+    slope = mp.mpf(0)
+    bend = mp.mpf(0)
     if low < high:
         total += (peak - best) * _mass((low - mean) / std, (high - mean) / std)
     knots = [mp.mpf(0), *(mp.mpf(2) ** k for k in range(-1, 133))]
@@ -220,7 +229,7 @@ def _piece(parts: Callable[[Any], Any], ends: tuple[Any, Any], m: Any, s: Any) -
     if b <= a:
         return [mp.mpf(0)] * 3
     pieces = max(2, min(12, int(mp.ceil((b - a) / (2 * s)))))
-    # a steep density needs short pieces even where it is not wide
+    # A steep density needs short pieces even on a short interval.
     steep = max(abs(a - m), abs(b - m)) / s * ((b - a) / s)
     pieces = max(pieces, min(12, int(mp.ceil(steep / 20))))
     totals = [mp.mpf(0)] * 3
@@ -243,7 +252,8 @@ def _legendre(n: int) -> list[tuple[Any, Any]]:
         for k in range(1, n + 1):
             x = mp.cos(mp.pi * (k - mp.mpf(1) / 4) / (n + mp.mpf(1) / 2))
             for _ in range(9):
-                p, q = mp.mpf(1), mp.mpf(0)
+                p = mp.mpf(1)
+                q = mp.mpf(0)
                 for j in range(1, n + 1):
                     p, q = ((2 * j - 1) * x * p - (j - 1) * q) / j, p
                 slope = n * (x * p - q) / (x * x - 1)

@@ -33,7 +33,8 @@ class Counted:
     def __init__(self, data: Any, levels: Any) -> None:
         self.data = [[float(v) for v in row] for row in data]
         self.levels = list(levels)
-        n, d = len(self.data), len(self.levels)
+        n = len(self.data)
+        d = len(self.levels)
         self.bins = [
             [_bin(self.data, j, self.levels[j], row[j]) for j in range(d)] for row in self.data
         ]
@@ -73,14 +74,16 @@ class Counted:
 
     def counts(self, i: int, j: int, shift: int) -> tuple[Counter[Any], Counter[Any], Counter[Any]]:
         both = Counter(self.pair(bins, i, j, shift) for bins in self.bins)
-        first, second = Counter[Any](), Counter[Any]()
+        first = Counter[Any]()
+        second = Counter[Any]()
         for (a, b), k in both.items():
             first[a] += k
             second[b] += k
         return both, first, second
 
     def left_out(self, i: int, j: int, shift: int) -> list[float]:
-        (both, first, second), n = self.counts(i, j, shift), len(self.data)
+        (both, first, second) = self.counts(i, j, shift)
+        n = len(self.data)
         found = []
         for bins in self.bins:
             a, b = self.pair(bins, i, j, shift)
@@ -89,7 +92,8 @@ class Counted:
         return found
 
     def score(self, row: Any) -> float:
-        row, n = [float(v) for v in row], len(self.data)
+        row = [float(v) for v in row]
+        n = len(self.data)
         bins = [_bin(self.data, j, self.levels[j], row[j]) for j in range(len(row))]
         total = 0.0
         for j, x in enumerate(row):
