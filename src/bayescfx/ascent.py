@@ -281,7 +281,7 @@ class _Climb:
         sy = (s * y).sum(axis=1)
         yy = (y * y).sum(axis=1)
         ss = (s * s).sum(axis=1)
-        sound = sy > TUNING.curvature * np.sqrt(ss * yy)
+        sound = (sy > TUNING.curvature * np.sqrt(ss * yy)) & (yy > 0)
         if not sound.all():
             convex = ~sound & (ss > 0)
             self.H[convex] *= TUNING.bolder

@@ -77,6 +77,11 @@ def calls() -> Iterator[Call]:
     how = {"method": "auto", "budget": 3, "n": 1, "tolerance": 0.05, "timeout": None}
     more = {"evaluations": None, "rng": 0, "on_step": None, "on_fault": "raise", "progress": False}
     yield Call("explain", cfx.explain, {"model": model, **ask, **how, **more, "run": None})
+    yield Call(
+        "Explainer",
+        lambda **given: cfx.Explainer(**given).close(),
+        {"model": model, "space": space(), **how, **more},
+    )
     many = {"queries": TABLE.head(2), **{k: v for k, v in ask.items() if k != "query"}}
     yield Call(
         "explain_many", cfx.explain_many, {"model": model, **many, **how, **more, "n_jobs": 1}
@@ -160,7 +165,7 @@ def settings() -> Iterator[Call]:
     yield Call("GaussianProcess.predict_gradient", process.predict_gradient, {"X": X})
     rng = np.random.default_rng(0)
     yield Call("GaussianProcess.sample", process.sample, {"X": X, "n": 2, "rng": rng})
-    yield Call("progress_bar", cfx.progress_bar, {"questions": 1})
+    yield Call("progress_bar", cfx.progress_bar, {"n_queries": 1})
     url: dict[str, Any] = {"url": "http://localhost:1", "output": None, "batch": 10, "headers": {}}
     yield Call("Endpoint", cfx.Endpoint, {**url, "patience": cfx.Patience()})
     loading = {"trust": None, "output": None, "headers": None, "patience": None, "batch": 10}

@@ -7,6 +7,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,14 @@ from bayescfx.potentials import Target
 from tests.fuzz.calls import JUNK, Call, calls
 
 CALLS = list(calls())
-# What is made by others, or only for reading.
-MADE = {"Counterfactual", "Explanation", "Step", "WhatIf", "plots"}
+# Objects that the library makes, and modules.
+MADE = {"Batch", "Counterfactual", "Explanation", "Step", "WhatIf", "plots"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder: a text in place of `evaluations` is the path of a new file."""
+    monkeypatch.chdir(tmp_path)
 
 
 def test_all_public_callables_are_fuzzed() -> None:

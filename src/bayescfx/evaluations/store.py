@@ -64,7 +64,7 @@ class File:
         self.here = True
         try:
             self._db = self._connected("rwc")
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, ValueError) as error:  # ValueError: not a path
             raise EvaluationsError(
                 f"{str(path)!r} must be a file that can be written; got {error}. "
                 "Make its folder, or choose another path."
