@@ -4,6 +4,7 @@
 
     python -m tests.structure                          # two tables
     python -m tests.structure --json                   # the same figures as JSON
+    python -m tests.structure --names                  # with the functions of each trace
     PYTHONPATH=OTHER/src python -m tests.structure     # of another checkout
 
 A trace counts, with a profile function in every thread, what one call uses of the package after
@@ -54,6 +55,7 @@ class Trace:
     functions: int
     modules: int
     frames: int
+    names: list[str]  # of the functions, with their modules
 
 
 class Tracer:
@@ -101,7 +103,11 @@ class Tracer:
     def trace(self) -> Trace:
         """Return the figures of the last recording."""
         functions = [code for code in self.codes if not code.co_name.startswith("<")]
-        return Trace(len(functions), len({code.co_filename for code in functions}), self.deepest)
+        modules = {code.co_filename for code in functions}
+        names = [
+            f"{code.co_filename.removeprefix(self.folder)} {code.co_qualname}" for code in functions
+        ]
+        return Trace(len(functions), len(modules), self.deepest, sorted(names))
 
 
 def trace_calls() -> dict[str, Trace]:
@@ -224,7 +230,10 @@ def _wait_for(page: Any) -> None:
 
 def _ask_page(page: Any, cells: dict[str, Any], output: float) -> None:
     """Send what the page sends for one question: the target, the question, its events."""
-    meaning = page.post("/api/target", json={"target": "+25%", "output": output})
+    goal = {"target": "+25%", "output": output}
+    meaning = page.post("/api/target", json=goal)
+    if meaning.status_code == 404:  # the path before the redesign
+        meaning = page.post("/api/goal", json=goal)
     assert meaning.status_code == 200, meaning.text
     space = {"fix": ["sex"], "only_up": ["age"]}
     posted = page.post("/api/questions", json={"cells": cells, "target": "+25%", "space": space})
@@ -391,7 +400,8 @@ def _cell(value: object) -> str:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--names", action="store_true", help="print the traced functions, too")
     chosen = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):  # the server prints its address
         traces = trace_calls()
@@ -401,6 +411,9 @@ def main() -> None:
         text = json.dumps({"traces": content, "source": asdict(source)})
     else:
         text = as_text(traces, source)
+    if chosen.names and not chosen.json:
+        for name, trace in traces.items():
+            text += f"\n\n{name}\n  " + "\n  ".join(trace.names)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
     os._exit(0)  # the server's thread has no other end
