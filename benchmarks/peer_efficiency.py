@@ -162,7 +162,7 @@ def mixed_question(case: Case) -> DiceQuestion:
     rows = frame(case.data)
     rules = rows.rules
     dtypes = rows.X.dtypes
-    texts = [name for name, has_levels in zip(rows.names, rows.levelled, strict=True) if has_levels]
+    texts = [name for name, mixed in zip(rows.names, rows.has_levels, strict=True) if mixed]
     numbers = [name for name in rows.names if name not in texts]
     plain = rows.X.astype(dict.fromkeys(texts, object))
     query = plain.iloc[[case.row]]
