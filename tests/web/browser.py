@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
 
 class Viewer:
-    """Somebody who looks at the page, and notes what the browser complains about."""
+    """A visitor of the page, with the complaints of the browser."""
 
     def __init__(self, made: Any, address: str, **how: Any) -> None:
         size = {"width": how.pop("width", 1280), "height": how.pop("height", 900)}
@@ -49,12 +49,12 @@ class Viewer:
         self.page: Any = self.context.new_page()
         self.page.set_default_timeout(30_000)
         self.complaints: list[str] = []
-        self.page.on("console", lambda m: self._hear(m.type, m.text))
-        self.page.on("pageerror", lambda error: self._hear("error", str(error)))
+        self.page.on("console", lambda m: self._note(m.type, m.text))
+        self.page.on("pageerror", lambda error: self._note("error", str(error)))
         self.page.goto(address)
         self.at("row").first.wait_for()
 
-    def _hear(self, kind: str, text: str) -> None:
+    def _note(self, kind: str, text: str) -> None:
         refused = "the server responded with a status of 4" in text  # and the page says so itself
         if kind in ("error", "warning") and not refused:
             self.complaints.append(text)
@@ -68,7 +68,7 @@ class Viewer:
         raise AssertionError(holds)
 
     def at(self, name: str, inside: Any = None, **which: str) -> Any:
-        """Return what the page calls so for tests, maybe of one feature or number."""
+        """Return the elements with a test hook, perhaps of one feature or number."""
         more = "".join(f'[data-{key}="{value}"]' for key, value in which.items())
         return (inside or self.page).locator(f'[data-test="{name}"]{more}')
 
@@ -93,11 +93,11 @@ class Viewer:
         field.press("Tab")
 
     def target(self, text: str) -> None:
-        """Say what is wanted, and wait until it is understood."""
+        """Type a target, and wait until the server has parsed it."""
 
-        def about(response: Any) -> bool:  # not of what was said before
-            told = response.request.post_data if response.url.endswith("/api/target") else None
-            return bool(told and json.loads(told)["target"] == text)
+        def about(response: Any) -> bool:  # not the response to an earlier target
+            reply = response.request.post_data if response.url.endswith("/api/target") else None
+            return bool(reply and json.loads(reply)["target"] == text)
 
         with self.page.expect_response(about):
             self.type("target-text", text)

@@ -1,4 +1,4 @@
-"""A page about people and what they pay, with levels, a date, a rule of the house and IDs."""
+"""A page about people: levels, missing cells, identifiers and a rule of the operator."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def served(queue: QuestionQueue, **how: Any) -> Iterator[httpx.Client]:
     """Yield a client of the page, which a real server shows."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        listening.listen()  # who comes before the server waits
+        listening.listen()  # early connections wait
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         guard = Guard(make_app(queue), frozenset([host]), **how)
         config = uvicorn.Config(guard, log_level="critical", ws="none")
@@ -126,9 +126,9 @@ def ended(page: httpx.Client, number: int, seconds: float = 60.0) -> Any:
     raise AssertionError("the question has not ended")
 
 
-def ask(page: httpx.Client, **wish: Any) -> Any:
+def ask(page: httpx.Client, **fields: Any) -> Any:
     """Return a question and its answer."""
-    given = {"target": "+10%", "budget": 300, "n": 2, **wish}
+    given = {"target": "+10%", "budget": 300, "n": 2, **fields}
     given.setdefault("cells", row(page)["cells"])
     asked = page.post("/api/questions", json=given)
     assert asked.status_code == 202, asked.text

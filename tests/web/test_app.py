@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import bayescfx as cfx
+from bayescfx.cli import main
 from bayescfx.requests.target_text import parse_target
 from bayescfx.web.forms import Constraints
 from bayescfx.web.questions import QuestionQueue
@@ -31,7 +32,7 @@ def scored(files: Path, *cells: Any) -> list[float]:
     return [float(y) for y in model.predict(pd.DataFrame(cells)[columns])]
 
 
-def test_the_site_tells_what_the_form_needs(page: httpx.Client) -> None:
+def test_site_describes_features_and_predictions(page: httpx.Client) -> None:
     site = page.get("/api/site").json()
     features = {feature["name"]: feature for feature in site["features"]}
     assert list(features) == ["age", "bmi", "smoker", "region", "visits"]
@@ -65,60 +66,75 @@ def test_rows_are_found_sorted_and_scored_by_the_model(page: httpx.Client, files
     assert page.get("/api/random", params={"low": 1e9}).status_code == 404
 
 
-def test_a_row_by_hand_is_scored_as_the_model_does(page: httpx.Client, files: Path) -> None:
+def test_edited_row_is_scored_by_the_model(page: httpx.Client, files: Path) -> None:
     query = row(page)["cells"]
     other = {**query, "bmi": 31.5, "smoker": "yes", "age": query["age"] - 1}
-    told = page.post("/api/predict", json={"cells": other}).json()
-    assert [told["output"]] == scored(files, other)
+    reply = page.post("/api/predict", json={"cells": other}).json()
+    assert [reply["output"]] == scored(files, other)
     given = {"cells": other, "query": query, "target": ">= 1", "space": {"fix": ["bmi"]}}
-    told = page.post("/api/predict", json=given).json()
-    assert told["reached"]
-    assert told["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
+    reply = page.post("/api/predict", json=given).json()
+    assert reply["reached"]
+    assert reply["broken"] == ["the limits of 'age'", "'bmi' is fixed"]
 
 
-def test_a_cell_may_be_made_missing_by_hand(page: httpx.Client, files: Path) -> None:
+def test_cell_may_be_made_missing(page: httpx.Client, files: Path) -> None:
     query = {**row(page)["cells"], "visits": 3.0}
     other = {**query, "visits": None}
-    told = page.post("/api/predict", json={"cells": other, "query": query}).json()
-    assert [told["output"]] == scored(files, {**other, "visits": np.nan})
+    reply = page.post("/api/predict", json={"cells": other, "query": query}).json()
+    assert [reply["output"]] == scored(files, {**other, "visits": np.nan})
 
 
 @pytest.mark.parametrize(
     ("target", "wanted"),
     [(">= 150", [[150, None]]), ("+20%", [[120, 120]]), ("[90, 110]", [[90, 110]])],
 )
-def test_targets_are_understood(page: httpx.Client, target: str, wanted: Any) -> None:
-    told = page.post("/api/target", json={"target": target, "output": 100}).json()
-    assert [[v if v is None else round(v, 9) for v in ends] for ends in told["wanted"]] == wanted
-    assert told["met"] == (target == "[90, 110]")
+def test_targets_are_parsed(page: httpx.Client, target: str, wanted: Any) -> None:
+    reply = page.post("/api/target", json={"target": target, "output": 100}).json()
+    assert [[v if v is None else round(v, 9) for v in ends] for ends in reply["wanted"]] == wanted
+    assert reply["met"] == (target == "[90, 110]")
 
 
-def test_an_answer_is_what_explain_says(
-    page: httpx.Client, queue: QuestionQueue, files: Path
+def rows_of(answer: cfx.Explanation) -> Any:
+    """Return the counterfactuals of an answer as the page has them."""
+    return json.loads(pd.DataFrame(answer.rows).to_json(orient="records"))
+
+
+@pytest.mark.parametrize("method", ["auto", "bayes-cfx"])
+def test_page_python_and_command_line_give_the_same_answer(
+    page: httpx.Client, queue: QuestionQueue, files: Path, tmp_path: Path, method: str
 ) -> None:
-    fresh = make_queue(files, "--only-up", "age")
     query = row(page)["cells"]
-    asked = {"cells": query, "target": ">= +10%", "seed": 3, "budget": 200, "n": 2}
-    found = ask(page, **asked, space={"fix": ["smoker"], "max_changes": 2})
-    space = fresh.site.space.fix("smoker").max_changes(2)
-    wish = parse_target(">= +10%")
-    answer = cfx.explain(fresh.site.model, query, space, wish, budget=200, n=2, rng=3)
-    fresh.close()
-    told = found["answer"]
-    assert (found["state"], told["status"]) == ("done", answer.status) == ("done", "reached")
-    rows = [c["cells"] for c in told["counterfactuals"]]
-    assert rows == json.loads(answer.rows.to_json(orient="records"))  # type: ignore[union-attr]  # a frame
-    assert [c["output"] for c in told["counterfactuals"]] == scored(files, *rows)
-    assert found["spent"] == told["n_evaluations"] <= 200
-    assert found["steps"][-1][0] <= 200
+    search: dict[str, Any] = {"budget": 60 if method == "bayes-cfx" else 200, "n": 2, "method": method}
+    space = {"fix": ["smoker"], "max_changes": 2}
+    found = ask(page, cells=query, target=">= +10%", seed=3, space=space, **search)
+    reply = found["answer"]
+    rows = [c["cells"] for c in reply["counterfactuals"]]
+
+    target = parse_target(">= +10%")
+    explainer = cfx.Explainer(queue.site.model, queue.site.constrain(space), **search)
+    answer = explainer.explain(query, target, rng=3)
+    assert (found["state"], reply["status"]) == ("done", answer.status) == ("done", "reached")
+    assert rows == rows_of(answer)
+
+    path = tmp_path / "answer.json"
+    words = ["explain", "--model", str(files / "model.joblib"), "--trust-pickle", "--quiet"]
+    words += ["--data", str(files / "people.csv"), "--id", "name", "--query", json.dumps(query)]
+    words += ["--only-up", "age", "--fix", "smoker", "--max-changes", "2", "--target", ">= +10%"]
+    words += ["--seed", "3", "-n", "2", "--method", method, "--budget", str(search["budget"])]
+    assert main([*words, "--out", str(path)]) == 0
+    assert rows == rows_of(cfx.Explanation.from_json(path.read_text()))
+
+    assert [c["output"] for c in reply["counterfactuals"]] == scored(files, *rows)
+    assert found["spent"] == reply["n_evaluations"] <= search["budget"]
+    assert found["steps"][-1][0] <= search["budget"]
     low, high = found["reachable"]
-    assert low <= told["counterfactuals"][0]["output"] <= high
-    for change in told["counterfactuals"][0]["changes"]:
+    assert low <= reply["counterfactuals"][0]["output"] <= high
+    for change in reply["counterfactuals"][0]["changes"]:
         assert change["before"] == query[change["name"]]
         assert 0 <= change["start"] <= 1
 
 
-def test_the_same_question_has_the_same_answer(page: httpx.Client) -> None:
+def test_equal_requests_return_the_same_question(page: httpx.Client) -> None:
     query = row(page)["cells"]
     first, again = (ask(page, cells=query, target=">= +5%", seed=8) for _ in range(2))
     other = ask(page, cells=query, target=">= +5%", seed=9)
@@ -128,11 +144,11 @@ def test_the_same_question_has_the_same_answer(page: httpx.Client) -> None:
 
 def test_a_cheap_model_is_scored_anew_for_each_question(page: httpx.Client) -> None:
     query = row(page)["cells"]
-    wish = {"cells": query, "target": ">= +5%", "method": "bayes-cfx", "budget": 20}
-    first = ask(page, **wish, seed=21)
+    fields = {"cells": query, "target": ">= +5%", "method": "bayes-cfx", "budget": 20}
+    first = ask(page, **fields, seed=21)
     ask(page, cells=query, target=">= +6%", method="random", budget=60)
     page.delete(f"/api/questions/{first['id']}")
-    again = ask(page, **wish, seed=21)
+    again = ask(page, **fields, seed=21)
     assert again["id"] != first["id"]
     assert again["answer"]["counterfactuals"] == first["answer"]["counterfactuals"]
     assert not page.get("/api/site").json()["shares_evaluations"]
@@ -153,7 +169,7 @@ def test_questions_share_the_rows_of_an_expensive_model(files: Path) -> None:
     queue.close()
 
 
-def test_what_the_model_says_is_in_the_file_at_once(files: Path, tmp_path: Path) -> None:
+def test_scored_rows_are_in_the_file_at_once(files: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "known.db")
     queue = make_queue(files, "--evaluations", store)
     with served(queue) as page:
@@ -166,8 +182,8 @@ def test_what_the_model_says_is_in_the_file_at_once(files: Path, tmp_path: Path)
 def test_a_search_can_be_stopped_and_keeps_the_best(
     page: httpx.Client, queue: QuestionQueue
 ) -> None:
-    wish = {"target": ">= +90%", "method": "bayes-cfx", "budget": 20_000, "timeout": 60}
-    asked = page.post("/api/questions", json={"cells": row(page)["cells"], **wish}).json()
+    fields = {"target": ">= +90%", "method": "bayes-cfx", "budget": 20_000, "timeout": 60}
+    asked = page.post("/api/questions", json={"cells": row(page)["cells"], **fields}).json()
     while not page.get(f"/api/questions/{asked['id']}").json()["steps"]:
         pass
     page.post(f"/api/questions/{asked['id']}/stop")
@@ -176,9 +192,9 @@ def test_a_search_can_be_stopped_and_keeps_the_best(
     assert found["answer"]["counterfactuals"]
 
 
-def test_events_tell_each_step_and_the_end(page: httpx.Client) -> None:
-    wish = {"target": ">= +12%", "method": "bayes-cfx", "budget": 25}
-    asked = page.post("/api/questions", json={"cells": row(page)["cells"], **wish}).json()
+def test_events_have_each_step_and_the_end(page: httpx.Client) -> None:
+    fields = {"target": ">= +12%", "method": "bayes-cfx", "budget": 25}
+    asked = page.post("/api/questions", json={"cells": row(page)["cells"], **fields}).json()
     text = page.get(f"/api/questions/{asked['id']}/events").text
     events = re.findall(r"event: (\w+)\ndata: (.*)\n", text)
     kinds = [kind for kind, _ in events]
@@ -189,12 +205,12 @@ def test_events_tell_each_step_and_the_end(page: httpx.Client) -> None:
     assert last["steps"][before:] == steps
 
 
-def test_only_so_many_wait(files: Path) -> None:
+def test_queue_is_bounded(files: Path) -> None:
     queue = make_queue(files, workers=1, queue=2)
     with served(queue) as page:
-        wish = {"cells": row(page)["cells"], "target": ">= +90%", "method": "bayes-cfx"}
-        wish |= {"budget": 20_000, "timeout": 60}
-        asked = [page.post("/api/questions", json={**wish, "seed": k}) for k in range(5)]
+        fields = {"cells": row(page)["cells"], "target": ">= +90%", "method": "bayes-cfx"}
+        fields |= {"budget": 20_000, "timeout": 60}
+        asked = [page.post("/api/questions", json={**fields, "seed": k}) for k in range(5)]
         codes = [answer.status_code for answer in asked]
         assert codes[:2] == [202, 202]
         assert codes[-1] == 429
@@ -206,7 +222,7 @@ def test_only_so_many_wait(files: Path) -> None:
     queue.close()
 
 
-def test_bookmarks_are_kept_and_questions_forgotten(page: httpx.Client) -> None:
+def test_bookmarks_are_kept_and_questions_removed(page: httpx.Client) -> None:
     found = ask(page, target=">= +7%")
     url = f"/api/questions/{found['id']}"
     assert page.put(f"{url}/bookmarks", json={"answers": [1, 0, 1]}).json()["bookmarks"] == [0, 1]
@@ -217,17 +233,17 @@ def test_bookmarks_are_kept_and_questions_forgotten(page: httpx.Client) -> None:
     assert page.get(url).json() == {"error": f"There is no question {found['id']}."}
 
 
-def test_curves_are_the_models_own(page: httpx.Client, files: Path) -> None:
+def test_curves_are_scored_by_the_model(page: httpx.Client, files: Path) -> None:
     found = ask(page, target=">= +8%", method="bayes-cfx", budget=40)
     query = found["answer"]["query"]
     for feature in ("age", "bmi", "region"):
-        wish = {"cells": query, "feature": feature, "question": found["id"]}
-        told = page.post("/api/curve", json=wish).json()
-        rows = [{**query, feature: value} for value in told["values"]]
-        assert told["model"] == scored(files, *rows)
-        assert told["values"][told["at"]] == query[feature]
-        assert len(told["mean"]) == len(told["texts"]) == len(told["x"]) == told["n_rows"]
-        assert all(np.array(told["low"]) <= np.array(told["high"]))
+        fields = {"cells": query, "feature": feature, "question": found["id"]}
+        reply = page.post("/api/curve", json=fields).json()
+        rows = [{**query, feature: value} for value in reply["values"]]
+        assert reply["model"] == scored(files, *rows)
+        assert reply["values"][reply["at"]] == query[feature]
+        assert len(reply["mean"]) == len(reply["texts"]) == len(reply["x"]) == reply["n_rows"]
+        assert all(np.array(reply["low"]) <= np.array(reply["high"]))
     quiet = page.post("/api/curve", json={"cells": query, "feature": "age", "score": False}).json()
     assert (quiet["model"], quiet["mean"], quiet["n_rows"]) == (None, None, 0)
     blank = {"cells": {**query, "bmi": None}, "feature": "age", "question": found["id"]}
@@ -239,9 +255,9 @@ def test_curves_are_the_models_own(page: httpx.Client, files: Path) -> None:
 def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: Path) -> None:
     found = ask(page, target=">= +10%", seed=3, budget=200, space={"between": {"bmi": [20, 40]}})
     best = found["answer"]["counterfactuals"][0]
-    told = page.get(f"/api/questions/{found['id']}/export/{form}")
-    assert told.headers["content-disposition"].startswith("attachment")
-    text = told.text
+    reply = page.get(f"/api/questions/{found['id']}/export/{form}")
+    assert reply.headers["content-disposition"].startswith("attachment")
+    text = reply.text
     if form == "json":
         assert cfx.Explanation.from_json(text).best.output == best["output"]
     elif form == "py":
@@ -261,54 +277,62 @@ def test_answers_are_written_as_files(page: httpx.Client, form: str, tmp_path: P
         assert best["output_text"] in text
 
 
-HOUSE = ["--between", "bmi=20:33", "--move", "age=-5:9", "--step", "bmi=0.5", "--drop", "region"]
-HOUSE += ["--na", "?", "--allow", "age,bmi,smoker", "--max-changes", "2"]
+OPERATOR = ["--between", "bmi=20:33", "--move", "age=-5:9", "--step", "bmi=0.5", "--drop", "region"]
+OPERATOR += ["--na", "?", "--allow", "age,bmi,smoker", "--max-changes", "2"]
 
 
-def test_programs_ask_what_the_page_asked_under_the_rules_of_the_house(
+def test_exported_programs_have_the_constraints_of_operator_and_visitor(
     files: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "linear.py").write_text(
         "def score(rows):\n    return 100 * rows['age'] + 300 * rows['bmi']\n"
     )
-    words = ["--model", "linear:score", "--data", str(files / "people.csv"), "--id", "name", *HOUSE]
-    wish = {"between": {"bmi": [10, 60]}, "allow": ["bmi", "smoker", "visits"], "max_changes": 9}
+    words = [
+        "--model",
+        "linear:score",
+        "--data",
+        str(files / "people.csv"),
+        "--id",
+        "name",
+        *OPERATOR,
+    ]
+    fields = {"between": {"bmi": [10, 60]}, "allow": ["bmi", "smoker", "visits"], "max_changes": 9}
     with serving(tmp_path, *words) as address, httpx.Client(base_url=address, timeout=60) as page:
         cells = row(page, low=0, high=12_000)["cells"]
         refused = {"cells": cells, "target": ">= 1", "space": {"steps": {"bmi": 0.1}}}
         assert page.post("/api/questions", json=refused).status_code == 422
-        found = ask(page, cells=cells, target=">= +5%", space=wish, n=1, budget=60)
+        found = ask(page, cells=cells, target=">= +5%", space=fields, n=1, budget=60)
         best = found["answer"]["counterfactuals"][0]
         assert set(change["name"] for change in best["changes"]) == {"bmi"}
-        told = {f: page.get(f"/api/questions/{found['id']}/export/{f}").text for f in ("py", "sh")}
-    assert tomllib.loads(told["sh"].split("END")[1].strip("'\n"))["space"]["between"] == {
+        reply = {f: page.get(f"/api/questions/{found['id']}/export/{f}").text for f in ("py", "sh")}
+    assert tomllib.loads(reply["sh"].split("END")[1].strip("'\n"))["space"]["between"] == {
         "bmi": [20, 33]
     }
-    program = told["sh"].replace("\nbayescfx", f"\n{sys.executable} -m bayescfx")
-    for command in ([sys.executable, "-c", told["py"]], ["sh", "-c", program]):
+    program = reply["sh"].replace("\nbayescfx", f"\n{sys.executable} -m bayescfx")
+    for command in ([sys.executable, "-c", reply["py"]], ["sh", "-c", program]):
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
         assert f"→ {best['cells']['bmi']:g}" in done.stdout
 
 
-def test_wishes_of_house_and_page_are_exported_as_one(files: Path, tmp_path: Path) -> None:
+def test_constraints_of_operator_and_visitor_are_intersected(files: Path, tmp_path: Path) -> None:
     cost = "cost = { weight = 2.0, per_feature = { age = 2 } }"
-    (tmp_path / "house.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
-    queue = make_queue(files, "--settings", str(tmp_path / "house.toml"))
-    wish = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
+    (tmp_path / "operator.toml").write_text(f"[space]\nnear_data = {{ quantile = 0.8 }}\n{cost}\n")
+    queue = make_queue(files, "--settings", str(tmp_path / "operator.toml"))
+    fields = {"near_data": True, "cost": {"per_feature": {"bmi": 3}}}
     with served(queue) as page:
-        found = ask(page, target=">= +5%", space=wish, budget=30)
+        found = ask(page, target=">= +5%", space=fields, budget=30)
         url = f"/api/questions/{found['id']}/export"
-        told, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
+        reply, program = tomllib.loads(page.get(f"{url}/toml").text), page.get(f"{url}/py").text
     queue.close()
-    assert told["space"]["near_data"] == {"quantile": 0.8}
-    assert told["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
+    assert reply["space"]["near_data"] == {"quantile": 0.8}
+    assert reply["space"]["cost"] == {"weight": 2.0, "per_feature": {"age": 2, "bmi": 3.0}}
     assert ".near_data(data, quantile=0.8)" in program
 
 
-def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> None:
-    wish = {"between": {"bmi": [20, 24.0]}, "fix": ["smoker"]}
+def test_relaxing_a_binding_constraint_brings_the_target_nearer(page: httpx.Client) -> None:
+    fields = {"between": {"bmi": [20, 24.0]}, "fix": ["smoker"]}
     query = row(page, sort="bmi")["cells"]
-    found = ask(page, cells=query, target="+60%", space=wish, budget=2000, seed=1)
+    found = ask(page, cells=query, target="+60%", space=fields, budget=2000, seed=1)
     assert found["status"] != "reached"
     bound = [one for one in found["answer"]["binding"] if one["relax"] is not None]
     assert bound
@@ -318,7 +342,7 @@ def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "wishes", "relaxed_to"),
+    ("words", "constraints", "relaxed_to"),
     [
         ("at most 2 changes", {"max_changes": 2}, {"max_changes": 3}),
         ("'bmi' being fixed", {"fix": ["age", "bmi"]}, {"fix": ["age"]}),
@@ -329,13 +353,13 @@ def test_what_keeps_a_target_away_is_relaxed_by_a_click(page: httpx.Client) -> N
         ("the data's own range of 'age' (up to 79)", {}, {"between": {"age": [18, 91]}}),
     ],
 )
-def test_each_limit_of_the_page_can_be_lifted(
-    queue: QuestionQueue, words: str, wishes: dict[str, Any], relaxed_to: Any
+def test_each_constraint_of_the_visitor_can_be_relaxed(
+    queue: QuestionQueue, words: str, constraints: dict[str, Any], relaxed_to: Any
 ) -> None:
-    given = Constraints(**wishes).given()
-    [told] = relax([words], given, queue.site.constrain)
-    assert told["relax"] == relaxed_to
-    assert (told["action"] is None) == (relaxed_to is None)
+    given = Constraints(**constraints).given()
+    [reply] = relax([words], given, queue.site.constrain)
+    assert reply["relax"] == relaxed_to
+    assert (reply["action"] is None) == (relaxed_to is None)
 
 
 @pytest.mark.parametrize(
@@ -352,34 +376,34 @@ def test_each_limit_of_the_page_can_be_lifted(
 def test_errors_are_one_sentence(
     page: httpx.Client, path: str, body: Any, status: int, error: str
 ) -> None:
-    told = page.post(f"/api/{path}", json=body)
-    assert told.status_code == status
-    assert error in told.json()["error"]
-    assert "Traceback" not in told.text
+    reply = page.post(f"/api/{path}", json=body)
+    assert reply.status_code == status
+    assert error in reply.json()["error"]
+    assert "Traceback" not in reply.text
 
 
-@pytest.mark.parametrize("wish", [{"require": ["age <="]}, {"fix": ["weight"]}, {"cost": {}}])
-def test_wishes_are_checked_before_a_search_begins(page: httpx.Client, wish: Any) -> None:
+@pytest.mark.parametrize("fields", [{"require": ["age <="]}, {"fix": ["weight"]}, {"cost": {}}])
+def test_constraints_are_checked_before_the_search(page: httpx.Client, fields: Any) -> None:
     cells = row(page)["cells"]
-    told = page.post("/api/questions", json={"cells": cells, "target": "+5%", "space": wish})
-    assert told.status_code == (202 if wish == {"cost": {}} else 422)
+    reply = page.post("/api/questions", json={"cells": cells, "target": "+5%", "space": fields})
+    assert reply.status_code == (202 if fields == {"cost": {}} else 422)
 
 
 def fails(rows: Any) -> Any:
     raise RuntimeError("out of order at /secret/place")
 
 
-def test_a_model_that_fails_says_so(files: Path) -> None:
+def test_errors_of_the_model_are_reported_without_paths(files: Path) -> None:
     queue = make_queue(files)
 
     with served(queue) as page:
         cells = row(page)["cells"]
         object.__setattr__(queue.site.subject.loaded.model, "predict", fails)
         found = ask(page, cells=cells, target="+5%")
-        told = page.post("/api/predict", json={"cells": cells})
+        reply = page.post("/api/predict", json={"cells": cells})
     assert found["state"] == "failed"
-    assert told.status_code == 422
-    for error in (found["error"], told.json()["error"]):
+    assert reply.status_code == 422
+    for error in (found["error"], reply.json()["error"]):
         assert error.startswith("the model failed: RuntimeError: out of order at …")
         assert "secret" not in error
     queue.close()

@@ -1,4 +1,4 @@
-"""The OpenAPI description, and what comes of requests that follow it."""
+"""The OpenAPI description, and requests that follow it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayescfx.web.questions import QuestionQueue
 from tests.web.conftest import ask, make_queue, row, served
 
 
-def test_the_description_knows_the_columns(page: httpx.Client) -> None:
+def test_description_has_the_columns_of_the_data(page: httpx.Client) -> None:
     content = page.get("/api/openapi.json").json()
     forms = content["components"]["schemas"]
     cells = forms["QuestionForm"]["properties"]["cells"]
@@ -25,7 +25,7 @@ def test_the_description_knows_the_columns(page: httpx.Client) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_no_request_that_the_description_allows_breaks_the_server(files: Path) -> None:
+def test_requests_that_follow_the_description_cause_no_server_error(files: Path) -> None:
     pytest.importorskip("schemathesis")
     queue: QuestionQueue = make_queue(files)
     with served(queue) as page:

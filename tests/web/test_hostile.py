@@ -1,4 +1,4 @@
-"""Rows that mean harm, and a server that is killed."""
+"""Hostile requests, and a server that is killed."""
 
 from __future__ import annotations
 
@@ -38,35 +38,37 @@ HARMFUL: list[Any] = [
 @pytest.mark.parametrize("name", ["age", "bmi", "smoker"])
 def test_harmful_cells_are_refused_or_scored(page: httpx.Client, name: str, value: Any) -> None:
     cells = {**row(page)["cells"], name: value}
-    told = page.post("/api/predict", json={"cells": cells})
-    assert told.status_code in (200, 422)
-    assert told.headers["content-type"] == "application/json"
+    reply = page.post("/api/predict", json={"cells": cells})
+    assert reply.status_code in (200, 422)
+    assert reply.headers["content-type"] == "application/json"
     asked = page.post("/api/questions", json={"cells": cells, "target": "+5%", "budget": 5})
     assert asked.status_code in (202, 422)
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", '{"a": 1}', "[1]", "1e999"])
-def test_what_json_does_not_know_is_refused(page: httpx.Client, text: str) -> None:
+def test_values_outside_json_are_refused(page: httpx.Client, text: str) -> None:
     cells = json.dumps(row(page)["cells"])
     body = re.sub(r'"age": \d+', f'"age": {text}', f'{{"cells": {cells}, "target": "+5%"}}')
     assert text in body
     for path in ("predict", "questions"):
-        told = page.post(f"/api/{path}", content=body, headers={"content-type": "application/json"})
-        assert told.status_code == 422, told.text
+        reply = page.post(
+            f"/api/{path}", content=body, headers={"content-type": "application/json"}
+        )
+        assert reply.status_code == 422, reply.text
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"{" * 10_000])
-def test_bodies_that_are_no_requests_are_refused(page: httpx.Client, body: bytes) -> None:
-    told = page.post("/api/predict", content=body, headers={"content-type": "application/json"})
-    assert 400 <= told.status_code < 500
-    assert set(told.json()) == {"error"}
+def test_malformed_bodies_are_refused(page: httpx.Client, body: bytes) -> None:
+    reply = page.post("/api/predict", content=body, headers={"content-type": "application/json"})
+    assert 400 <= reply.status_code < 500
+    assert set(reply.json()) == {"error"}
 
 
-def test_ten_megabytes_are_refused_and_the_page_goes_on(page: httpx.Client) -> None:
+def test_ten_megabytes_are_refused_and_the_server_stays_up(page: httpx.Client) -> None:
     cells = {**row(page)["cells"], "region": "x" * 10_000_000}
     try:
-        told = page.post("/api/predict", json={"cells": cells})
-        assert told.status_code == 413
+        reply = page.post("/api/predict", json={"cells": cells})
+        assert reply.status_code == 413
     except httpx.TransportError:
         pass  # the server may hang up before all is sent
     assert page.get("/api/site").status_code == 200
@@ -86,8 +88,8 @@ def test_rows_without_an_output_are_shown_without_one(tmp_path: Path) -> None:
     )
     pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": [1, 2, 3]}).to_csv(tmp_path / "X.csv", index=False)
     with serving(tmp_path, "--model", "gaps:score", "--data", "X.csv") as address:
-        told = httpx.get(f"{address}api/rows", params={"sort": "(output)"}).json()
-        assert [line["output"] for line in told["rows"]] == [1.5, 2.5, None]
+        reply = httpx.get(f"{address}api/rows", params={"sort": "(output)"}).json()
+        assert [line["output"] for line in reply["rows"]] == [1.5, 2.5, None]
         assert sum(httpx.get(f"{address}api/site").json()["predictions"]["counts"]) == 2
 
 
@@ -103,7 +105,7 @@ def score(rows):
 """
 
 
-def test_a_killed_server_has_kept_what_the_model_said(tmp_path: Path) -> None:
+def test_killed_server_has_kept_the_scored_rows(tmp_path: Path) -> None:
     (tmp_path / "slow_model.py").write_text(SLOW)
     values = [[k / 7, (k * 13 % 50) / 9] for k in range(60)]
     pd.DataFrame(values, columns=["a", "b"]).to_csv(tmp_path / "X.csv", index=False)
@@ -114,9 +116,9 @@ def test_a_killed_server_has_kept_what_the_model_said(tmp_path: Path) -> None:
         address = server.stdout.readline().strip()
         (tmp_path / "scored.txt").unlink()  # the rows that are shown at first
         with httpx.Client(base_url=address, timeout=30) as page:
-            wish = {"target": "= 1e6", "method": "bayes-cfx", "budget": 5000, "timeout": 100}
-            wish["cells"] = row(page)["cells"]
-            number = page.post("/api/questions", json=wish).json()["id"]
+            fields = {"target": "= 1e6", "method": "bayes-cfx", "budget": 5000, "timeout": 100}
+            fields["cells"] = row(page)["cells"]
+            number = page.post("/api/questions", json=fields).json()["id"]
             until = time.monotonic() + 60
             while page.get(f"/api/questions/{number}").json()["spent"] < 30:
                 assert time.monotonic() < until

@@ -1,4 +1,4 @@
-"""The page in a real browser, walked through as a person would: on two models."""
+"""The page in a real browser, used as a visitor would, on two models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def address(
 
 @pytest.fixture
 def viewer(made: Any, address: str) -> Iterator[Viewer]:
-    """Return somebody who looks at the page; at the end nothing was complained about."""
+    """Return a visitor of the page; at the end the browser has complained about nothing."""
     found = Viewer(made, address)
     yield found
     found.context.close()
@@ -78,8 +78,8 @@ def test_a_row_is_found_drawn_and_edited(viewer: Viewer) -> None:
         viewer.type("row-input", str(value), feature=name)
         cells = viewer.page.evaluate("import('/static/state.js').then(m => m.state.row.cells)")
         assert cells[name] == value
-        told = httpx.post(f"{viewer.page.url}api/predict", json={"cells": cells}).json()
-        viewer.becomes("row-output", float(told["output"]).__eq__)
+        reply = httpx.post(f"{viewer.page.url}api/predict", json={"cells": cells}).json()
+        viewer.becomes("row-output", float(reply["output"]).__eq__)
     assert "edited" in viewer.at("row-chip").inner_text()
     viewer.at("row-reset").click()
     viewer.becomes("row-output", lambda output: output == before)
@@ -188,7 +188,7 @@ def test_what_if_begins_at_an_answer_and_shows_the_curve(viewer: Viewer) -> None
     assert "edited" in viewer.at("row-chip").inner_text()
 
 
-def test_out_of_reach_names_what_binds_and_relaxes_it(viewer: Viewer) -> None:
+def test_unreachable_screen_relaxes_binding_constraints(viewer: Viewer) -> None:
     name = {f["name"] for f in site(viewer)["features"]} & {"area", "bmi"}
     viewer.target("+45%")
     viewer.at("tab-space").click()
@@ -222,7 +222,7 @@ def test_every_export_is_a_file(viewer: Viewer) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 1024, 768])
-def test_nothing_is_cut_off_at_any_width(made: Any, address: str, width: int) -> None:
+def test_page_fits_any_width(made: Any, address: str, width: int) -> None:
     viewer = Viewer(made, address, width=width, color_scheme="dark" if width == 1024 else "light")
     for tab in ("tab-row", "tab-space", "tab-whatif"):
         viewer.at(tab).click()

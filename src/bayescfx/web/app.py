@@ -27,7 +27,18 @@ STATUS: dict[type[BayesCFXError], int] = {QueueFullError: 429, NoQuestionError: 
 
 
 def make_app(queue: QuestionQueue) -> FastAPI:
-    """Return the application of a queue of questions."""
+    """Return the application of a queue of questions.
+
+    Parameters
+    ----------
+    queue : QuestionQueue
+        The questions, and through them the site.
+
+    Returns
+    -------
+    FastAPI
+        Without a guard: see `Guard`.
+    """
     errors: Any = (HTTPException, RequestValidationError, BayesCFXError, Exception)
     refusals = {404: "Not found.", 422: "The request cannot be read."}
     app = DescribedApp(
@@ -72,7 +83,10 @@ async def _error_response(_: Request, error: Exception) -> JSONResponse:
 
 
 def _describe(error: Exception) -> tuple[int, str]:
-    """Return the status and the sentence of an error."""
+    """Return the status and the sentence of an error.
+
+    A message never holds a path, a traceback or the text of a request: the page shows it as it is.
+    """
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail)
     if isinstance(error, RequestValidationError):
@@ -124,7 +138,10 @@ def _name_features(form: dict[str, Any], feature: dict[str, Any]) -> None:
 
 
 def _cell_schema(site: Site, name: str) -> dict[str, Any]:
-    """Return the JSON schema of a column; columns of a group are numbers."""
+    """Return the JSON schema of a column; columns of a group are numbers.
+
+    Every column may be missing, as far as the description goes; the model decides.
+    """
     feature = site.space.features.get(name)
     if feature is None:
         return {"type": ["number", "null"]}

@@ -30,7 +30,20 @@ DATA_SETTINGS = ("id", "na", "drop", "label", "output")
 
 
 def export_answer(ending: str, site: Site, form: QuestionForm, answer: cfx.Explanation) -> bytes:
-    """Return a question and its answer as the content of a file."""
+    """Return a question and its answer as the content of a file.
+
+    Parameters
+    ----------
+    ending : str
+        ``json``, ``csv``, ``html`` or ``md``, which the command line writes as well, or one of
+        `PROGRAMS`.
+    site : Site
+        The model and the data that the question is about.
+    form : QuestionForm
+        The request.
+    answer : Explanation
+        Its answer.
+    """
     if ending in PROGRAMS:
         return PROGRAMS[ending](site, form).encode()
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +55,10 @@ def export_answer(ending: str, site: Site, form: QuestionForm, answer: cfx.Expla
 
 
 def constraints_of(site: Site, form: QuestionForm) -> dict[str, Any]:
-    """Return the constraints of the operator and the visitor as those of one."""
+    """Return the constraints of the operator and the visitor as those of one.
+
+    Programs and settings files have no operator: what both allow is what they allow.
+    """
     return intersect_verbs(site.space, site.settings.space, form.space.given())
 
 
@@ -50,7 +66,11 @@ def constraints_of(site: Site, form: QuestionForm) -> dict[str, Any]:
 
 
 def python_program(site: Site, form: QuestionForm) -> str:
-    """Return a program that asks the same question."""
+    """Return a program that asks the same question.
+
+    It reads the same files with the same settings. With the same seed it prints the same answer,
+    unless questions share evaluations.
+    """
     settings = site.settings
     label = "" if settings.label is None else repr(settings.label)
     calls = [
@@ -141,19 +161,28 @@ def _kinds_argument(site: Site) -> str:
 def _verb_calls(verb: str, value: Any) -> list[str]:
     """Return the calls of a verb of `Space`, by the kind of its parameter."""
     kind = VERBS[verb].parameter.kind
-    if kind in ("names", "allowed names"):
-        return [f"{verb}({_arguments(*value)})"]
-    if kind == "texts":
-        return [f"{verb}({text!r})" for text in value]
-    if kind == "name lists":
-        return [f"{verb}({_arguments(*names)})" for names in value]
-    if kind == "column lists":
-        return [f"group({name!r}, {columns!r})" for name, columns in value.items()]
-    if kind == "functions":
-        return [f"{verb}({name!r}, ...)  # {source}" for name, source in value.items()]
-    if kind == "options":
-        return _option_calls(verb, value)
-    return [f"{verb}({value!r})"]
+    return CALLS[kind](verb, value) if kind in CALLS else [f"{verb}({value!r})"]
+
+
+def _names_call(verb: str, names: list[str]) -> list[str]:
+    """Return one call with all names as its arguments."""
+    return [f"{verb}({_arguments(*names)})"]
+
+
+def _item_calls(verb: str, items: list[Any]) -> list[str]:
+    """Return one call for each item: a text, or a list of names."""
+    lists = [item if isinstance(item, list) else [item] for item in items]
+    return [f"{verb}({_arguments(*names)})" for names in lists]
+
+
+def _group_calls(_: str, groups: Mapping[str, list[str]]) -> list[str]:
+    """Return one call for each group of columns."""
+    return [f"group({name!r}, {columns!r})" for name, columns in groups.items()]
+
+
+def _function_calls(verb: str, functions: Mapping[str, str]) -> list[str]:
+    """Return one call for each function, whose source is only named."""
+    return [f"{verb}({name!r}, ...)  # {source}" for name, source in functions.items()]
 
 
 def _option_calls(verb: str, value: Any) -> list[str]:
@@ -163,6 +192,18 @@ def _option_calls(verb: str, value: Any) -> list[str]:
     named = _arguments(**value) if isinstance(value, dict) else ""
     parts = [part for part in ("data" if verb == "near_data" else "", named) if part]
     return [f"{verb}({', '.join(parts)})"]
+
+
+#: How to write the calls of a verb, by the kind of its parameter; by default one with the value.
+CALLS: dict[str, Callable[[str, Any], list[str]]] = {
+    "names": _names_call,
+    "allowed names": _names_call,
+    "texts": _item_calls,
+    "name lists": _item_calls,
+    "column lists": _group_calls,
+    "functions": _function_calls,
+    "options": _option_calls,
+}
 
 
 # ── settings files and commands ──
@@ -207,7 +248,10 @@ def _assignments(table: Mapping[str, Any]) -> str:
 
 
 def shell_commands(site: Site, form: QuestionForm) -> str:
-    """Return commands that write a settings file and ask the question."""
+    """Return commands that write a settings file and ask the question.
+
+    Code and trust are arguments of the command: a settings file must not decide which code runs.
+    """
     settings = site.settings
     words = ["bayescfx", "explain", "--settings", "question.toml"]
     if settings.names_code:

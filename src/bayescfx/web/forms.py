@@ -108,7 +108,18 @@ SCALARS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def verb_type(verb: Verb) -> Any:
-    """Return the type of a verb's value, which may be a text as on the command line."""
+    """Return the type of a verb's value, which may be a text as on the command line.
+
+    Parameters
+    ----------
+    verb : Verb
+        Its parameter has a JSON schema and, unless it is a switch, reads texts.
+
+    Returns
+    -------
+    type
+        For a field of a form.
+    """
     parameter = verb.parameter
     max_items = MAX_RULES if parameter.kind in ("texts", "name lists") else MAX_ITEMS
     value: Any = type_of(parameter.schema(), verb.name.title(), max_items=max_items)
@@ -129,7 +140,10 @@ def page_verbs() -> list[Verb]:
 
 
 def make_constraints_form() -> type[ConstraintsForm]:
-    """Return the form of the visitor's constraints, with a field for each verb."""
+    """Return the form of the visitor's constraints, with a field for each verb.
+
+    A new verb of `Space` has its field here without an edit.
+    """
     fields: dict[str, Any] = {}
     for verb in page_verbs():
         default = Field(default=None, description=verb.help, validate_default=False)

@@ -43,7 +43,15 @@ def intervals_payload(intervals: Sequence[tuple[float, float]]) -> list[list[flo
 
 
 def site_payload(site: Site) -> Payload:
-    """Return the description of the model and its data that the page is built from."""
+    """Return the description of the model and its data that the page is built from.
+
+    Everything here is the same for all visitors, and is computed once.
+
+    Returns
+    -------
+    dict
+        `Site` in ``static/types.d.ts``.
+    """
     settings = site.settings
     is_finite = np.isfinite(site.outputs)
     counts, edges = np.histogram(site.outputs[is_finite], bins=N_BINS)
@@ -140,7 +148,10 @@ def _levels_payload(feature: Any, codes: npt.NDArray[np.float64]) -> Payload:
 
 
 def _scale_payload(feature: Any, codes: npt.NDArray[np.float64]) -> Payload:
-    """Return the ends and the histogram of numbers or points in time."""
+    """Return the ends and the histogram of numbers or points in time.
+
+    Points in time are texts, at the ends and at the edges of the histogram.
+    """
     low, high = feature.code_range
     bounds = (low, high) if high > low else None
     counts, edges = np.histogram(codes, bins=N_FEATURE_BINS, range=bounds)
@@ -168,7 +179,22 @@ def row_payload(site: Site, i: int) -> Payload:
 
 
 def answer_payload(view: View, form: QuestionForm, site: Site) -> Payload:
-    """Return an answer, with the numbers of a change chart for each counterfactual."""
+    """Return an answer, with the numbers of a change chart for each counterfactual.
+
+    Parameters
+    ----------
+    view : View
+        The answer, with a surrogate for the effects of changes.
+    form : QuestionForm
+        The request, for the constraints that the visitor can relax.
+    site : Site
+        The operator's space.
+
+    Returns
+    -------
+    dict
+        `Answer` in ``static/types.d.ts``.
+    """
     answer = view.answer
     given = form.space.given()
     return {
@@ -220,7 +246,24 @@ def _cells_payload(answer: cfx.Explanation, row: Any) -> Payload:
 
 
 def curve_payload(site: Site, curve: ResponseCurve, view: View | None, *, score: bool) -> Payload:
-    """Return the outputs along a feature: the surrogate's, and the model's if `score`."""
+    """Return the outputs along a feature: the surrogate's, and the model's if `score`.
+
+    Parameters
+    ----------
+    site : Site
+        The model.
+    curve : ResponseCurve
+        The rows along the feature.
+    view : View, optional
+        The answer whose surrogate is shown.
+    score : bool
+        Whether the model scores the rows; of an expensive model only on demand.
+
+    Returns
+    -------
+    dict
+        `Curve` in ``static/types.d.ts``.
+    """
     columns = [str(name) for name in site.subject.data.columns]
     return {
         **_surrogate_payload(curve, view),

@@ -23,7 +23,13 @@ ExportForm = Literal["json", "csv", "html", "md", "py", "toml", "sh"]
 
 
 def question_routes(queue: QuestionQueue) -> APIRouter:
-    """Return the routes about questions."""
+    """Return the routes about questions.
+
+    Parameters
+    ----------
+    queue : QuestionQueue
+        All questions of all visitors: whoever may open the page may read them.
+    """
     router = APIRouter()
 
     @router.post("/api/questions", status_code=202)
@@ -59,6 +65,13 @@ def question_routes(queue: QuestionQueue) -> APIRouter:
         queue[number].bookmarks = tuple(sorted(set(form.answers)))
         return queue.payload(queue[number])
 
+    _add_exports(router, queue)
+    return router
+
+
+def _add_exports(router: APIRouter, queue: QuestionQueue) -> None:
+    """Add the routes whose responses are not JSON: files and events."""
+
     @router.get("/api/questions/{number}/export/{form}", response_class=Response)
     def export(number: int, form: ExportForm) -> Response:
         """Return an answer as a file."""
@@ -73,8 +86,6 @@ def question_routes(queue: QuestionQueue) -> APIRouter:
     async def events(number: int) -> StreamingResponse:
         """Stream the events of a question, until it ends."""
         return StreamingResponse(_events(queue, queue[number]), media_type="text/event-stream")
-
-    return router
 
 
 async def _events(queue: QuestionQueue, question: PageQuestion) -> AsyncIterator[str]:

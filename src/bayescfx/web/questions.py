@@ -83,7 +83,15 @@ class PageQuestion:
         return self.answer is not None and self.answer.stopped not in cuts
 
     def record(self, rows: Any, outputs: Outputs) -> None:
-        """Keep scored rows, and the range of their outputs."""
+        """Keep scored rows, and the range of their outputs.
+
+        Parameters
+        ----------
+        rows : table of n rows
+            The rows that the model has just scored.
+        outputs : ndarray of shape (n,)
+            Its outputs; nan where it failed.
+        """
         self.scored.keep(rows, outputs)
         finite = outputs[np.isfinite(outputs)].tolist()
         seen = [*finite, *(self.reachable or ())]
@@ -150,7 +158,7 @@ class QuestionQueue:
         """Return a question without its steps and its answer, in JSON's own types."""
         form = question.form
         answer = question.answer
-        label = form.label or "edited row"
+        label = form.label or "edited"
         target = form.target if answer is None else wanted_text(answer.wanted)
         return {
             "id": question.id,
@@ -158,7 +166,7 @@ class QuestionQueue:
             "place": self._place(question),
             "request": form.model_dump() | {"space": form.space.given()},
             "label": label,
-            "title": f"{label}: {target}",
+            "title": f"Row {label}: {target}",
             "status": None if answer is None else answer.status,
             **question.progress_payload(),
             "error": question.error,
@@ -231,7 +239,11 @@ class QuestionQueue:
         self._workers.shutdown(wait=True, cancel_futures=True)
 
     def _work(self, question: PageQuestion) -> None:
-        """Answer a question, or record why it failed."""
+        """Answer a question, or record why it failed.
+
+        A worker thread runs this. The view of the answer is made while the evaluations are open:
+        its surrogate is fitted to rows of earlier questions, too.
+        """
         if question.is_stopped:
             return
         question.state = "running"

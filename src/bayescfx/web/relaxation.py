@@ -123,18 +123,22 @@ def _of_rules(
     space: cfx.Space, given: Constraints, constrain: Callable[[Constraints], cfx.Space]
 ) -> Iterator[Relaxation]:
     """Yield the relaxations of verbs that add rules: without an item, some rules are gone."""
+    for constraints in _with_one_item_less(given):
+        kept = {rule.words.limit for rule in constrain(constraints).rules}
+        for rule in space.rules:
+            start = rule.words.limit
+            if start and start not in kept:
+                yield Relaxation(start, f"drop {rule.words.label}", constraints)
+
+
+def _with_one_item_less(given: Constraints) -> Iterator[Constraints]:
+    """Yield the constraints without one item of a verb that adds rules."""
     for verb, value in given.items():
         if verb in WITHOUT_RULES:
             continue
         for _, remaining in VERBS[verb].parameter.relaxations(value):
-            constraints = {**given, verb: remaining}
-            if remaining is None:
-                del constraints[verb]
-            kept = {rule.words.limit for rule in constrain(constraints).rules}
-            for rule in space.rules:
-                start = rule.words.limit
-                if start and start not in kept:
-                    yield Relaxation(start, f"drop {rule.words.label}", constraints)
+            others = {name: each for name, each in given.items() if name != verb}
+            yield others if remaining is None else {**others, verb: remaining}
 
 
 def _without(given: Mapping[str, Any], name: str, *verbs: str) -> Constraints:

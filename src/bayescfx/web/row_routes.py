@@ -42,7 +42,20 @@ class RowIndex:
         self.texts = [" ".join(map(str, line)).casefold() for line in lines]  # to be searched
 
     def find(self, low: float | None, high: float | None, search: str = "") -> Positions:
-        """Return the positions of rows with outputs in a range that contain a text."""
+        """Return the positions of rows with outputs in a range that contain a text.
+
+        Parameters
+        ----------
+        low, high : float, optional
+            The range of outputs; None is unbounded. Rows without an output are in no range.
+        search : str
+            A part of any cell, or a whole label; in upper or lower case.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            In the order of the data.
+        """
         outputs = self.site.outputs
         is_found = np.ones(len(outputs), dtype=np.bool_)
         if low is not None:
@@ -71,7 +84,13 @@ class RowIndex:
 
 
 def row_routes(queue: QuestionQueue) -> APIRouter:
-    """Return the routes about the site and single rows."""
+    """Return the routes about the site and single rows.
+
+    Parameters
+    ----------
+    queue : QuestionQueue
+        Its answers have the surrogates of curves.
+    """
     router = APIRouter()
     site = queue.site
     description = site_payload(site)
@@ -113,7 +132,10 @@ def row_routes(queue: QuestionQueue) -> APIRouter:
 
 
 def _predict(site: Site, form: PredictForm) -> Payload:
-    """Score a row."""
+    """Score a row.
+
+    Cells of the row that differ from the query are its changes; without a query there are none.
+    """
     row = site.read_row(form.cells)
     query = row if form.query is None else site.read_row(form.query)
     space = site.constrain({} if form.space is None else form.space.given())

@@ -28,7 +28,20 @@ BACKLOG = 128  # connections that wait until the model is loaded
 
 
 def serve(options: Namespace, console: Console) -> int:
-    """Serve the page until Ctrl-C."""
+    """Serve the page until Ctrl-C.
+
+    Parameters
+    ----------
+    options : Namespace
+        The parsed command line.
+    console : Console
+        Gets the address of the page, and notes.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
     for library in ("uvicorn", "fastapi", "plotly"):
         optional(library, "the page needs", "web")
     import uvicorn
@@ -100,7 +113,11 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def host_names(host: str, port: int, proxies: Iterable[str]) -> frozenset[str]:
-    """Return the hosts that requests may name; those of proxies also without the port."""
+    """Return the hosts that requests may name; those of proxies also without the port.
+
+    A request that names another host may come from a page elsewhere whose name was pointed at this
+    machine (DNS rebinding).
+    """
     names = {*LOCAL_HOSTS, host, *proxies}
     if host in ALL_INTERFACES:
         names |= {socket.gethostname(), socket.getfqdn()}

@@ -93,7 +93,15 @@ class Site:
         return apply_constraints(self.space, constraints, self.subject.data)
 
     def read_row(self, cells: Mapping[str, Any], space: cfx.Space | None = None) -> dict[str, Any]:
-        """Return the cells of a visitor's row; raise if it does not fit the space."""
+        """Return the cells of a visitor's row; raise if it does not fit the space.
+
+        Parameters
+        ----------
+        cells : dict of column to cell
+            As the page sends it.
+        space : Space, optional
+            By default the operator's.
+        """
         subject = self.subject if space is None else replace(self.subject, space=space)
         with hearing(lambda _: None):
             row, _ = subject.table_format.read_row(cells)
@@ -116,7 +124,15 @@ class Site:
         yield cfx.Evaluations(shared[0].rows, shared[0].outputs) if shared else None
 
     def share(self, scored: cfx.Evaluations) -> None:
-        """Keep the rows that a question has scored, if questions share rows without a file."""
+        """Keep the rows that a question has scored, if questions share rows without a file.
+
+        Only finite outputs are kept, each row once; the oldest rows go first.
+
+        Parameters
+        ----------
+        scored : Evaluations
+            The rows of one question.
+        """
         is_kept = self.shares_evaluations and self.settings.evaluations is None
         if not is_kept or scored.rows is None:
             return
@@ -130,7 +146,10 @@ class Site:
 
 
 def _guard_model(model: Model, lock: contextlib.AbstractContextManager[Any]) -> Model:
-    """Return the model with a lock around it, and without paths in its errors."""
+    """Return the model with a lock around it, and without paths in its errors.
+
+    Errors of this library are left as they are; all others become a `ModelError` for the visitor.
+    """
 
     def predict(rows: Any) -> Outputs:
         try:

@@ -360,7 +360,7 @@ export function legend() {
     ["key-bar", "predictions of the data"],
     ["key-wanted", "target"],
     ["key-accepted", "within the tolerance"],
-    ["key-seen", "outputs seen by the search"],
+    ["key-seen", "outputs seen"],
     ["key-now", "this row now"],
     ["key-answer", "answers"],
   ];
