@@ -104,7 +104,11 @@ def test_page_python_and_command_line_give_the_same_answer(
     page: httpx.Client, queue: QuestionQueue, files: Path, tmp_path: Path, method: str
 ) -> None:
     query = row(page)["cells"]
-    search: dict[str, Any] = {"budget": 60 if method == "bayes-cfx" else 200, "n": 2, "method": method}
+    search: dict[str, Any] = {
+        "budget": 60 if method == "bayes-cfx" else 200,
+        "n": 2,
+        "method": method,
+    }
     space = {"fix": ["smoker"], "max_changes": 2}
     found = ask(page, cells=query, target=">= +10%", seed=3, space=space, **search)
     reply = found["answer"]

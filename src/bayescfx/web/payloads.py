@@ -13,7 +13,7 @@ import bayescfx as cfx
 from bayescfx.plots.info.changes import Change, change_info
 from bayescfx.plots.info.curves import ResponseCurve
 from bayescfx.plots.info.view import View
-from bayescfx.requests.json_values import json_fields, json_value
+from bayescfx.requests.plain_values import json_fields, json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import METHOD_NAMES
 from bayescfx.requests.texts import answer_sentence, changes_text, number_text

@@ -17,8 +17,8 @@ import numpy as np
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, hearing
 from bayescfx.plots.info.view import View
-from bayescfx.requests.json_values import json_value
 from bayescfx.requests.messages import describe_error
+from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.report_facts import report_facts
 from bayescfx.requests.target_text import parse_target
 from bayescfx.requests.texts import wanted_text

@@ -16,8 +16,8 @@ import pandas as pd
 import bayescfx as cfx
 from bayescfx.errors import BayesCFXError, ModelError, SettingsError, hearing
 from bayescfx.requests.constraints import apply_constraints
-from bayescfx.requests.json_values import json_value
 from bayescfx.requests.messages import describe_error
+from bayescfx.requests.plain_values import json_value
 from bayescfx.requests.query_rows import row_cells
 from bayescfx.requests.settings import Settings
 from bayescfx.requests.subject import Model, Subject
