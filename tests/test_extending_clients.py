@@ -5,12 +5,15 @@ The classes are those of `tests/test_extending.py`; each fixture is the line tha
 
 from __future__ import annotations
 
+import asyncio
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,8 +29,13 @@ from bayescfx.requests.target_text import FORMS
 from bayescfx.search.methods import METHODS
 from bayescfx.space.parameters import NameLists
 from bayescfx.space.verbs import VERBS, Verb
+from bayescfx.web.app import make_app
+from bayescfx.web.exports import PROGRAMS
+from bayescfx.web.forms import make_constraints_form, page_verbs
+from bayescfx.web.questions import QuestionQueue
 from tests.cli.shell import Shell
 from tests.test_extending import Shrinking, one_group
+from tests.web.conftest import ask, make_queue, row, served
 
 DOSES = """\
 import numpy as np
@@ -303,3 +311,80 @@ def test_a_new_command_is_a_function(shell: Shell, monkeypatch: pytest.MonkeyPat
     ran = shell("shout", "hey")
     assert (ran.code, ran.out) == (0, "HEY\n")
     assert "print a word louder" in shell("--help").out
+
+
+# ── the page ──
+
+
+@pytest.fixture
+def queue(shell: Shell) -> Iterator[QuestionQueue]:
+    """Return the queue of a page about doses, with the kind of a feature given."""
+    table = patients()
+    table.insert(0, "name", [f"P{i}" for i in range(len(table))])
+    table.to_csv(shell.folder / "people.csv", index=False)
+    found = make_queue(shell.folder, "--kind", "dose=magnitude", model="doses:response")
+    yield found
+    found.close()
+
+
+def test_a_new_kind_a_new_target_and_a_new_search_are_known_to_the_page(
+    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "shrinking", Shrinking)
+    monkeypatch.setitem(FORMS, "P times", Multiple)
+    with served(queue) as page:
+        kinds = {f["name"]: f["kind"] for f in page.get("/api/site").json()["features"]}
+        assert kinds["dose"] == "magnitude"
+        before = row(page)
+        limits = {"between": {"dose": [0.01, 200]}, "allow": ["dose"]}
+        found = ask(page, cells=before["cells"], target="+5", space=limits)
+        best = found["answer"]["counterfactuals"][0]
+        assert before["cells"]["dose"] < best["cells"]["dose"] <= 200
+        asked = {"cells": before["cells"], "budget": 60}
+        best = ask(page, **asked, target="1.5 times")["answer"]["counterfactuals"][0]
+        assert best["output"] == pytest.approx(1.5 * before["output"], rel=0.05)
+        found = ask(page, **asked, target="+1", method="shrinking")
+        assert found["answer"]["method"] == "shrinking"
+
+
+@pytest.mark.usefixtures("verb")
+def test_a_new_verb_is_a_field_of_the_pages_form(queue: QuestionQueue) -> None:
+    assert "one_group" in [verb.name for verb in page_verbs()]
+    form = make_constraints_form()
+    given = form.model_validate({"one_group": [["dose"], ["age"]]}).given()
+    assert given == {"one_group": [["dose"], ["age"]]}
+    assert form.model_validate({"one_group": "dose\nage,weight"}).given() == {
+        "one_group": [["dose"], ["age", "weight"]]
+    }
+    with pytest.raises(ValueError, match="one_group"):
+        form.model_validate({"one_group": 3})
+    space = queue.site.constrain(given)
+    assert "changes only dose or age" in str(space)
+
+
+def test_a_new_route_is_one_function(queue: QuestionQueue) -> None:
+    app = make_app(queue)
+
+    @app.get("/api/extremes")
+    def extremes() -> dict[str, float]:
+        """Return the lowest and the highest output of the listed rows."""
+        return {"low": queue.site.outputs.min(), "high": queue.site.outputs.max()}
+
+    async def get() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://page") as client:
+            return await client.get("/api/extremes")
+
+    found = asyncio.run(get()).json()
+    assert found["low"] < found["high"]
+    assert "/api/extremes" in app.openapi()["paths"]
+
+
+def test_a_new_exported_file_is_one_function(
+    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROGRAMS, "target", lambda site, form: f"{form.target}\n")
+    with served(queue) as page:
+        found = ask(page, target="+1", budget=60)
+        told = page.get(f"/api/questions/{found['id']}/export/target")
+    assert (told.status_code, told.text) == (200, "+1\n")

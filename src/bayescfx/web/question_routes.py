@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Literal
 
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
@@ -18,8 +17,6 @@ from bayescfx.web.questions import PageQuestion, QuestionQueue
 
 PAUSE = 0.1  # seconds between two looks at a search
 HEARTBEAT = 10.0  # seconds without an event after which a comment keeps the stream open
-
-ExportForm = Literal["json", "csv", "html", "md", "py", "toml", "sh"]
 
 
 def question_routes(queue: QuestionQueue) -> APIRouter:
@@ -73,8 +70,8 @@ def _add_exports(router: APIRouter, queue: QuestionQueue) -> None:
     """Add the routes whose responses are not JSON: files and events."""
 
     @router.get("/api/questions/{number}/export/{form}", response_class=Response)
-    def export(number: int, form: ExportForm) -> Response:
-        """Return an answer as a file."""
+    def export(number: int, form: str) -> Response:
+        """Return an answer as a file: the answer itself, or a program that repeats it."""
         question = queue[number]
         if question.answer is None:
             raise HTTPException(409, "There is no answer yet.")
