@@ -101,7 +101,7 @@ def test_a_new_verb_is_one_rule_and_one_line() -> None:
     far = cfx.explain(both, query, space, cfx.reach(35), budget=60, rng=0)
     assert not far.reached
 
-    # it is told, and it goes through a file
+    # it is described, and it goes through a file
     assert "changes only pay + hours or age + height" in str(space)
     again = cfx.Space.from_dict(json.loads(json.dumps(space.to_dict())))
     assert str(again) == str(space)
@@ -250,7 +250,7 @@ def test_a_new_kind_is_one_class() -> None:
         assert answer.reached
         assert answer.best.row["dose"] > 5
 
-        # it is told, and it goes through a file
+        # it is described, and it goes through a file
         assert "magnitude" in str(limited)
         assert "only up, between 0.01 … 100" in str(limited)
         again = cfx.Space.from_dict(json.loads(json.dumps(limited.to_dict())))

@@ -386,5 +386,5 @@ def test_a_new_exported_file_is_one_function(
     monkeypatch.setitem(PROGRAMS, "target", lambda site, form: f"{form.target}\n")
     with served(queue) as page:
         found = ask(page, target="+1", budget=60)
-        told = page.get(f"/api/questions/{found['id']}/export/target")
-    assert (told.status_code, told.text) == (200, "+1\n")
+        exported = page.get(f"/api/questions/{found['id']}/export/target")
+    assert (exported.status_code, exported.text) == (200, "+1\n")

@@ -83,9 +83,9 @@ def test_names_and_types_are_kept(made: Any) -> None:
 @pytest.mark.parametrize("made", TABLES)
 def test_rows_are_asked_about_and_scored_as_such_tables(made: Any) -> None:
     table = made()
-    space, model, wish = cfx.Space.from_data(table), Asked(table), cfx.increase(by=8)
+    space, model, target = cfx.Space.from_data(table), Asked(table), cfx.increase(by=8)
     query = table[3:4]
-    answer = cfx.explain(model, query, space, wish, budget=30, rng=0)
+    answer = cfx.explain(model, query, space, target, budget=30, rng=0)
     assert answer.reached
     assert answer.verify(model)
     names = [str(name) for name in space.features]
@@ -94,18 +94,18 @@ def test_rows_are_asked_about_and_scored_as_such_tables(made: Any) -> None:
         if (made is arrow)
         else query.row(0, named=True)
     )
-    again = cfx.explain(model, plain, space, wish, budget=30, rng=0)
+    again = cfx.explain(model, plain, space, target, budget=30, rng=0)
     assert again.best.changes == answer.best.changes
-    many = cfx.explain_many(model, table[3:6], space, wish, budget=20, rng=0)
+    many = cfx.explain_many(model, table[3:6], space, target, budget=20, rng=0)
     assert len(many) == 3
     assert cfx.what_if(model, query, {"age": 60}, space).row["age"] == 60
     assert (
         cfx.what_if(model, query, {"age": 60}).output
         == cfx.what_if(model, query, {"age": 60}, space).output
     )
-    assert len(cfx.assess(model, query, table[4:7], space, wish)) == 3
-    told = cfx.explain_partition(table[3:6], model, space, wish, budget=9, rng=0)
-    assert len(told) == 3
+    assert len(cfx.assess(model, query, table[4:7], space, target)) == 3
+    lines = cfx.explain_partition(table[3:6], model, space, target, budget=9, rng=0)
+    assert len(lines) == 3
     assert model.calls > 5
 
 

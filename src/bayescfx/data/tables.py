@@ -243,7 +243,7 @@ def _nullable_dtype(cells: Any) -> str | None:
 
 
 def in_form_of(like: Any, rows: Rows) -> Any:
-    """Return rows as a table of another library, with the types of an empty one of it."""
+    """Return rows as a table of another library, with the types of an empty one."""
     if hasattr(like, "from_pandas"):  # Arrow
         return like.from_pandas(rows, schema=like.schema, preserve_index=False)
     polars = sys.modules[type(like).__module__.partition(".")[0]]

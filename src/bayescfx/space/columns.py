@@ -23,8 +23,8 @@ def steps(space: Space, steps: Mapping[Any, float | None]) -> Space:
     Parameters
     ----------
     steps : dict of name to float or None
-        Values are then multiples of it. ``None`` allows every number, or every whole number of an
-        `Integer`.
+        Values are then multiples of the step. ``None`` allows every number, or every whole number
+        of an `Integer`.
 
     Examples
     --------

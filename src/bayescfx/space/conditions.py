@@ -3,7 +3,7 @@
 ``"a + 2*b <= 10"``, ``"cut == 'Ideal' or price <= 500"``, ``"colour in ['D', 'E']"``,
 ``"smoker == 'yes' -> age >= 18"``. Text is parsed with :mod:`ast`; only numbers, feature names,
 levels, arithmetic, comparisons, ``and``, ``or``, ``not`` and ``->`` are accepted, and Python itself
-never evaluates any of it. A column whose name is not an identifier is written in backticks,
+never evaluates a rule. A column whose name is not an identifier is written in backticks,
 as in ``pandas.DataFrame.query``: ``"`hours-per-week` <= 40"``.
 """
 

@@ -1,7 +1,7 @@
 """The vocabulary of parameters: the values that verbs of a space take from text, TOML and JSON.
 
 Each kind knows how the command line writes it, how a settings file or a request holds it, how its
-values are read with the features of a space, and how two values of it combine. The command line,
+values are read with the features of a space, and how two values combine. The command line,
 settings files and the page treat every verb by the kind of its parameter, so that they need no
 change for a new verb. Nothing big is imported here: the help of the command line shows the verbs.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Parameter:
-    """One value that a verb takes. A new kind is a subclass; most of it has a default."""
+    """One value that a verb takes. A new kind is a subclass; most methods have defaults."""
 
     kind: str  # the word for it in the vocabulary
     words: str  # what a message says it must be

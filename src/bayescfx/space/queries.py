@@ -122,7 +122,7 @@ def _encode_all(
 ) -> tuple[Own, list[int]]:
     """Return the rows that can be encoded, with -1 for unknown levels, and their positions.
 
-    What is wrong with the others is added to `errors`.
+    The errors of the others are added to `errors`.
     """
     is_table = isinstance(rows, pd.DataFrame) or (isinstance(rows, np.ndarray) and rows.ndim == 2)
     if is_table and len(rows):

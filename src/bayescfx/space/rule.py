@@ -1,4 +1,4 @@
-"""Rules: the behaviour that all of them share, with defaults for most of it."""
+"""Rules: their shared behaviour, most of it with defaults."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ VERBS: dict[str, Verb] = {
             "steps",
             Numbers(),
             _call("steps"),
-            help="values are multiples of it",
+            help="values are multiples of the step",
             option="--step",
             example="'bmi=0.5'",
         ),

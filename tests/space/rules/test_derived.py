@@ -80,7 +80,7 @@ def test_a_function_is_asked_once_about_each_row() -> None:
 
     def bmi(rows: pd.DataFrame) -> Any:
         asked.append(rows.copy())
-        rows["weight"] = 0.0  # which nobody else may notice
+        rows["weight"] = 0.0  # this must not change the rows of others
         return asked[-1]["weight"] / asked[-1]["height"] ** 2
 
     def light(rows: pd.DataFrame) -> Any:
