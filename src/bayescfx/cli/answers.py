@@ -9,7 +9,8 @@ import pandas as pd
 
 from bayescfx import Counterfactual, Explanation, WhatIf
 from bayescfx.requests.answer_files import Answers
-from bayescfx.requests.plain_values import aligned, json_fields, json_value, number_text
+from bayescfx.requests.plain_values import json_fields, json_value
+from bayescfx.requests.texts import aligned, number_text
 
 
 def exit_code(statuses: Iterable[str]) -> int:

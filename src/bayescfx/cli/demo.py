@@ -12,7 +12,7 @@ from bayescfx.cli.progress_lines import show_progress
 from bayescfx.errors import SettingsError
 from bayescfx.requests.answer_files import Answers, write_answers
 from bayescfx.requests.console import Console
-from bayescfx.requests.plain_values import number_text
+from bayescfx.requests.texts import number_text
 
 #: The program that `demo` runs and shows.
 DEMO = """\

@@ -13,10 +13,11 @@ import numpy as np
 
 from bayescfx.requests.console import Console
 from bayescfx.requests.constraints import VERBS
-from bayescfx.requests.plain_values import json_fields, number_text
+from bayescfx.requests.plain_values import json_fields
 from bayescfx.requests.settings import Settings, gather_settings
 from bayescfx.requests.settings_file import names_code
 from bayescfx.requests.subject import Subject, read_subject
+from bayescfx.requests.texts import number_text
 from bayescfx.requests.toml_text import toml_lines, toml_value
 
 FACTS = ("kind", "levels", "low", "high", "step", "unit")

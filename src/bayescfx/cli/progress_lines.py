@@ -9,7 +9,7 @@ from typing import Any
 
 import bayescfx as cfx
 from bayescfx.requests.console import Console
-from bayescfx.requests.plain_values import number_text
+from bayescfx.requests.texts import number_text
 
 LINES = 8  # for one query; set by judgement, 2026-11-18
 SECONDS = 5.0  # between two lines for many queries; set by judgement, 2026-11-18

@@ -1,18 +1,10 @@
-"""Values in JSON's own types, and numbers and tables as text."""
+"""Values and attributes in JSON's own types."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bayescfx.models.protocols import cell
-from bayescfx.result.wording import aligned, number
-
-__all__ = ["aligned", "json_fields", "json_value", "number_text"]
-
-
-def number_text(value: float, digits: int = 4) -> str:
-    """Return a number as text, with some significant digits."""
-    return number(float(value), digits)
 
 
 def json_value(value: Any) -> Any:

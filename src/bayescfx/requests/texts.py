@@ -1,4 +1,4 @@
-"""Answers, targets and numbers in words, for clients that show them."""
+"""Answers, targets, numbers and tables as text, for clients that show them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ from bayescfx.result.answer_text import sentence
 from bayescfx.result.counterfactual import Counterfactual
 from bayescfx.result.explanation import Explanation
 
-__all__ = ["answer_sentence", "changes_text", "count_text", "number_text", "wanted_text"]
+__all__ = [
+    "aligned",
+    "answer_sentence",
+    "changes_text",
+    "count_text",
+    "number_text",
+    "wanted_text",
+]
 
 
-def number_text(value: float) -> str:
-    """Return a number rounded for reading."""
-    return wording.number(value)
+def number_text(value: float, digits: int = wording.DIGITS) -> str:
+    """Return a number rounded to significant digits for reading."""
+    return wording.number(float(value), digits)
+
+
+def aligned(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Return the lines of a table with columns aligned to the sides, ``<`` or ``>``."""
+    return wording.aligned(lines, sides)
 
 
 def count_text(n: int, noun: str) -> str:
