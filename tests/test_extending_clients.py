@@ -387,4 +387,7 @@ def test_a_new_exported_file_is_one_function(
     with served(queue) as page:
         found = ask(page, target="+1", budget=60)
         exported = page.get(f"/api/questions/{found['id']}/export/target")
+        refused = page.get(f"/api/questions/{found['id']}/export/pkl")
     assert (exported.status_code, exported.text) == (200, "+1\n")
+    assert refused.status_code == 422
+    assert "an export must be one of json, csv, html, md" in refused.json()["error"]

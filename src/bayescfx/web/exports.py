@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 import bayescfx as cfx
+from bayescfx.errors import SettingsError
 from bayescfx.requests.answer_files import Answers, write_answers
 from bayescfx.requests.constraints import VERBS, intersect_verbs
 from bayescfx.requests.report_facts import ID
@@ -21,6 +22,9 @@ from bayescfx.requests.target_text import parse_call
 from bayescfx.requests.toml_text import toml_value
 from bayescfx.web.forms import QuestionForm
 from bayescfx.web.site import Site
+
+#: Endings of files with the answer itself.
+ANSWER_FILES = ("json", "csv", "html", "md")
 
 #: The settings of a search.
 SEARCH_SETTINGS = ("method", "budget", "n", "tolerance", "timeout", "seed")
@@ -44,6 +48,9 @@ def export_answer(ending: str, site: Site, form: QuestionForm, answer: cfx.Expla
     answer : Explanation
         Its answer.
     """
+    endings = (*ANSWER_FILES, *PROGRAMS)
+    if ending not in endings:
+        raise SettingsError(f"an export must be one of {', '.join(endings)}; got {ending!r}.")
     if ending in PROGRAMS:
         return PROGRAMS[ending](site, form).encode()
     with tempfile.TemporaryDirectory() as folder:
