@@ -20,7 +20,7 @@ from bayescfx.evaluations.known import Snapshot
 from bayescfx.evaluations.memory import Packed
 from bayescfx.evaluations.repeatability import LEAST_ROWS_AFTER, RepeatCheck, plan_check_after
 from bayescfx.explainer.call_settings import CallSettings
-from bayescfx.explainer.regions import CheckRow, Queries, read_queries
+from bayescfx.explainer.regions import CheckRow, Queries, encode_block
 from bayescfx.explainer.report import report
 from bayescfx.models.model import Model
 from bayescfx.potentials import Target, contains
@@ -202,11 +202,12 @@ def make_regions(
     """Return the region around each query, by position, and the errors of the others."""
     if queries.regions is not None:
         return queries.regions, {}
-    regions, _, errors = read_queries(call.space, queries, call.check_row)
+    encoded = queries.encoded or encode_block(call.space, queries, call.check_row)
+    found = call.space.regions(encoded)
     if call.on_error == "raise":
-        for position, error in errors.items():
+        for position, error in found.errors.items():
             raise name_query(call, queries, position, error)
-    return regions, errors
+    return found.regions, found.errors
 
 
 def name_query(call: Call, queries: Queries, position: int, error: BayesCFXError) -> BayesCFXError:

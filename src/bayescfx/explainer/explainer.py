@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, Unpack
 
@@ -44,7 +43,7 @@ from bayescfx.explainer.batches import (
     name_query,
 )
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
-from bayescfx.explainer.regions import CheckRow, Queries, needs_regions, read_queries
+from bayescfx.explainer.regions import CheckRow, Queries, encode_block, has_rules
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.models.model import as_model
@@ -57,6 +56,9 @@ from bayescfx.space.space import Space
 
 #: Queries that share the rows they score. Fixed, so that answers do not depend on `n_jobs`.
 BLOCK = 64
+
+#: Endings of searches that a later call may continue.
+_CUT_SHORT = ("interrupted", "timeout", "fault")
 
 #: Tables of queries, each alone or with the position of its first row.
 Frames: TypeAlias = Iterable[pd.DataFrame | tuple[int, pd.DataFrame]]
@@ -337,7 +339,7 @@ class Explainer:
             )
             for block in blocks
         ]
-        return _answer_table(call, blocks)
+        return _answer_blocks(call, iter(blocks), len(rows))
 
     def _ask_stream(self, call: Call, frames: Iterator[Any], target: Any) -> Iterator[Batch]:
         """Yield the answers to the rows of many tables."""
@@ -352,27 +354,39 @@ class Explainer:
                 check_same_queries(call, queries)
                 yield queries
 
-        return _answer_stream(call, blocks())
+        return _answer_blocks(call, blocks())
 
 
 # ── the loop ──
 
 
-def _answer_table(call: Call, blocks: list[Queries]) -> Iterator[Batch]:
-    """Yield the answers to blocks that are known beforehand, in order."""
-    blocks = _check_model_before(call, blocks)
-    n_workers = count_workers(call.settings.n_jobs) if len(blocks) > 1 else 1
-    n_queries = sum(map(len, blocks))
+def _answer_blocks(
+    call: Call, blocks: Iterator[Queries], n_queries: int | None = None
+) -> Iterator[Batch]:
+    """Yield the answers to blocks in order, here or in workers: the loop of every call.
+
+    It ends after a fault or an interruption. Every error carries the evaluations. The progress
+    bar needs the number of queries.
+    """
+    first_blocks = _check_model_before(call, list(islice(blocks, 2)))
+    blocks = chain(first_blocks, blocks)
+    n_workers = count_workers(call.settings.n_jobs) if len(first_blocks) > 1 else 1
     interrupt = Interrupt()
     is_complete = True
-    bar: AbstractContextManager[Listener | None] = nullcontext()
-    if call.settings.progress and n_queries:
-        bar = progress_bar(n_queries, n_workers > 1)
-    with bar as show:
-        for batch in _answer_blocks(call, blocks, n_workers, interrupt, show):
-            endings = [answer.stopped for answer in batch.answers.values()]
-            is_complete &= not {"interrupted", "timeout", "fault"}.intersection(endings)
-            yield batch
+    with _progress(call.settings, n_queries, n_workers) as show:
+        on_step = _join_listeners(show, call.settings.on_step)
+        batches = _answer_here(call, blocks, interrupt, on_step)
+        if n_workers > 1:
+            batches = _answer_in_workers(call, blocks, n_workers, interrupt, on_step)
+        try:
+            for batch in batches:
+                is_complete &= not any(a.stopped in _CUT_SHORT for a in batch.answers.values())
+                if batch.fault is not None:
+                    attach(batch.fault, evaluations=call.evaluations)
+                yield batch
+        except Exception as error:
+            attach(error, evaluations=call.evaluations)
+            raise
     if interrupt.error is not None:
         warn(
             f"`on_step` raised {interrupt.error!r}, which ended the search. "
@@ -383,42 +397,17 @@ def _answer_table(call: Call, blocks: list[Queries]) -> Iterator[Batch]:
         call.evaluations.finish(call.snapshot.run)  # else the same call goes on with it
 
 
-def _answer_stream(call: Call, blocks: Iterator[Queries]) -> Iterator[Batch]:
-    """Yield the answers to blocks that are read as they are needed, in order."""
-    early = _check_model_before(call, list(islice(blocks, 2)))
-    n_workers = count_workers(call.settings.n_jobs) if len(early) > 1 else 1
-    interrupt = Interrupt()
-    yield from _answer_blocks(call, chain(early, blocks), n_workers, interrupt)
-    is_complete = not interrupt.is_requested and not call.deadline.passed
-    if call.snapshot.run is not None and is_complete:
-        call.evaluations.finish(call.snapshot.run)
-
-
-def _answer_blocks(
-    call: Call,
-    blocks: Iterable[Queries],
-    n_workers: int,
-    interrupt: Interrupt,
-    show: Listener | None = None,
-) -> Iterator[Batch]:
-    """Yield the answers to blocks in order, here or in workers, until the end is requested.
-
-    Every error carries the evaluations.
-    """
-    on_step = _join_listeners(show, call.settings.on_step)
-    answer = _answer_here if n_workers == 1 else partial(_answer_in_workers, n_workers=n_workers)
-    try:
-        for batch in answer(call, blocks, interrupt=interrupt, on_step=on_step):
-            if batch.fault is not None:
-                attach(batch.fault, evaluations=call.evaluations)
-            yield batch
-    except Exception as error:
-        attach(error, evaluations=call.evaluations)
-        raise
+def _progress(
+    settings: CallSettings, n_queries: int | None, n_workers: int
+) -> AbstractContextManager[Listener | None]:
+    """Return the progress bar, if one is wanted."""
+    if settings.progress and n_queries:
+        return progress_bar(n_queries, n_workers > 1)
+    return nullcontext()
 
 
 def _answer_here(
-    call: Call, blocks: Iterable[Queries], interrupt: Interrupt, on_step: Listener | None
+    call: Call, blocks: Iterator[Queries], interrupt: Interrupt, on_step: Listener | None
 ) -> Iterator[Batch]:
     """Yield the answers to blocks, worked out in this process."""
     checks_model = True
@@ -617,14 +606,16 @@ def _read_blocks(call: Call, rows: Any, targets: list[Any]) -> list[Queries]:
     for first in range(0, len(targets), size):
         part = slice(first, first + size)
         queries = Queries(first, rows.iloc[part] if is_table else rows[part], targets[part], [])
-        if not is_table or needs_regions(call.space, queries):
-            regions, found, errors = read_queries(call.space, queries, call.check_row)
-            if call.on_error == "raise":
-                for position, error in errors.items():
-                    raise name_query(call, queries, position, error)
-            if not errors:
-                queries = replace(queries, regions=regions)
-            notes += [(queries.name(position), text) for position, text in found]
+        encoded = encode_block(call.space, queries, call.check_row)
+        queries = replace(queries, encoded=encoded)
+        if not encoded.errors and (not is_table or has_rules(call.space)):
+            regions, _ = make_regions(call, queries)  # raises if a rule fails for a query
+            queries = replace(queries, regions=regions)
+        if call.on_error == "raise":
+            for position, error in encoded.errors.items():
+                raise name_query(call, queries, position, error)
+        for position, texts in encoded.notes.items():
+            notes += [(queries.name(position), text) for text in texts]
         blocks.append(queries)
     _warn_about(notes, call.names_queries)
     return blocks

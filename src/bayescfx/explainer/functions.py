@@ -100,21 +100,22 @@ def explain(
     >>> answer.reached
     True
     """
-    with Explainer(model, space, evaluations) as explainer:
-        return explainer.explain(
-            query,
-            target,
-            method=method,
-            budget=budget,
-            n=n,
-            tolerance=tolerance,
-            timeout=timeout,
-            rng=rng,
-            on_step=on_step,
-            on_fault=on_fault,
-            progress=progress,
-            run=run,
-        )
+    with Explainer(
+        model,
+        space,
+        evaluations,
+        method=method,
+        budget=budget,
+        n=n,
+        tolerance=tolerance,
+        timeout=timeout,
+        rng=rng,
+        on_step=on_step,
+        on_fault=on_fault,
+        progress=progress,
+        run=run,
+    ) as explainer:
+        return explainer.explain(query, target)
 
 
 def explain_many(
@@ -189,23 +190,24 @@ optional
     >>> [answer.reached for answer in many]
     [True, True, True]
     """
-    with Explainer(model, space, evaluations) as explainer:
-        return explainer.explain_many(
-            queries,
-            target,
-            method=method,
-            budget=budget,
-            n=n,
-            tolerance=tolerance,
-            timeout=timeout,
-            rng=rng,
-            on_step=on_step,
-            on_fault=on_fault,
-            progress=progress,
-            run=run,
-            n_jobs=n_jobs,
-            share=share,
-        )
+    with Explainer(
+        model,
+        space,
+        evaluations,
+        method=method,
+        budget=budget,
+        n=n,
+        tolerance=tolerance,
+        timeout=timeout,
+        rng=rng,
+        on_step=on_step,
+        on_fault=on_fault,
+        progress=progress,
+        run=run,
+        n_jobs=n_jobs,
+        share=share,
+    ) as explainer:
+        return explainer.explain_many(queries, target)
 
 
 def explain_stream(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from bayescfx.errors import BayesCFXError
+from bayescfx.space.queries import EncodedQueries
 from bayescfx.space.region import Region
 from bayescfx.space.rules.limits import limits_of
 from bayescfx.space.space import Space
@@ -33,6 +33,8 @@ class Queries:
         One target per query.
     generators : list of numpy.random.Generator
         One per query.
+    encoded : EncodedQueries, optional
+        The queries as codes, if they were encoded before.
     regions : dict of int to Region, optional
         The regions by position, if they were made before.
     n_spent : int
@@ -43,6 +45,7 @@ class Queries:
     rows: Any
     targets: list[Any]
     generators: list[np.random.Generator]
+    encoded: EncodedQueries | None = None
     regions: Mapping[int, Region] | None = None
     n_spent: int = 0
 
@@ -68,26 +71,29 @@ class Queries:
         return f"at position {position}" if is_position else repr(label)
 
 
-def read_queries(
+def encode_block(
     space: Space, queries: Queries, check_row: CheckRow | None = None
-) -> tuple[dict[int, Region], list[tuple[int, str]], dict[int, BayesCFXError]]:
-    """Return the region around each query, notes about some, and errors of others, by position.
+) -> EncodedQueries:
+    """Return the queries of a block as codes, with notes and errors, by position in the call.
 
-    Codes mean the same in all regions. Rows that `check_row` refuses are not encoded.
+    Rows that `check_row` refuses are not encoded.
     """
-    refused = {} if check_row is None else _refused_rows(queries.rows, check_row)
-    kept = [k for k in range(len(queries)) if k not in refused]
     rows = queries.rows
+    refused = {} if check_row is None else _refused_rows(rows, check_row)
+    kept = [k for k in range(len(queries)) if k not in refused]
     if refused:
         is_table = isinstance(rows, pd.DataFrame)
         rows = rows.iloc[kept] if is_table else [rows[k] for k in kept]
-    encoded = space.regions(rows)
-    positions = [queries.first + k for k in kept]
-    regions = {positions[k]: region for k, region in encoded.regions.items()}
-    notes = [(positions[k], text) for k, texts in encoded.notes.items() for text in texts]
-    errors = {queries.first + k: error for k, error in refused.items()}
-    errors |= {positions[k]: error for k, error in encoded.errors.items()}
-    return regions, sorted(notes, key=itemgetter(0)), dict(sorted(errors.items()))
+    encoded = space.encode_queries(rows)
+    errors: dict[int, BayesCFXError] = {queries.first + k: refused[k] for k in refused}
+    errors |= {queries.first + kept[k]: error for k, error in encoded.errors.items()}
+    return replace(
+        encoded,
+        positions=[queries.first + kept[k] for k in encoded.positions],
+        extended={queries.first + kept[k]: s for k, s in encoded.extended.items()},
+        notes={queries.first + kept[k]: texts for k, texts in encoded.notes.items()},
+        errors=dict(sorted(errors.items())),
+    )
 
 
 def _refused_rows(rows: Any, check_row: CheckRow) -> dict[int, BayesCFXError]:
@@ -102,9 +108,6 @@ def _refused_rows(rows: Any, check_row: CheckRow) -> dict[int, BayesCFXError]:
     return refused
 
 
-def needs_regions(space: Space, queries: Queries) -> bool:
-    """Return whether a query of a table may be refused, or needs a note."""
-    if len(limits_of(space)) < len(space.rules):
-        return True
-    encoded = space.encode_queries(queries.rows)
-    return bool(encoded.notes or encoded.errors)
+def has_rules(space: Space) -> bool:
+    """Return whether rules other than limits may fail for a query."""
+    return len(limits_of(space)) < len(space.rules)

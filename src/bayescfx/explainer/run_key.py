@@ -30,7 +30,7 @@ def run_key(settings: CallSettings, space: Space, blocks: Sequence[Queries], tar
 
     If a function has changed, the search asks for other rows; the outputs of scored rows stay true.
     """
-    cells = [columns for queries in blocks for columns in _query_cells(space, queries)]
+    cells = [_query_cells(space, queries) for queries in blocks]
     values = {name: getattr(settings, name) for name in _KEY_SETTINGS}
     values |= {} if settings.share == "block" else {"share": settings.share}
     return _digest(
@@ -65,11 +65,11 @@ def check_same_queries(call: Call, queries: Queries) -> None:
 
 def _query_cells(space: Space, queries: Queries) -> list[Plain]:
     """Return the cells of a block's queries in JSON's own types, as the space has them."""
-    if queries.regions is None:
-        tables = [space.schema.cells(queries.rows, what="query")]
+    if queries.encoded is None:
+        columns = space.schema.cells(queries.rows, what="query")
     else:
-        tables = [region.own.cells for region in queries.regions.values()]
-    return [[to_plain(list(cells)) for cells in columns] for columns in tables]
+        columns = queries.encoded.own.cells
+    return [to_plain(list(cells)) for cells in columns]
 
 
 def _digest(content: object) -> str:

@@ -167,7 +167,11 @@ class _Processes(_Threads):
     def run(self, blocks: Iterator[Queries]) -> Iterator[Batch]:
         """Yield the answers to blocks as they finish."""
         tasks = (
-            (self.digest, self.parcel, self.cloudpickle.dumps(replace(block, regions=None)))
+            (
+                self.digest,
+                self.parcel,
+                self.cloudpickle.dumps(replace(block, encoded=None, regions=None)),
+            )
             for block in blocks
         )
         for content in self._run_tasks(_serve, tasks):

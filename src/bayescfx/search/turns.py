@@ -90,6 +90,8 @@ def run_searches(
 ) -> None:
     """Run the searches of several questions until each has ended.
 
+    Each round collects the proposals of every open search and scores them in one model call.
+
     Whatever ends the loop, including an error of the model, the questions stay usable, and
     ``question.ending`` gives the reason for those whose search had ended by then.
 
@@ -114,37 +116,24 @@ def run_searches(
                 generators[position] = search.rounds(question)
         else:
             _run_one_by_one(search, questions, interrupt, on_step)
-        _take_turns(questions, generators, evaluator, interrupt, on_step)
+        scores: dict[int, Scores | None] = dict.fromkeys(generators)
+        while scores:
+            proposals: dict[int, Array] = {}
+            for position, answer in scores.items():
+                rows = _next_rows(questions[position], generators[position], answer, interrupt)
+                if rows is not None:
+                    proposals[position] = rows
+            requests = [(questions[i].account, rows) for i, rows in proposals.items()]
+            found = evaluator.evaluate_many(requests) if requests else []
+            scores = dict(zip(proposals, found, strict=True))
+            for position in proposals if on_step is not None else ():
+                _report_step(questions[position], interrupt, on_step)
     except (_Interrupted, KeyboardInterrupt):
         interrupt.is_requested = True
     finally:
         waiting.reset(previous_deadline)
         for generator in generators.values():
             generator.close()
-
-
-def _take_turns(
-    questions: Mapping[int, Question],
-    generators: Mapping[int, Rounds],
-    evaluator: Evaluator,
-    interrupt: Interrupt,
-    on_step: Listener | None,
-) -> None:
-    """Collect the proposals of every open search, score them in one call, and repeat."""
-    scores: dict[int, Scores | None] = dict.fromkeys(generators)
-    while scores:
-        proposals: dict[int, Array] = {}
-        for position, answer in scores.items():
-            rows = _next_rows(questions[position], generators[position], answer, interrupt)
-            if rows is not None:
-                proposals[position] = rows
-        if not proposals:
-            return
-        requests = [(questions[i].account, rows) for i, rows in proposals.items()]
-        scores = dict(zip(proposals, evaluator.evaluate_many(requests), strict=True))
-        if on_step is not None:
-            for position in proposals:
-                _report_step(questions[position], interrupt, on_step)
 
 
 def _next_rows(
