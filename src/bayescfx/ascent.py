@@ -54,7 +54,7 @@ TINY = 1e-300  # instead of a division by zero
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class AscentBox:
     """Where the `m` rows of an ascent may go, in `c` coordinates each."""
 
     columns: Indices  # (m, c) coordinates a row may move; a row with fewer repeats fixed ones
@@ -69,7 +69,7 @@ class Box:
 def ascend(
     evaluate: Callable[[Array], tuple[Array, Array]],
     X: Array,
-    box: Box,
+    box: AscentBox,
     H: Array | None = None,
     iterations: int = 50,
     tolerance: float = 1e-6,
@@ -128,7 +128,7 @@ class _Climb:
         *("bottom", "top", "side", "value"),
     )
 
-    def __init__(self, X: Array, box: Box, H: Array | None, doubt: float) -> None:
+    def __init__(self, X: Array, box: AscentBox, H: Array | None, doubt: float) -> None:
         m, c = box.columns.shape
         self.doubt = doubt
         self.rows = np.arange(m)
@@ -323,7 +323,7 @@ class _Climb:
 class _Halfspaces:
     """Linear rules ``A x <= b`` in units of the ranges, for rows that move in their own columns."""
 
-    def __init__(self, box: Box, X: Array) -> None:
+    def __init__(self, box: AscentBox, X: Array) -> None:
         moving = box.A.T[box.columns].transpose(0, 2, 1) * box.span[:, None, :]
         norm = np.sqrt((moving * moving).sum(axis=2))
         norm = np.where(norm > 0, norm, 1.0)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from bayescfx.arrays import Array
-from bayescfx.ascent import Box, ascend
+from bayescfx.ascent import AscentBox, ascend
 from tests.propose.functions import generator
 
 
@@ -25,7 +25,9 @@ def test_an_ascent_under_rules_and_kinks_ends_at_the_constrained_maximum() -> No
 
     start = rng.uniform(-0.01, 0.01, size=(m, d))
     span = np.full((m, d), 4.0)
-    box = Box(np.tile(np.arange(d), (m, 1)), -span / 2, span / 2, span, np.zeros((m, d)), A, b)
+    box = AscentBox(
+        np.tile(np.arange(d), (m, 1)), -span / 2, span / 2, span, np.zeros((m, d)), A, b
+    )
     X, value, _ = ascend(kinked, start, box, iterations=200, tolerance=1e-10)
     assert (b >= X @ A.T).all()
 

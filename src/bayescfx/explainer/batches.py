@@ -182,6 +182,8 @@ def answer_block(
     except Exception as error:
         fault = error
         interrupt.is_requested = True
+        for question in questions:  # a failed batch may have rows that no search received
+            question.inside.is_own_only = False
     is_of_model = fault is None or hasattr(fault, "evaluations")
     if not is_of_model:  # nothing that was scored is worth an answer
         questions = []

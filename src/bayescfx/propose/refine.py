@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescfx.arrays import Array, Indices
-from bayescfx.ascent import Box, ascend
+from bayescfx.ascent import AscentBox, ascend
 from bayescfx.propose.free import FreeFeatures
 from bayescfx.propose.ledger import Ledger
 from bayescfx.propose.moves import improve, improve_by_pairs
@@ -158,7 +158,7 @@ def _climb(
     low = np.where(movable, region.low[columns], x)
     high = np.where(movable, region.high[columns], x)
     span = ledger.free.span[columns]
-    box = Box(columns, low, high, span, region.query[columns], region.A, region.b)
+    box = AscentBox(columns, low, high, span, region.query[columns], region.A, region.b)
     tolerance = TUNING.tolerance * ledger.spread
     X, _, H = ascend(ledger.gradient, field.X, box, field.H, calls, tolerance)
     X = region.snap(X)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from bayescfx.arrays import Array, Indices, Mask
-from bayescfx.ascent import Box, ascend
+from bayescfx.ascent import AscentBox, ascend
 from bayescfx.deadline import NEVER, Deadline
 from bayescfx.surrogate.kernels import Kernel
 
@@ -337,7 +337,7 @@ def _climb(
     span = TUNING.span
     lengths = np.full(low.shape, span)
     kink = np.full(low.shape, np.nan)
-    box = Box(columns, low, high, lengths, kink, np.empty((0, low.shape[1])), np.empty(0))
+    box = AscentBox(columns, low, high, lengths, kink, np.empty((0, low.shape[1])), np.empty(0))
     H = None if H is None else H[None] / span**2
     places, heights, H = ascend(posterior.many, starts, box, H, n_calls, tolerance, np.inf)
     best = int(np.argmax(heights))
