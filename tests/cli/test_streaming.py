@@ -78,15 +78,15 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
     )
     shell(*words, "whole.parquet")
     calls: list[int] = []
-    real = cfx.Space.around
+    real = cfx.Space.encode_queries
 
-    def counting(self: Any, query: Any, **more: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 170:
+    def counting(self: Any, rows: Any, **more: Any) -> Any:
+        calls.append(len(rows))
+        if sum(calls) > 170:
             raise KeyboardInterrupt
-        return real(self, query, **more)
+        return real(self, rows, **more)
 
-    monkeypatch.setattr(cfx.Space, "around", counting)
+    monkeypatch.setattr(cfx.Space, "encode_queries", counting)
     shell(*words, "cut.parquet")
     kept = sorted((shell.folder / "cut.parquet.parts").glob("*.parquet"))
     assert kept
@@ -96,7 +96,7 @@ def test_parts_that_are_there_are_left_alone(shell: Shell, monkeypatch: pytest.M
     monkeypatch.setattr("bayescfx.cli.streaming._finish", lambda *_: 0)
     shell(*words, "cut.parquet")
     assert [part.stat().st_mtime_ns for part in kept] == before
-    assert 0 < len(calls) <= 200 - 64 * len(kept) + 1
+    assert 0 < sum(calls) <= 200 - 64 * len(kept) + 1
     monkeypatch.undo()
     os.chdir(shell.folder)
     monkeypatch.setattr("bayescfx.cli.streaming.PART", 64)
