@@ -12,7 +12,7 @@ import pytest
 
 from tests.structure import Source, measure_source
 
-# What holds today; tighten it when a figure falls. The aims of issue 26 are in brackets.
+# What holds today; tighten it when a figure falls. The aims are in brackets.
 LIMITS = {  # functions, modules, frames
     "sweep": (360, 50, 25),  # (180, 35, 14)
     "bayes-cfx": (446, 62, 28),  # (250, 45, 17)
