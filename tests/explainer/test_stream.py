@@ -198,3 +198,28 @@ def test_columns_may_have_the_names_of_what_is_told() -> None:
     assert set(told["status_"]) <= {"reached", "best_guess"}
     assert told["query_output_"].tolist() == named(X[:5]).tolist()
     assert told["output"].tolist() == pytest.approx(named(told).astype(float).tolist())
+
+
+def test_a_query_without_an_allowed_row_stops_nothing() -> None:
+    X = numbers()
+    low = X.copy()
+    low.loc["q1", ["a", "b", "k"]] = X.min()
+    space = cfx.Space.from_data(X).only_down("a", "b", "k")
+    table = cfx.explain_partition(low[:5], model, space, cfx.at_most(-9.0), budget=9, rng=0)
+    assert table.index.tolist() == low.index[:5].tolist()
+    assert table.loc["q1", "status"] == "error"
+    assert "error" not in table["status"].drop("q1").tolist()
+
+
+def test_a_rule_that_fails_for_one_of_several_rows_is_recorded() -> None:
+    X = numbers()
+
+    def rule(rows: Any) -> Any:
+        if (rows["k"] == 3).any():
+            raise ValueError("no such day")
+        return rows["a"] < 9
+
+    explainer = cfx.Explainer(model, cfx.Space.from_data(X).fix("k").require(rule), budget=9)
+    rows = [X.iloc[i] for i in range(3)]
+    (batch,) = explainer.ask(rows, 4.0, rng=0, on_error="record")
+    assert sorted([*batch.answers, *batch.errors]) == [0, 1, 2]

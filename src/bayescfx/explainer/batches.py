@@ -176,6 +176,8 @@ def answer_block(
             _pose(call, queries, regions, evaluator, questions, errors)
             open_questions = {q.position: q for q in questions if not q.already_met}
             run_searches(call.settings.search, open_questions, evaluator, interrupt, on_step)
+            errors |= {q.position: q.error for q in questions if q.error is not None}
+            questions = [question for question in questions if question.error is None]
             has_rows = len(evaluator.known) >= LEAST_ROWS_AFTER
             if checks_model and has_rows and not interrupt.is_requested:
                 check = _plan_repeat_check(open_questions)
@@ -236,6 +238,7 @@ def _pose(
         scores = evaluator.evaluate_many(
             [(account, account.region.query[None]) for account in accounts.values()]
         )
+    evaluator.deadline = call.deadline
     for (position, account), score in zip(accounts.items(), scores, strict=True):
         try:
             output = float(score.y[0])
@@ -244,7 +247,6 @@ def _pose(
             if call.on_error == "raise":
                 raise name_query(call, queries, position, error) from None
             errors[position] = error
-    evaluator.deadline = call.deadline
 
 
 def _question(
@@ -264,6 +266,7 @@ def _question(
     question = _make_question(call, account, output, target, rng, bool(is_met), bool(is_accepted))
     question.position = position
     question.name = name
+    question.records_error = call.on_error == "record"
     return question
 
 

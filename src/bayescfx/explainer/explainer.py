@@ -44,6 +44,7 @@ from bayescfx.explainer.batches import (
 )
 from bayescfx.explainer.call_settings import CallOptions, CallSettings, child_generators
 from bayescfx.explainer.regions import CheckRow, Queries, encode_block, has_rules
+from bayescfx.explainer.report import CUT_SHORT
 from bayescfx.explainer.run_key import check_same_queries, run_key
 from bayescfx.explainer.workers import count_workers, in_workers
 from bayescfx.models.model import as_model
@@ -56,9 +57,6 @@ from bayescfx.space.space import Space
 
 #: Queries that share the rows they score. Fixed, so that answers do not depend on `n_jobs`.
 BLOCK = 64
-
-#: Endings of searches that a later call may continue.
-_CUT_SHORT = ("interrupted", "timeout", "fault")
 
 #: Tables of queries, each alone or with the position of its first row.
 Frames: TypeAlias = Iterable[pd.DataFrame | tuple[int, pd.DataFrame]]
@@ -134,7 +132,7 @@ class Explainer:
         target : Target, float or potential
             The wanted prediction.
         **options : optional
-            CallSettings that replace the defaults for this call.
+            Settings that replace the defaults for this call.
 
         Returns
         -------
@@ -155,7 +153,7 @@ class Explainer:
         target : target, or sequence of targets
             One for all, or one per query.
         **options : optional
-            CallSettings that replace the defaults for this call.
+            Settings that replace the defaults for this call.
 
         Returns
         -------
@@ -176,7 +174,7 @@ class Explainer:
         target : target
             One for all.
         **options : optional
-            CallSettings that replace the defaults for this call.
+            Settings that replace the defaults for this call.
 
         Yields
         ------
@@ -267,7 +265,7 @@ class Explainer:
         names_queries : bool, default True
             Whether messages name the query.
         **options : optional
-            CallSettings that replace the defaults for this call.
+            Settings that replace the defaults for this call.
 
         Returns
         -------
@@ -365,8 +363,8 @@ def _answer_blocks(
 ) -> Iterator[Batch]:
     """Yield the answers to blocks in order, here or in workers: the loop of every call.
 
-    It ends after a fault or an interruption. Every error carries the evaluations. The progress
-    bar needs the number of queries.
+    It ends after a fault or an interruption. Errors of the blocks carry the evaluations. The
+    progress bar needs the number of queries.
     """
     first_blocks = _check_model_before(call, list(islice(blocks, 2)))
     blocks = chain(first_blocks, blocks)
@@ -380,7 +378,7 @@ def _answer_blocks(
             batches = _answer_in_workers(call, blocks, n_workers, interrupt, on_step)
         try:
             for batch in batches:
-                is_complete &= not any(a.stopped in _CUT_SHORT for a in batch.answers.values())
+                is_complete &= not any(a.stopped in CUT_SHORT for a in batch.answers.values())
                 if batch.fault is not None:
                     attach(batch.fault, evaluations=call.evaluations)
                 yield batch
@@ -415,8 +413,11 @@ def _answer_here(
         store = call.evaluations if call.keeps_rows else Evaluations()
         batch = answer_block(call, queries, store, interrupt, on_step, checks_model=checks_model)
         if batch.repeat_check is not None:
-            with waiting_until(call.deadline):
-                checks_model = batch.repeat_check.is_deterministic(call.model)
+            try:
+                with waiting_until(call.deadline):
+                    checks_model = batch.repeat_check.is_deterministic(call.model)
+            except KeyboardInterrupt:  # the answers of this block are complete
+                interrupt.is_requested = True
         yield batch
         if interrupt.is_requested:
             return
@@ -609,8 +610,8 @@ def _read_blocks(call: Call, rows: Any, targets: list[Any]) -> list[Queries]:
         encoded = encode_block(call.space, queries, call.check_row)
         queries = replace(queries, encoded=encoded)
         if not encoded.errors and (not is_table or has_rules(call.space)):
-            regions, _ = make_regions(call, queries)  # raises if a rule fails for a query
-            queries = replace(queries, regions=regions)
+            regions, failed = make_regions(call, queries)  # raises if a rule fails for a query
+            queries = queries if failed else replace(queries, regions=regions)
         if call.on_error == "raise":
             for position, error in encoded.errors.items():
                 raise name_query(call, queries, position, error)

@@ -261,7 +261,12 @@ def explain_stream(
     [64, 36]
     """
     explainer = Explainer(model, space, evaluations)
-    return _close_after(explainer, explainer.explain_stream(frames, target, **settings))
+    try:
+        tables = explainer.explain_stream(frames, target, **settings)
+    except Exception:
+        explainer.close()
+        raise
+    return _close_after(explainer, tables)
 
 
 def _close_after(explainer: Explainer, tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:

@@ -30,8 +30,9 @@ _ROWS_FOR_VERDICT = 12
 _ROWS_FOR_VERDICT_WITH_FEW_FEATURES = 3
 _ROWS_PER_FEATURE = 2
 
-#: Endings after which there is no time for a verdict.
-_CUT_SHORT = ("timeout", "interrupted", "fault")
+#: Endings of searches that were cut short: there is no time for a verdict, and a later call may
+#: continue the run.
+CUT_SHORT = ("timeout", "interrupted", "fault")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +223,7 @@ def _jump(question: Question) -> tuple[float, float] | None:
 def _verdict(question: Question, ending: Stopped) -> Verdict | None:
     """Return the surrogate's verdict on a miss, if enough rows were scored and there is time."""
     n_scored = len(question.y)
-    if not n_scored or ending in _CUT_SHORT or question.deadline.passed:
+    if not n_scored or ending in CUT_SHORT or question.deadline.passed:
         return None
     n_free = len(question.region.free)
     for_few_features = _ROWS_FOR_VERDICT_WITH_FEW_FEATURES + _ROWS_PER_FEATURE * n_free

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayescfx.arrays import Array, Indices, Mask, firsts
 from bayescfx.deadline import NEVER, Deadline
+from bayescfx.errors import InfeasibleError
 from bayescfx.evaluations.evaluator import Account, Stopped
 from bayescfx.evaluations.evaluator import Ending as Ending  # for searches
 from bayescfx.evaluations.known import Known
@@ -54,6 +55,10 @@ class Question:
         The position of the query among all queries of the call.
     name : str or None
         How messages refer to the query where there are several.
+    records_error : bool
+        Whether a search without an allowed row records its error and ends; else it raises it.
+    error : InfeasibleError or None
+        The recorded error.
     region : Region
         The rows that are allowed.
     known : Known
@@ -93,6 +98,8 @@ class Question:
         self.tolerance = tolerance
         self.position = 0
         self.name: str | None = None
+        self.records_error = False
+        self.error: InfeasibleError | None = None
         self.already_met = already_met
         self.ran: list[str] = []
         self.ending: Stopped | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayescfx.arrays import Array
 from bayescfx.deadline import rules_until, waiting
-from bayescfx.errors import BayesCFXError, OutOfTime
+from bayescfx.errors import BayesCFXError, InfeasibleError, OutOfTime
 from bayescfx.evaluations.evaluator import Evaluator, Scores, Stop
 from bayescfx.search.question import Question, Rounds, RoundSearch, Search
 from bayescfx.search.threads import one_thread
@@ -190,6 +190,9 @@ class _SearchEnd:
             self.question.ending = error.reason
         elif isinstance(error, OutOfTime):
             self.question.ending = "timeout"
+        elif isinstance(error, InfeasibleError) and self.question.records_error:
+            self.question.error = error
+            return True
         elif isinstance(error, BayesCFXError) and self.question.name is not None:
             error.add_note(f"for the query {self.question.name}")
         return isinstance(error, StopIteration | Stop | OutOfTime)

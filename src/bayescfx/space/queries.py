@@ -1,4 +1,4 @@
-"""EncodedQueries as codes, and the regions around them.
+"""Queries as codes, and the regions around them.
 
 This is the only place where queries are encoded. A table is encoded column by column, once. Nothing
 is warned of here: notes and errors are returned by position, and the caller decides.
