@@ -17,6 +17,7 @@ from tests.people import people
 from tests.servers import Scoring, serving
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "1"), ("--jobs", "2")])
 def test_answers_are_those_of_python_with_any_number_of_workers(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, jobs: tuple[str, ...]

@@ -296,15 +296,19 @@ def test_an_error_says_which_query_it_is_about(queries: Any, target: Any, messag
         ([ZERO, pd.Series({**ZERO, "a": 0.95}, name="P7")], "'P7'"),
     ],
 )
-@pytest.mark.parametrize("function", [cfx.explain_many, cfx.explain_partition])
-def test_a_query_that_has_a_name_is_called_by_it(queries: Any, who: str, function: Any) -> None:
+def test_a_query_that_has_a_name_is_called_by_it(queries: Any, who: str) -> None:
     space = cfx.Space({n: cfx.Real(0, 0.95) for n in "abc"}).only_up("a").allow("a")
-    asked = (queries, plane) if function is cfx.explain_partition else (plane, queries)
-    if function is cfx.explain_partition and isinstance(queries, list):
-        pytest.skip("takes tables only")
     with pytest.raises(cfx.BayesCFXError, match="no feature may move") as caught:
-        function(*asked, space, 1.0, budget=10, rng=0)
+        cfx.explain_many(plane, queries, space, 1.0, budget=10, rng=0)
     assert f"for the query {who}" in caught.value.__notes__
+
+
+def test_a_table_records_a_query_without_an_allowed_row() -> None:
+    space = cfx.Space({n: cfx.Real(0, 0.95) for n in "abc"}).only_up("a").allow("a")
+    queries = pd.DataFrame([ZERO, {**ZERO, "a": 0.95}], index=["P3", "P7"])
+    table = cfx.explain_partition(queries, plane, space, 1.0, budget=10, rng=0)
+    assert table["status"].tolist()[1] == "error"
+    assert "no feature may move" in table.loc["P7", "error"]
 
 
 def test_an_error_in_a_function_of_the_user_says_which() -> None:
