@@ -308,7 +308,7 @@ def test_a_table_records_a_query_without_an_allowed_row() -> None:
     queries = pd.DataFrame([ZERO, {**ZERO, "a": 0.95}], index=["P3", "P7"])
     table = cfx.explain_partition(queries, plane, space, 1.0, budget=10, rng=0)
     assert table["status"].tolist()[1] == "error"
-    assert "no feature may move" in table.loc["P7", "error"]
+    assert "no feature may move" in str(table.loc["P7", "error"])
 
 
 def test_an_error_in_a_function_of_the_user_says_which() -> None:
