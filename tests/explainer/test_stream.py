@@ -211,15 +211,14 @@ def test_a_query_without_an_allowed_row_stops_nothing() -> None:
     assert "error" not in table["status"].drop("q1").tolist()
 
 
-def test_a_rule_that_fails_for_one_of_several_rows_is_recorded() -> None:
+def test_a_derived_column_that_fails_for_one_of_several_rows_is_recorded() -> None:
     X = numbers()
 
-    def rule(rows: Any) -> Any:
-        if (rows["k"] == 3).any():
-            raise ValueError("no such day")
-        return rows["a"] < 9
+    def derive(rows: Any) -> Any:
+        return ["three" if k == 3 else 1.0 for k in rows["k"]]
 
-    explainer = cfx.Explainer(model, cfx.Space.from_data(X).fix("k").require(rule), budget=9)
-    rows = [X.iloc[i] for i in range(3)]
-    (batch,) = explainer.ask(rows, 4.0, rng=0, on_error="record")
-    assert sorted([*batch.answers, *batch.errors]) == [0, 1, 2]
+    space = cfx.Space.from_data(X).fix("k").derive("b", derive)
+    rows = [X.iloc[i] for i in (2, 3, 4)]
+    (batch,) = cfx.Explainer(model, space, budget=9).ask(rows, 4.0, rng=0, on_error="record")
+    assert sorted(batch.answers) == [0, 2]
+    assert "got 'three'" in str(batch.errors[1])
