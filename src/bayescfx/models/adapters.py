@@ -48,10 +48,10 @@ class Classifier:
 
 def fitted(model: Any) -> Predict:
     """Return a model's ``predict`` as a function of rows that need not have its categories."""
-    return partial(_predict_fitted, model, categories_of(model))
+    return partial(predict_fitted, model, categories_of(model))
 
 
-def _predict_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
+def predict_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> object:
     """Return the outputs of a model for rows in the form it was fitted to."""
     return model.predict(as_fitted(model, rows, categories))
 
@@ -61,10 +61,10 @@ def _predict_fitted(model: Any, categories: tuple[Category, ...], rows: Any) -> 
 
 def xgboost_model(booster: Any) -> Predict:
     """Return XGBoost's native model, which takes its own matrix, as a function of rows."""
-    return partial(_predict_xgboost, booster, categories_of(booster))
+    return partial(predict_xgboost, booster, categories_of(booster))
 
 
-def _predict_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
+def predict_xgboost(booster: Any, categories: tuple[Category, ...], rows: Any) -> object:
     """Return the outputs of XGBoost's native model."""
     matrix = importlib.import_module("xgboost").DMatrix
     return booster.predict(matrix(as_fitted(booster, rows, categories), enable_categorical=True))

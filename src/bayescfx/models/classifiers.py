@@ -52,7 +52,7 @@ def probability(clf: object, label: object = None) -> Model:
         return _callable_probability(clf, label)
     classes = _classes(clf)
     column = _class_column(classes, label)
-    predict = partial(_predict_column, clf, categories_of(clf), column, len(classes))
+    predict = partial(predict_column, clf, categories_of(clf), column, len(classes))
     return Model(predict, link="logit", name=f"P({classes[column]!r}) by {name}", local=local)
 
 
@@ -76,7 +76,7 @@ def as_classifier(model: object) -> object:
     return model if classifier is None else classifier
 
 
-def _predict_column(
+def predict_column(
     clf: Any, categories: tuple[Category, ...], column: int, n_classes: int, rows: Any
 ) -> object:
     """Return one column of a classifier's probabilities, shape ``(n,)``."""

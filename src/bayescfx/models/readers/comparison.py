@@ -1,0 +1,166 @@
+"""Comparison of a form with the model that it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Array, is_single
+from bayescfx.data.tables import Rows
+from bayescfx.models.model import Model
+from bayescfx.models.readers.forms import Form, TreeEnsemble
+from bayescfx.models.readers.sources import UnreadableModelError
+
+_MOST_ROWS = 128  # of each kind
+_SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that compute in float32
+_DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
+_SEED = 0
+
+
+def largest_difference(form: Form, model: Model, rows: Rows) -> float:
+    """Return the largest difference between the outputs of a form and of its model.
+
+    They are compared on the rows given, on rows with shuffled columns, on values between and
+    beyond those of a column, and on values next to thresholds.
+
+    Parameters
+    ----------
+    form : TreeEnsemble or LinearModel
+        What was read from the model.
+    model : Model
+        The model.
+    rows : DataFrame or array of shape (n, columns)
+        Rows as the model gets them.
+
+    Raises
+    ------
+    UnreadableModelError
+        If the outputs differ by more than rounding.
+    """
+    rng = np.random.default_rng(_SEED)
+    given = rows[:_MOST_ROWS]
+    expected = [model.scores(given)]
+    computed = [form.predict(given)]
+    for batch in _other_rows(form, rows, rng):
+        try:
+            outputs = model.scores(batch)
+        except Exception:  # a model may refuse values that it was not trained on
+            continue
+        expected.append(outputs)
+        computed.append(form.predict(batch))
+    return _check_close(form, np.concatenate(expected), np.concatenate(computed))
+
+
+def _check_close(form: Form, expected: Array, computed: Array) -> float:
+    """Return the largest difference, or raise if it is more than rounding."""
+    difference = np.abs(expected - computed)
+    difference[(expected == computed) | (np.isnan(expected) & np.isnan(computed))] = 0.0
+    largest = float(difference.max(initial=0.0))
+    finite = expected[np.isfinite(expected)]
+    spread = float(np.ptp(finite)) if finite.size else 0.0
+    tolerance = _DOUBLE_TOLERANCE * spread + _summing_error(form, finite, np.float64)
+    if is_single(expected):
+        tolerance = _SINGLE_TOLERANCE * spread + _summing_error(form, finite, np.float32)
+    if not largest <= tolerance:
+        raise UnreadableModelError(
+            f"the outputs of the form and of the model differ by {largest:.3g} "
+            f"(rounding explains {tolerance:.3g})"
+        )
+    return largest
+
+
+def _summing_error(form: Form, outputs: Array, dtype: type) -> float:
+    """Return the usual rounding error of a sum with as many terms as a form."""
+    n_terms = len(form.roots) if isinstance(form, TreeEnsemble) else len(form.weights)
+    largest = float(np.abs(outputs).max(initial=0.0))
+    return float(4.0 * np.sqrt(n_terms + 1.0) * np.finfo(dtype).eps * largest)
+
+
+def _other_rows(form: Form, rows: Rows, rng: np.random.Generator) -> Iterator[Rows]:
+    """Yield batches of rows that are not among those given."""
+    yield _shuffled(rows, rng)
+    numeric = [place for place in range(rows.shape[1]) if _is_numeric(_cells(rows, place))]
+    yield _beyond(rows, numeric, rng)
+    for place in numeric:
+        yield _beyond(rows, [place], rng)[:16]
+    if isinstance(form, TreeEnsemble):
+        yield _near_thresholds(form, rows, rng)
+
+
+def _shuffled(rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows whose cells are drawn from each column on its own."""
+    size = min(max(len(rows), 32), _MOST_ROWS)
+    draws = rng.integers(len(rows), size=(size, rows.shape[1]))
+    columns = [_cells(rows, place).iloc[draws[:, place]] for place in range(rows.shape[1])]
+    return _table(rows, [column.reset_index(drop=True) for column in columns])
+
+
+def _beyond(rows: Rows, places: list[int], rng: np.random.Generator) -> Rows:
+    """Return shuffled rows with new values in some columns, between and beyond those given."""
+    mixed = _shuffled(rows, rng)
+    columns = [_cells(mixed, place) for place in range(mixed.shape[1])]
+    for place in places:
+        cells = columns[place]
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        share = rng.uniform(-0.5, 1.5, len(values))
+        new = values + share * (rng.permutation(values) - values)
+        is_new = np.isfinite(new) & (rng.random(len(values)) < 0.5)
+        columns[place] = _replaced(cells, is_new, new)
+    return _table(rows, columns)
+
+
+def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -> Rows:
+    """Return shuffled rows in which one cell each is a threshold or a float step beside it."""
+    mixed = _shuffled(rows, rng)
+    columns = [_cells(mixed, place) for place in range(mixed.shape[1])]
+    names = list(rows.columns) if isinstance(rows, pd.DataFrame) else list(range(rows.shape[1]))
+    for row in range(len(mixed) if len(form.tests) else 0):
+        test = int(rng.integers(len(form.tests)))
+        place = names.index(form.inputs.columns[form.tests.input[test]])
+        cells = columns[place]
+        threshold = form.tests.threshold[test]
+        if test in form.tests.levels or cells.dtype.kind != "f" or not np.isfinite(threshold):
+            continue
+        step = rng.integers(5)
+        value = [
+            threshold,
+            np.nextafter(threshold, np.inf),
+            np.nextafter(threshold, -np.inf),
+            float(np.nextafter(np.float32(threshold), np.float32(np.inf))),
+            float(np.nextafter(np.float32(threshold), np.float32(-np.inf))),
+        ][step]
+        new = np.full(len(cells), value)
+        columns[place] = _replaced(cells, np.arange(len(cells)) == row, new)
+    return _table(rows, columns)
+
+
+def _cells(rows: Rows, place: int) -> pd.Series[Any]:
+    """Return a column by its position."""
+    return rows.iloc[:, place] if isinstance(rows, pd.DataFrame) else pd.Series(rows[:, place])
+
+
+def _is_numeric(cells: pd.Series[Any]) -> bool:
+    """Return whether a column holds numbers, booleans not counted."""
+    dtype = cells.dtype
+    return bool(pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype))
+
+
+def _replaced(cells: pd.Series[Any], is_new: Any, new: Array) -> pd.Series[Any]:
+    """Return a column with some new values, as far as its dtype can hold them."""
+    if pd.api.types.is_integer_dtype(cells.dtype):
+        limits = np.iinfo(getattr(cells.dtype, "numpy_dtype", cells.dtype))
+        new = np.clip(np.rint(np.where(is_new, new, 0.0)), limits.min, limits.max)
+    typed = pd.Series(np.where(is_new, new, 0.0), index=cells.index).astype(cells.dtype)
+    return cells.where(~pd.Series(is_new, index=cells.index), typed)
+
+
+def _table(like: Rows, columns: list[pd.Series[Any]]) -> Rows:
+    """Return columns as rows of the same kind as others."""
+    if not isinstance(like, pd.DataFrame):
+        return np.stack([column.to_numpy() for column in columns], axis=1).astype(like.dtype)
+    frame = pd.concat(columns, axis=1)
+    frame.columns = like.columns
+    return frame
