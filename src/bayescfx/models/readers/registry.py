@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from bayescfx.models.readers.forms import Form
+from bayescfx.models.readers.lightgbm_trees import read_lightgbm
 from bayescfx.models.readers.scikit_linear import read_linear, read_log_linear, read_logistic
 from bayescfx.models.readers.scikit_trees import (
     read_forest,
@@ -85,6 +86,9 @@ _SCIKIT_LEARN: dict[Reader, tuple[str, ...]] = {
 #: By the package and the name of the class; subclasses are read like their base.
 READERS: dict[str, Reader] = {
     f"sklearn.{name}": reader for reader, names in _SCIKIT_LEARN.items() for name in names
+} | {
+    "lightgbm.LGBMModel": read_lightgbm,
+    "lightgbm.Booster": read_lightgbm,
 }
 
 
