@@ -205,7 +205,8 @@ def _xgboost_categories(booster: Any) -> Iterator[Category]:
     names = getattr(booster, "feature_names", None) or ()
     kinds = getattr(booster, "feature_types", None) or ()
     arrays: dict[str, Any] = {}
-    with contextlib.suppress(AttributeError, ImportError):  # an older version, or no pyarrow
+    # an older version, no pyarrow, or a linear booster, which has no categories
+    with contextlib.suppress(AttributeError, ImportError, ValueError):
         arrays = dict(booster.get_categories(export_to_arrow=True).to_arrow())
     for name, kind in zip(names, kinds, strict=False):
         if kind == "c":
