@@ -62,7 +62,7 @@ def _check_close(form: Form, expected: Array, computed: Array) -> float:
     finite = expected[np.isfinite(expected)]
     spread = float(np.ptp(finite)) if finite.size else 0.0
     tolerance = _DOUBLE_TOLERANCE * spread + _summing_error(form, finite, np.float64)
-    if is_single(expected):
+    if is_single(expected) or is_single(1.0 - expected):  # the latter: of the first of two classes
         tolerance = _SINGLE_TOLERANCE * spread + _summing_error(form, finite, np.float32)
     if not largest <= tolerance:
         raise UnreadableModelError(

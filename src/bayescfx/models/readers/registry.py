@@ -18,6 +18,7 @@ from bayescfx.models.readers.scikit_trees import (
     read_tree,
 )
 from bayescfx.models.readers.sources import Task, UnreadableModelError
+from bayescfx.models.readers.xgboost_trees import read_xgboost
 
 #: Returns the form of an estimator, or raises an UnreadableModelError with the reason.
 Reader: TypeAlias = Callable[[Task], Form]
@@ -89,6 +90,8 @@ READERS: dict[str, Reader] = {
 } | {
     "lightgbm.LGBMModel": read_lightgbm,
     "lightgbm.Booster": read_lightgbm,
+    "xgboost.XGBModel": read_xgboost,
+    "xgboost.Booster": read_xgboost,
 }
 
 
