@@ -31,7 +31,6 @@ def numbers(missing: bool = False) -> pd.DataFrame:
     return table
 
 
-@cache
 def levels() -> pd.DataFrame:
     """Return a table of numbers and categories."""
     rng = np.random.default_rng(6)

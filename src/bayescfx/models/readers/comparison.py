@@ -11,12 +11,14 @@ import pandas as pd
 from bayescfx.arrays import Array, is_single
 from bayescfx.data.tables import Rows
 from bayescfx.models.model import Model
-from bayescfx.models.readers.forms import Form, TreeEnsemble
+from bayescfx.models.readers.forms import Form, Inputs, TreeEnsemble
 from bayescfx.models.readers.sources import UnreadableModelError
 
 _MOST_ROWS = 128  # of each kind
 _SINGLE_TOLERANCE = 1e-6  # of the spread of the outputs, for models that compute in float32
 _DOUBLE_TOLERANCE = 1e-9  # for models that compute in float64
+_MOST_SHUFFLES = 24  # to find out which columns a number depends on
+_MONOTONE_TOLERANCE = 1e-12  # of the spread of a number
 _SEED = 0
 
 
@@ -52,6 +54,49 @@ def largest_difference(form: Form, model: Model, rows: Rows) -> float:
         expected.append(outputs)
         computed.append(form.predict(batch))
     return _check_close(form, np.concatenate(expected), np.concatenate(computed))
+
+
+def check_inputs(inputs: Inputs, rows: Rows) -> None:
+    """Raise if a number changes with another column than its own, or in another direction."""
+    rng = np.random.default_rng(_SEED)
+    given = rows[:_MOST_ROWS]
+    names = _names(rows)
+    before = inputs.compute(given)
+    own = np.array([names.index(name) for name in inputs.columns], dtype=np.intp)
+    singles = np.eye(len(names), dtype=bool)
+    halves = rng.random((_MOST_SHUFFLES, len(names))) < 0.5
+    for moved in singles if len(names) <= _MOST_SHUFFLES else halves:
+        columns = [_cells(given, place) for place in range(len(names))]
+        for place in np.flatnonzero(moved).tolist():
+            order = rng.permutation(len(given))
+            columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
+        after = inputs.compute(_table(rows, columns))
+        is_same = (before == after) | (np.isnan(before) & np.isnan(after))
+        changed = np.flatnonzero(~is_same.all(axis=0) & ~moved[own])
+        if changed.size:
+            name = inputs.columns[changed[0]]
+            raise UnreadableModelError(f"a number computed from {name!r} changes with others too")
+    _check_directions(inputs, given)
+
+
+def _check_directions(inputs: Inputs, rows: Rows) -> None:
+    """Raise if a number falls where it must rise, or the reverse."""
+    names = _names(rows)
+    directed = np.flatnonzero(inputs.direction).tolist()
+    columns = [_cells(rows, place) for place in range(len(names))]
+    for place in {names.index(inputs.columns[k]) for k in directed}:
+        values = columns[place].to_numpy(dtype=np.float64, na_value=np.nan)
+        order = np.argsort(values, kind="stable")  # missing cells are the last
+        columns[place] = columns[place].iloc[order].set_axis(columns[place].index)
+    numbers = inputs.compute(_table(rows, columns))
+    for k in directed:
+        is_present = columns[names.index(inputs.columns[k])].notna().to_numpy()
+        present = numbers[is_present & ~np.isnan(numbers[:, k]), k]
+        steps = np.diff(present) * inputs.direction[k]
+        if steps.size and steps.min() < -_MONOTONE_TOLERANCE * np.ptp(present):
+            raise UnreadableModelError(
+                f"a number computed from {inputs.columns[k]!r} does not only rise or fall"
+            )
 
 
 def _check_close(form: Form, expected: Array, computed: Array) -> float:
@@ -116,7 +161,7 @@ def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -
     """Return shuffled rows in which one cell each is a threshold or a float step beside it."""
     mixed = _shuffled(rows, rng)
     columns = [_cells(mixed, place) for place in range(mixed.shape[1])]
-    names = list(rows.columns) if isinstance(rows, pd.DataFrame) else list(range(rows.shape[1]))
+    names = _names(rows)
     for row in range(len(mixed) if len(form.tests) else 0):
         test = int(rng.integers(len(form.tests)))
         place = names.index(form.inputs.columns[form.tests.input[test]])
@@ -135,6 +180,11 @@ def _near_thresholds(form: TreeEnsemble, rows: Rows, rng: np.random.Generator) -
         new = np.full(len(cells), value)
         columns[place] = _replaced(cells, np.arange(len(cells)) == row, new)
     return _table(rows, columns)
+
+
+def _names(rows: Rows) -> list[Any]:
+    """Return the names of columns, or their positions in an array."""
+    return list(rows.columns) if isinstance(rows, pd.DataFrame) else list(range(rows.shape[1]))
 
 
 def _cells(rows: Rows, place: int) -> pd.Series[Any]:

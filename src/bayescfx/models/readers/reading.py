@@ -13,7 +13,7 @@ from bayescfx.models.adapters import Classifier, Predict, predict_fitted, predic
 from bayescfx.models.classifiers import predict_column
 from bayescfx.models.input_columns import Category, as_fitted
 from bayescfx.models.model import Model
-from bayescfx.models.readers.comparison import largest_difference
+from bayescfx.models.readers.comparison import check_inputs, largest_difference
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.registry import read_estimator
 from bayescfx.models.readers.sources import (
@@ -66,6 +66,7 @@ def read_model(model: Model, rows: Rows) -> Reading:
         with warnings.catch_warnings():  # about values that the model was not trained on
             warnings.simplefilter("ignore")
             form = read_estimator(_task(model.predict, rows))
+            check_inputs(form.inputs, rows)
             return Reading(form, rounding=largest_difference(form, model, rows))
     except UnreadableModelError as error:
         return Reading(None, str(error))

@@ -10,6 +10,11 @@ from typing import TypeAlias
 
 from bayescfx.models.readers.forms import Form
 from bayescfx.models.readers.lightgbm_trees import read_lightgbm
+from bayescfx.models.readers.pipelines import (
+    read_inner,
+    read_pipeline,
+    read_transformed_target,
+)
 from bayescfx.models.readers.scikit_linear import read_linear, read_log_linear, read_logistic
 from bayescfx.models.readers.scikit_trees import (
     read_forest,
@@ -24,6 +29,15 @@ from bayescfx.models.readers.xgboost_trees import read_xgboost
 Reader: TypeAlias = Callable[[Task], Form]
 
 _SCIKIT_LEARN: dict[Reader, tuple[str, ...]] = {
+    read_pipeline: ("Pipeline",),
+    read_transformed_target: ("TransformedTargetRegressor",),
+    read_inner: (
+        "BaseSearchCV",
+        "FrozenEstimator",
+        "FixedThresholdClassifier",
+        "TunedThresholdClassifierCV",
+        "RANSACRegressor",
+    ),
     read_tree: (
         "DecisionTreeRegressor",
         "DecisionTreeClassifier",

@@ -1,0 +1,276 @@
+"""Which column each output of a transformer is computed from, and in which direction.
+
+Only the structure is worked out here. The numbers come from the fitted transformers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from bayescfx.arrays import Indices
+from bayescfx.models.readers.sources import Columns, UnreadableModelError, join_columns
+
+#: Takes a fitted transformer, the columns of its table and a sample of that table.
+Tracer: TypeAlias = Callable[[Any, Columns, Any], Columns]
+
+_RISING = {
+    np.log,
+    np.log2,
+    np.log10,
+    np.log1p,
+    np.exp,
+    np.exp2,
+    np.expm1,
+    np.sqrt,
+    np.cbrt,
+    np.arcsinh,
+    np.sinh,
+    np.tanh,
+    np.arctan,
+    np.floor,
+    np.ceil,
+    np.rint,
+    np.positive,
+}
+_MIXING = {
+    "PCA",
+    "IncrementalPCA",
+    "KernelPCA",
+    "TruncatedSVD",
+    "FastICA",
+    "NMF",
+    "PolynomialFeatures",
+    "Normalizer",
+    "KNNImputer",
+    "IterativeImputer",
+    "RBFSampler",
+    "Nystroem",
+    "LinearDiscriminantAnalysis",
+    "KMeans",
+}
+
+
+def trace_columns(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    """Return the columns of the table that a fitted transformer returns.
+
+    Parameters
+    ----------
+    transformer : object
+        The fitted transformer, or ``"passthrough"``.
+    columns : Columns
+        The columns of the table that it gets.
+    sample : DataFrame, array or sparse matrix of shape (n, columns)
+        Some rows of that table.
+
+    Raises
+    ------
+    UnreadableModelError
+        If an output is computed from several columns, or the class is not known.
+    """
+    if transformer is None or isinstance(transformer, str):  # "passthrough"
+        return columns
+    name = type(transformer).__name__
+    for kind in type(transformer).__mro__:
+        is_known = kind.__module__.startswith("sklearn.")
+        if is_known and kind.__name__ in TRACERS:
+            traced = TRACERS[kind.__name__](transformer, columns, sample)
+            width = transformer.transform(sample).shape[1]
+            if len(traced) != width:
+                raise UnreadableModelError(
+                    f"a {name} step returns {width} columns, but {len(traced)} were expected"
+                )
+            return traced
+    if name in _MIXING:
+        raise UnreadableModelError(f"a {name} step mixes columns")
+    raise UnreadableModelError(f"there is no reader for a {name} step")
+
+
+# ── steps that contain others ──
+
+
+def _trace_pipeline(pipeline: Any, columns: Columns, sample: Any) -> Columns:
+    for _, step in pipeline.steps:
+        if step is None or isinstance(step, str):
+            continue
+        columns = trace_columns(step, columns, sample)
+        sample = step.transform(sample)
+    return columns
+
+
+def _trace_union(union: Any, columns: Columns, sample: Any) -> Columns:
+    parts = [part for _, part in union.transformer_list if part != "drop"]
+    return join_columns([trace_columns(part, columns, sample) for part in parts])
+
+
+def _trace_column_transformer(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    names = list(getattr(transformer, "feature_names_in_", ()))
+    outputs = []
+    for _, part, selection in transformer.transformers_:
+        places = _selected_places(selection, names, sample)
+        is_dropped = isinstance(part, str) and part == "drop"
+        if is_dropped or len(places) == 0:
+            continue
+        selected = _selected(sample, places, is_single=np.isscalar(selection))
+        outputs.append(trace_columns(part, columns.take(places), selected))
+    return join_columns(outputs)
+
+
+def _selected_places(selection: Any, names: Sequence[Any], sample: Any) -> list[int]:
+    """Return the positions of selected columns; `names` are those that were fitted."""
+    width = sample.shape[1]
+    chosen: Any = [selection] if np.isscalar(selection) else selection
+    is_frame = isinstance(sample, pd.DataFrame)
+    present = list(sample.columns) if is_frame else list(range(width))
+    if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
+        chosen = list(pd.Index(names)[pd.Index(names).slice_indexer(chosen.start, chosen.stop)])
+    if not isinstance(chosen, slice):
+        chosen = list(chosen)
+        if chosen and isinstance(chosen[0], str):
+            return [present.index(name) for name in chosen]
+    fitted = names if is_frame and len(names) else present
+    places = np.arange(len(fitted))[chosen] if len(fitted) else np.empty(0, dtype=np.intp)
+    return [present.index(fitted[place]) for place in places]
+
+
+def _selected(sample: Any, places: list[int], *, is_single: bool) -> Any:
+    """Return some columns of a table; a single one as a vector if it was selected so."""
+    if isinstance(sample, pd.DataFrame):
+        return sample.iloc[:, places[0]] if is_single else sample.iloc[:, places]
+    return sample[:, places[0]] if is_single else sample[:, places]
+
+
+# ── steps that act on each column by itself ──
+
+
+def _trace_rising(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    return columns
+
+
+def _trace_codes(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    return columns.turn(0)
+
+
+def _trace_selection(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    return columns.take(np.flatnonzero(transformer.get_support()))
+
+
+def _trace_imputer(imputer: Any, columns: Columns, sample: Any) -> Columns:
+    kept = np.arange(len(columns))
+    if not getattr(imputer, "keep_empty_features", False) and imputer.strategy != "constant":
+        is_empty = [_is_nan(value) for value in imputer.statistics_]
+        kept = np.flatnonzero(~np.array(is_empty))
+    filled = columns.take(kept)
+    if not _is_nan(imputer.missing_values) and imputer.missing_values is not None:
+        filled = filled.turn(0)  # a number in the middle of the range counts as missing
+    indicator = getattr(imputer, "indicator_", None)
+    if indicator is None:
+        return filled
+    return join_columns([filled, _trace_indicator(indicator, columns, sample)])
+
+
+def _trace_indicator(indicator: Any, columns: Columns, sample: Any) -> Columns:
+    return columns.take(indicator.features_).turn(0)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and np.isnan(value)
+
+
+def _trace_one_hot(encoder: Any, columns: Columns, sample: Any) -> Columns:
+    counts = [len(known) for known in encoder.categories_]
+    rare = getattr(encoder, "infrequent_categories_", [None] * len(counts))
+    dropped = encoder.drop_idx_ if encoder.drop_idx_ is not None else [None] * len(counts)
+    for place in range(len(counts)):
+        if rare[place] is not None:
+            counts[place] -= len(rare[place]) - 1  # one column for all of them
+        if dropped[place] is not None:
+            counts[place] -= 1
+    return _repeated(columns, counts).turn(0)
+
+
+def _trace_target_encoder(encoder: Any, columns: Columns, sample: Any) -> Columns:
+    n_each = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
+    return _repeated(columns, [n_each] * len(columns)).turn(0)
+
+
+def _trace_bins(binning: Any, columns: Columns, sample: Any) -> Columns:
+    if binning.encode == "ordinal":
+        return columns
+    return _repeated(columns, binning.n_bins_).turn(0)
+
+
+def _trace_splines(splines: Any, columns: Columns, sample: Any) -> Columns:
+    n_each = splines.n_features_out_ // len(columns)
+    return _repeated(columns, [n_each] * len(columns)).turn(0)
+
+
+def _repeated(columns: Columns, counts: Any) -> Columns:
+    """Return each column as often as counted."""
+    return columns.take(np.repeat(np.arange(len(columns)), counts))
+
+
+def _trace_function(transformer: Any, columns: Columns, sample: Any) -> Columns:
+    if transformer.func is None:
+        return columns
+    if not transformer.kw_args:
+        if transformer.func in _RISING:
+            return columns
+        if transformer.func is np.negative:
+            return columns.turn(-1)
+    return columns.take(_numeric_sources(transformer, sample)).turn(0)
+
+
+def _numeric_sources(transformer: Any, sample: Any) -> Indices:
+    """Return the column that each output of a function changes with, found by shuffling."""
+    before = _cells(transformer.transform(sample))
+    source = np.zeros(before.shape[1], dtype=np.intp)
+    is_taken = np.zeros(before.shape[1], dtype=bool)
+    rng = np.random.default_rng(0)
+    for place in range(sample.shape[1]):
+        changed = sample.copy()
+        order = rng.permutation(len(sample))
+        if isinstance(sample, pd.DataFrame):
+            changed.isetitem(place, sample.iloc[order, place].array)
+        else:
+            changed[:, place] = sample[order, place]
+        after = _cells(transformer.transform(changed))
+        is_same = (before == after) | (pd.isna(before) & pd.isna(after))
+        moved = ~is_same.all(axis=0)
+        if (moved & is_taken).any():
+            raise UnreadableModelError("a FunctionTransformer step mixes columns")
+        source[moved] = place
+        is_taken |= moved
+    return source
+
+
+def _cells(table: Any) -> Any:
+    """Return the cells of a table as an array."""
+    return np.asarray(table.toarray() if hasattr(table, "toarray") else table)
+
+
+#: By the name of scikit-learn's class.
+TRACERS: dict[str, Tracer] = {
+    "Pipeline": _trace_pipeline,
+    "FeatureUnion": _trace_union,
+    "ColumnTransformer": _trace_column_transformer,
+    "FunctionTransformer": _trace_function,
+    "SimpleImputer": _trace_imputer,
+    "MissingIndicator": _trace_indicator,
+    "OneHotEncoder": _trace_one_hot,
+    "OrdinalEncoder": _trace_codes,
+    "TargetEncoder": _trace_target_encoder,
+    "KBinsDiscretizer": _trace_bins,
+    "SplineTransformer": _trace_splines,
+    "StandardScaler": _trace_rising,
+    "MinMaxScaler": _trace_rising,
+    "MaxAbsScaler": _trace_rising,
+    "RobustScaler": _trace_rising,
+    "QuantileTransformer": _trace_rising,
+    "PowerTransformer": _trace_rising,
+    "Binarizer": _trace_rising,
+    "SelectorMixin": _trace_selection,
+}
