@@ -1,0 +1,1 @@
+"""Exact search: proven answers for models that can be read."""

@@ -1,0 +1,397 @@
+"""One question over the cells of a tree ensemble: costs, bounds and rows of boxes.
+
+A box holds a range of cells for each feature. Its *corner* is the row nearest to the query in it,
+so that the corner's cost is a lower bound on the cost of every row of the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescfx.arrays import Array, Indices, Mask
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.cells import Line, LocalCells, NoProof, cells_of_codes, local_cells
+from bayescfx.search.exact.leaves import BITS, LeafTable, Words
+from bayescfx.space.effort import PREMIUM, clear_changes
+from bayescfx.space.region import Region
+
+#: Share of the sum of all summands by which sums may be rounded differently (numerical).
+ROUNDING = 1e-12
+_ALL = np.uint64(2**64 - 1)
+_ONE = np.uint64(1)
+#: Halving steps that find a place among the 64 values of a word.
+_STEPS = (32, 16, 8, 4, 2, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What the cells of all features cost; arrays over all cells, feature after feature.
+
+    Parameters
+    ----------
+    power : array of shape (cells,)
+        What each cell adds to the sum of powers of the distance.
+    premium : array of shape (cells,)
+        What each cell adds to the premiums, see `space.effort`.
+    most_premium : array of shape (k,)
+        The largest premium of each feature.
+    trivial_power : array of shape (k,)
+        The largest power of each feature without a premium.
+    norm : float
+        The norm of the distance.
+    """
+
+    power: Array
+    premium: Array
+    most_premium: Array
+    trivial_power: Array
+    norm: float
+
+    def total(self, at: Indices) -> Array:
+        """Return the cost ``(n,)`` of rows in cells ``(n, k)``."""
+        power = self.power[at].sum(axis=1)
+        distance = power if self.norm in (0, 1) else power ** (1.0 / self.norm)
+        return np.asarray(distance + self.premium[at].sum(axis=1) * np.minimum(distance, 1.0))
+
+    def max_power(self, limit: float, premium: Array) -> Array:
+        """Return the sum of powers at which the cost comes to a limit, given the premiums."""
+        distance = np.where(limit - premium >= 1.0, limit - premium, limit / (1.0 + premium))
+        return distance if self.norm in (0, 1) else np.maximum(distance, 0.0) ** self.norm
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Where boxes can be split; arrays over all cuts, feature after feature.
+
+    Parameters
+    ----------
+    feature : array of int of shape (cuts,)
+        The feature, by its place among those of the problem.
+    cell : array of int of shape (cuts,)
+        The last cell before the cut.
+    weight : array of shape (t, cuts)
+        How much each cut matters to each tree.
+    far_power : array of shape (cuts,)
+        What the nearest cell beyond the cut costs, seen from the query.
+    """
+
+    feature: Indices
+    cell: Indices
+    weight: Array
+    far_power: Array
+
+
+class BoxProblem:
+    """The boxes of one question.
+
+    Parameters
+    ----------
+    table : LeafTable
+        The model.
+    region : Region
+        The rows that are allowed.
+    accepted : Intervals
+        Scores that reach the target, on the scale of the sums.
+    slack : float
+        By how much scores may differ from the model's through rounding.
+    limit : float
+        The cost below which rows are wanted.
+
+    Attributes
+    ----------
+    features : array of int of shape (k,)
+        The features that may move.
+    sizes, offset, home : array of int of shape (k,)
+        The number of cells of each feature, the place of its first cell among all cells, and the
+        cell of the query.
+    is_line : mask of shape (k,)
+        Whether the cells of a feature are in order.
+    code, lowest, highest : array of shape (cells,)
+        Per cell the code nearest to the query, the lowest and the highest one.
+    root : array of shape (words,)
+        The leaves that the query can reach. Words without any, and trees that have one value left,
+        are left out.
+    upper, lower, own : array of shape (cells, words)
+        The leaves of cells up to the given one, from it on, and in it alone.
+    """
+
+    def __init__(
+        self,
+        table: LeafTable,
+        region: Region,
+        accepted: Intervals,
+        slack: float = 0.0,
+        limit: float = np.inf,
+    ) -> None:
+        self.table = table
+        self.region = region
+        ruled = features_of_rules(region)
+        self.cells, sources = _cells_of_query(table, region, limit, ruled)
+        self.features = np.array([cells.feature for cells in self.cells], dtype=np.intp)
+        self.sizes = np.array([len(cells.cell) for cells in self.cells], dtype=np.intp)
+        self.offset = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)[:-1]
+        self.home = np.array([cells.home for cells in self.cells], dtype=np.intp)
+        self.is_line = np.array([cells.is_line for cells in self.cells], dtype=np.bool_)
+        self.code = _joined([cells.code for cells in self.cells])
+        self.lowest = _joined([cells.lowest for cells in self.cells])
+        self.highest = _joined([cells.highest for cells in self.cells])
+        self.is_ruled = np.isin(self.features, list(ruled))
+        self.costs = self._make_costs()
+        self._make_tables(sources)
+        self.cuts = self._make_cuts(sources)
+        margin = slack + ROUNDING * float(np.abs(np.nan_to_num(table.values)).sum())
+        self.accepted = [(low - margin, high + margin) for low, high in accepted]
+
+    # ── tables of this query ──
+
+    def _make_tables(self, sources: list[int | None]) -> None:
+        """Set up the words of the leaves that the query can reach."""
+        table = self.table
+        n_words = len(table.full)
+        root = table.full.copy()
+        for i, each in enumerate(table.cells):
+            if each.feature not in self.features:
+                root &= _fixed_mask(table, self.region, i)
+        upper = [np.empty((0, n_words), dtype=np.uint64)]
+        lower = [np.empty((0, n_words), dtype=np.uint64)]
+        for source, cells in zip(sources, self.cells, strict=True):
+            own_upper, own_lower = _range_tables(table, source, cells)
+            root &= own_upper[-1] & own_lower[0]
+            upper.append(own_upper)
+            lower.append(own_lower)
+        n_words_of_tree = np.diff(table.tree_start, append=n_words)
+        tree_of_word = np.repeat(np.arange(len(table.tree_start)), n_words_of_tree)
+        low, high = extremes(root[None], table.values.ravel())
+        lowest = np.minimum.reduceat(low[0], table.tree_start)
+        highest = np.maximum.reduceat(high[0], table.tree_start)
+        if not np.isfinite(lowest).all():
+            raise NoProof("a tree of the model has no leaf for this query")
+        is_constant = lowest == highest
+        self.base = table.form.base.astype(np.float64)
+        np.add.at(self.base, table.group[is_constant], lowest[is_constant])
+        kept = np.flatnonzero((root != 0) & ~is_constant[tree_of_word])
+        self.root = root[kept]
+        self.flat_values = table.values[kept].ravel()
+        self.trees, self.tree_start = np.unique(tree_of_word[kept], return_index=True)
+        self.tree_of_word = np.searchsorted(self.trees, tree_of_word[kept])
+        self.group = table.group[self.trees]
+        # Rows must be contiguous, because rows are looked up.
+        self.upper = np.ascontiguousarray(np.vstack(upper)[:, kept])
+        self.lower = np.ascontiguousarray(np.vstack(lower)[:, kept])
+        self.own = self.upper & self.lower
+
+    def _make_costs(self) -> Costs:
+        """Return what each cell costs."""
+        region = self.region
+        feature = np.repeat(self.features, self.sizes)
+        each = np.arange(len(feature))
+        X = np.repeat(region.query[None], len(feature), axis=0)
+        X[each, feature] = self.code
+        weight = region.weight[feature]
+        norm = region.cost.norm
+        if norm == 0:
+            power = weight * region.changes(X)[each, feature]
+        else:
+            power = region.units(X)[each, feature] ** norm
+        premium = np.zeros(len(feature))
+        if region.cost.weight != 0.0:
+            premium = PREMIUM * clear_changes(region, X)[each, feature] * weight
+        starts = self.offset
+        without = np.where(premium == 0.0, power, 0.0)
+        has_any = len(starts) > 0
+        return Costs(
+            power=power,
+            premium=premium,
+            most_premium=np.maximum.reduceat(premium, starts) if has_any else np.empty(0),
+            trivial_power=np.maximum.reduceat(without, starts) if has_any else np.empty(0),
+            norm=norm,
+        )
+
+    def _make_cuts(self, sources: list[int | None]) -> Cuts:
+        """Return the cuts, and how much each matters to each tree."""
+        weights = [np.empty((len(self.trees), 0))]
+        for source, cells in zip(sources, self.cells, strict=True):
+            n_cuts = len(cells.cell) - 1
+            if source is None:
+                weights.append(np.zeros((len(self.trees), n_cuts)))
+                continue
+            weight = self.table.weight[source][self.trees]
+            if cells.is_line:
+                total = np.cumsum(np.pad(weight, ((0, 0), (1, 0))), axis=1)
+                # Cells c and c + 1 of the model are separated by its cut c.
+                weights.append(np.diff(total[:, cells.cell], axis=1))
+            else:  # one listed cell is split off after the other
+                weights.append(np.repeat(weight, n_cuts, axis=1))
+        feature = np.repeat(np.arange(len(self.cells)), self.sizes - 1)
+        cell = _joined([np.arange(size - 1) for size in self.sizes]).astype(np.intp)
+        at = self.offset[feature] + cell
+        is_above = cell >= self.home[feature]
+        far_power = self.costs.power[at + is_above]
+        return Cuts(feature, cell, np.hstack(weights), far_power)
+
+    # ── rows ──
+
+    def corner(self, low: Indices, high: Indices) -> Indices:
+        """Return the nearest cells ``(n, k)`` to the query in each box."""
+        return np.clip(self.home, low, high)
+
+    def rows(self, corner: Indices) -> Array:
+        """Return the codes ``(n, d)`` of corners ``(n, k)``."""
+        X = np.repeat(self.region.query[None], len(corner), axis=0)
+        X[:, self.features] = self.code[corner + self.offset]
+        return self.region.complete(X)
+
+    # ── bounds on the score ──
+
+    def bounds(self, mask: Words) -> tuple[Array, Array]:
+        """Return the smallest and largest summand ``(n, t)`` of each tree; infinite if none."""
+        low, high = extremes(mask, self.flat_values)
+        if len(self.tree_start) < mask.shape[1]:
+            low = np.minimum.reduceat(low, self.tree_start, axis=1)
+            high = np.maximum.reduceat(high, self.tree_start, axis=1)
+        return low, high
+
+    def scores(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return bounds ``(n,)`` on the score from bounds on the summands ``(n, t)``.
+
+        With several sums the score is the log-odds of the chosen one.
+        """
+        if len(self.base) == 1:
+            return low.sum(axis=1) + self.base[0], high.sum(axis=1) + self.base[0]
+        chosen = self.table.form.chosen
+        lows = np.stack([low[:, self.group == g].sum(axis=1) for g in range(len(self.base))])
+        highs = np.stack([high[:, self.group == g].sum(axis=1) for g in range(len(self.base))])
+        lows += self.base[:, None]
+        highs += self.base[:, None]
+        others = np.arange(len(self.base)) != chosen
+        with np.errstate(invalid="ignore"):
+            lower = lows[chosen] - np.logaddexp.reduce(highs[others])
+            upper = highs[chosen] - np.logaddexp.reduce(lows[others])
+        return lower, upper
+
+    def is_possible(self, low: Array, high: Array) -> Mask:
+        """Return whether a score between two bounds ``(n,)`` may be accepted."""
+        found = np.zeros(len(low), dtype=np.bool_)
+        for start, end in self.accepted:
+            found |= (low <= end) & (high >= start)
+        return found
+
+    def corner_scores(self, corner: Indices) -> Array:
+        """Return the score ``(n,)`` of corners ``(n, k)``."""
+        mask = np.repeat(self.root[None], len(corner), axis=0)
+        for j in range(corner.shape[1]):
+            mask &= self.own[corner[:, j] + self.offset[j]]
+        low, _ = self.bounds(mask)
+        return self.scores(low, low)[0]
+
+    def drop_leaves(self, mask: Words, low: Array, high: Array) -> None:
+        """Drop leaves that exclude the target whatever the other trees do, in place.
+
+        `low` and `high` are the bounds ``(n, t)`` of `mask`.
+        """
+        if len(self.base) > 1 or not self.accepted:
+            return
+        start = min(pair[0] for pair in self.accepted)
+        end = max(pair[1] for pair in self.accepted)
+        most = end - (low.sum(axis=1, keepdims=True) + self.base[0] - low)
+        least = start - (high.sum(axis=1, keepdims=True) + self.base[0] - high)
+        is_useless = (high > most) | (low < least)
+        row, word = np.nonzero(is_useless[:, self.tree_of_word])
+        if not len(row):
+            return
+        tree = self.tree_of_word[word]
+        up_to_most = _bits_up_to(self.flat_values, word, most[row, tree])
+        below_least = _bits_up_to(self.flat_values, word, np.nextafter(least[row, tree], -np.inf))
+        mask[row, word] &= up_to_most & ~below_least
+
+
+def features_of_rules(region: Region) -> Collection[int]:
+    """Return the features whose single codes matter to a rule, not only their cells."""
+    if not region.rules:
+        return set()
+    if region.curved or region.derived:
+        return set(region.free.tolist())
+    is_used = (region.A != 0.0).any(axis=0)
+    is_used[[j for block in region.blocks for j in block]] = True
+    return set(region.free[is_used[region.free]].tolist())
+
+
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _cells_of_query(
+    table: LeafTable, region: Region, limit: float, ruled: Collection[int]
+) -> tuple[list[LocalCells], list[int | None]]:
+    """Return the cells of the features that may move, and their places in the table.
+
+    Features that the model does not test may move only where rules read them; they have no place.
+    """
+    is_free = np.zeros(len(region.query), dtype=np.bool_)
+    is_free[region.free] = True
+    sources: list[int | None] = [i for i, each in enumerate(table.cells) if is_free[each.feature]]
+    tested = {each.feature for each in table.cells}
+    all_cells = [table.cells[i] for i in sources if i is not None]
+    for feature in sorted(set(ruled) - tested):
+        nothing = np.empty(0, dtype=np.intp)
+        all_cells.append(Line(feature, None, np.empty(0), nothing, nothing, nothing > 0))
+        sources.append(None)
+    farthest = np.inf if region.cost.norm == 0 else limit
+    return local_cells(table.form, region, all_cells, farthest, ruled), sources
+
+
+def _fixed_mask(table: LeafTable, region: Region, i: int) -> Words:
+    """Return the leaves that agree with the query's cell of a feature that can't move."""
+    cells = table.cells[i]
+    code = region.query[cells.feature]
+    if np.isnan(code):
+        return np.asarray(table.missing[i])
+    at = int(cells_of_codes(table.form, region, cells, np.array([code]))[0])
+    return np.asarray(table.upper[i][at] & table.lower[i][at])
+
+
+def _range_tables(table: LeafTable, source: int | None, cells: LocalCells) -> tuple[Words, Words]:
+    """Return the leaves of cells up to each one and from each one on, whose AND is a range.
+
+    Of listed cells only single ones and the last ones are ranges: up to the last one there are
+    all leaves, and up to any other those of this cell alone.
+    """
+    if source is None:
+        everything = np.repeat(table.full[None], len(cells.cell), axis=0)
+        return everything, everything
+    upper = table.upper[source][cells.cell]
+    lower = table.lower[source][cells.cell]
+    if not cells.is_line:
+        lower = np.bitwise_or.accumulate(lower[::-1], axis=0)[::-1]
+        upper[-1] = _ALL
+    return upper, lower
+
+
+def extremes(mask: Words, flat_values: Array) -> tuple[Array, Array]:
+    """Return the values ``(n, words)`` of the lowest and highest bit; infinite if there is none."""
+    start = np.arange(mask.shape[1]) * BITS
+    lowest = mask & (~mask + _ONE)
+    # No two neighbouring bits are left, so that the float does not round up to the next power.
+    highest = mask & ~(mask >> _ONE)
+    low = flat_values[start + np.maximum(np.frexp(lowest.astype(np.float64))[1] - 1, 0)]
+    high = flat_values[start + np.maximum(np.frexp(highest.astype(np.float64))[1] - 1, 0)]
+    is_empty = mask == 0
+    if is_empty.any():
+        low = np.where(is_empty, np.inf, low)
+        high = np.where(is_empty, -np.inf, high)
+    return low, high
+
+
+def _bits_up_to(flat_values: Array, word: Indices, bound: Array) -> Words:
+    """Return words with the bits of all values that are at most a bound ``(n,)``."""
+    start = word * BITS
+    count = np.zeros(len(word), dtype=np.intp)
+    for step in _STEPS:
+        place = np.minimum(count + step, BITS) - 1
+        is_within = (flat_values[start + place] <= bound) & (count + step <= BITS)
+        count += step * is_within
+    shift = np.minimum(count, BITS - 1).astype(np.uint64)
+    return np.where(count == BITS, _ALL, (_ONE << shift) - _ONE)
