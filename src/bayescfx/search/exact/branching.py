@@ -91,6 +91,11 @@ class Pool:
         return len(self._heap)
 
     @property
+    def least_key(self) -> float:
+        """The lowest key of an open box; infinite without any."""
+        return self._heap[0][0] if self._heap else np.inf
+
+    @property
     def costs(self) -> Array:
         """The costs ``(n,)`` of the open boxes."""
         return self._stored.cost[[place for _, place in self._heap]]
@@ -427,3 +432,79 @@ def find_nearest(branching: Branching) -> Generator[Array, Mask, Bound]:
     cost = min(open_cost, branching.stuck_cost, branching.limit)
     is_stuck = branching.stuck_cost < branching.limit
     return Bound(cost, open_cost >= branching.limit and not is_stuck, is_stuck)
+
+
+@dataclass(frozen=True, eq=False)
+class Extreme:
+    """The lowest or highest score of a region.
+
+    Parameters
+    ----------
+    row : array of shape (d,)
+        The codes of the best row found.
+    score : float
+        Its score.
+    bound : float
+        No allowed row has a lower, or higher, score.
+    """
+
+    row: Array
+    score: float
+    bound: float
+
+
+def find_extreme(problem: BoxProblem, side: int, work: Work) -> Extreme:
+    """Return the lowest (`side` -1) or highest (1) score of a region, without asking the model.
+
+    The targets of `problem` are replaced. Boxes with the most extreme bound come first.
+    """
+    problem.accepted = [(-np.inf, np.inf)]
+    branching = _ExtremeBranching(problem, work=work, side=side)
+    pool = Pool(branching.start())
+    while len(pool) and not work.is_over:
+        batch = pool.pop(TUNING.batch)
+        pool.push(branching.split(batch.take(batch.key < -side * branching.best)))
+    bound = min(pool.least_key, -side * branching.best)
+    return Extreme(branching.row, branching.best, -side * bound)
+
+
+@dataclass(eq=False)
+class _ExtremeBranching(Branching):
+    """Branch and bound for the lowest or highest score, whatever the cost.
+
+    Attributes
+    ----------
+    side : int
+        -1 for the lowest score, 1 for the highest.
+    best : float
+        The most extreme score of an allowed corner.
+    row : array of shape (d,)
+        Its codes.
+    """
+
+    side: int = 1
+    best: float = field(init=False)
+    row: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = -self.side * np.inf
+        self.row = self.problem.region.query
+
+    def _mark_candidates(self, boxes: Boxes, corner: Indices, is_new: Mask) -> None:
+        """Order boxes by their bounds, and note the most extreme corner."""
+        problem = self.problem
+        lower, upper = problem.scores(*problem.bounds(boxes.mask))
+        boxes.key = np.asarray(-self.side * (upper if self.side > 0 else lower))
+        score = problem.corner_scores(corner)
+        is_better = self.side * score > self.side * self.best
+        better = np.flatnonzero(is_better & is_new)
+        if len(better) and problem.region.rules:
+            better = better[problem.region.contains(problem.rows(corner[better]))]
+        if not len(better):
+            return
+        at = better[np.argmax(self.side * score[better])]
+        self.best = float(score[at])
+        self.row = problem.rows(corner[[at]])[0]
+        # Only boxes that may do better stay open.
+        ends = (self.best, np.inf) if self.side > 0 else (-np.inf, self.best)
+        problem.accepted = [ends]
