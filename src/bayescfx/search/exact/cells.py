@@ -46,6 +46,8 @@ class Line:
         The cut that each test stands for.
     is_below : mask of shape (s,)
         Whether the test is true below its cut.
+    low, high : float
+        The codes between which the cuts are known.
     """
 
     feature: int
@@ -54,6 +56,13 @@ class Line:
     tests: Indices
     rank: Indices
     is_below: Mask
+    low: float = -np.inf
+    high: float = np.inf
+
+    def covers(self, region: Region) -> bool:
+        """Return whether the cells are known for all codes that a region allows."""
+        low, high = bracket(region, self.feature)
+        return self.low <= low and high <= self.high
 
     @property
     def n_cells(self) -> int:
@@ -81,6 +90,12 @@ class Listing:
     codes: Array
     tests: Indices
     outcomes: Mask
+
+    def covers(self, region: Region) -> bool:
+        """Return whether the cells are known for all codes that a region allows."""
+        choices = region.axes[self.feature].choices
+        is_listed = choices is not None and np.isin(choices[~np.isnan(choices)], self.codes).all()
+        return bool(is_listed)
 
     @property
     def n_cells(self) -> int:
@@ -149,7 +164,7 @@ def _cut_feature(
     rises = direction[places] > 0
     codes = _cuts_in_codes(form, region, feature, tests.input[own], limit, rises)
     cuts, rank = np.unique(codes, return_inverse=True)
-    return Line(feature, None, cuts, own, rank.ravel(), rises)
+    return Line(feature, None, cuts, own, rank.ravel(), rises, *bracket(region, feature))
 
 
 def _list_codes(form: Form, tests: Tests, region: Region, feature: int, own: Indices) -> Listing:
@@ -318,8 +333,6 @@ def _local_listing(region: Region, cells: Listing, limit: float) -> LocalCells:
     order = np.lexsort((choices, cost, choices != query))
     codes = choices[order]
     at = np.searchsorted(cells.codes, codes)
-    if not np.array_equal(cells.codes[np.minimum(at, len(cells.codes) - 1)], codes):
-        raise NoProof(f"the table does not list all levels of feature {cells.feature}")
     return LocalCells(cells.feature, at, codes, codes, codes, 0, False)
 
 

@@ -1,0 +1,200 @@
+"""Proofs about answers: the model is read once, its table is shared by all queries.
+
+A proof needs a model that can be read. The incumbent is the best answer that is known; the proof
+either finds a nearer one or shows that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from bayescfx.arrays import Array, Mask
+from bayescfx.data.schema import Schema
+from bayescfx.data.tables import Rows
+from bayescfx.models.model import Model
+from bayescfx.models.readers import Form, Reading, TreeEnsemble, read_model
+from bayescfx.models.readers.forms import invert_link
+from bayescfx.potentials import Intervals
+from bayescfx.search.exact.branching import TUNING as BRANCHING
+from bayescfx.search.exact.branching import Bound, Branching, Work, find_nearest
+from bayescfx.search.exact.cells import NoProof
+from bayescfx.search.exact.leaves import LeafTable, make_leaf_table
+from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.space.region import Region
+from bayescfx.space.sampling import background_rows
+
+Conclusion: TypeAlias = Literal["optimal", "bounded", "out of reach"]
+
+#: Rows on which a form is compared with its model.
+ROWS_TO_COMPARE = 128
+#: The default work of one proof, in summands of boxes: about one second of one core. It is counted
+#: in work, not in time, so that the same seed gives the same answer on a busy machine.
+DEFAULT_WORK = 15e6
+#: Rounding errors of outputs count this many times.
+_SAFETY = 4.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proven about an answer.
+
+    Parameters
+    ----------
+    conclusion : {"optimal", "bounded", "out of reach"} or None
+        ``"optimal"``: no allowed row with a lower cost reaches the target. ``"bounded"``: none with
+        a cost below `bound` does. ``"out of reach"``: no allowed row reaches it. None: nothing is
+        known.
+    bound : float or None
+        There is no answer that costs less.
+    reason : str
+        Why there is no proof, or no complete one.
+    """
+
+    conclusion: Conclusion | None = None
+    bound: float | None = None
+    reason: str = ""
+
+
+class Provable(Protocol):
+    """What a proof needs of a question."""
+
+    @property
+    def region(self) -> Region:
+        """The rows that are allowed."""
+        ...
+
+    @property
+    def acceptance(self) -> Intervals:
+        """Outputs that count as reached."""
+        ...
+
+    def accepted(self, y: Array) -> Mask:
+        """Return which outputs ``(n,)`` reach the target."""
+        ...
+
+
+class Prover:
+    """The model of a call, read once, and its tables.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._reading: Reading | None = None
+        self._tables: list[tuple[Schema, LeafTable]] = []
+
+    def reading(self, region: Region) -> Reading:
+        """Return what was read from the model; rows for the comparison are taken from a region."""
+        if self._reading is None:
+            self._reading = read_model(self._model, _rows_to_compare(region))
+        return self._reading
+
+    def form(self, region: Region) -> Form:
+        """Return the model in a flat form; raise `NoProof` with the reason if there is none."""
+        if not self._model.local:
+            raise NoProof("the model is not an estimator in this process")
+        reading = self.reading(region)
+        if reading.form is None:
+            raise NoProof(reading.reason)
+        return reading.form
+
+    def table(self, region: Region, form: TreeEnsemble) -> LeafTable:
+        """Return the table of a tree ensemble for the features of a region."""
+        for schema, table in self._tables:
+            if schema is region.schema and all(cells.covers(region) for cells in table.cells):
+                return table
+        table = make_leaf_table(form, region)
+        self._tables.append((region.schema, table))
+        return table
+
+
+def _rows_to_compare(region: Region) -> Rows:
+    """Return rows of the data, or random ones, as the model gets them."""
+    X = region.data[:ROWS_TO_COMPARE]
+    if not len(X):
+        X = background_rows(region, ROWS_TO_COMPARE, np.random.default_rng(0))
+    return region.rows(np.vstack([region.query, X]))
+
+
+def raw_intervals(form: Form, accepted: Intervals, rounding: float) -> Intervals:
+    """Return accepted outputs on the scale of a form's sums, widened by rounding errors.
+
+    The score of a ``"softmax"`` is the log-odds of its output.
+    """
+    link = "expit" if form.link == "softmax" else form.link
+    found = []
+    for low, high in accepted:
+        ends = np.array([low, high])
+        slack = _SAFETY * rounding + np.finfo(np.float64).eps * np.abs(ends)
+        slack = np.where(np.isfinite(ends), slack, 0.0)
+        start = invert_link(link, float(ends[0] - slack[0]))
+        end = invert_link(link, float(ends[1] + slack[1]))
+        found.append((start, end))
+    return tuple(found)
+
+
+def prove(
+    question: Provable, prover: Prover, cost: float, work: Work
+) -> Generator[Array, Array, Proof]:
+    """Prove that an answer is the nearest, or find nearer ones.
+
+    Yields codes ``(k, d)`` to be evaluated and receives their outputs ``(k,)``.
+
+    Parameters
+    ----------
+    question : Question
+        The question.
+    prover : Prover
+        The model.
+    cost : float
+        The cost (`space.effort`) of the best known answer; infinite without one.
+    work : Work
+        What limits the proof.
+    """
+    region = question.region
+    try:
+        form = prover.form(region)
+        if not isinstance(form, TreeEnsemble):
+            raise NoProof("linear models are not searched exactly")
+        accepted = raw_intervals(form, question.acceptance, prover.reading(region).rounding)
+        limit = cost * (1.0 - BRANCHING.same_cost)
+        problem = BoxProblem(prover.table(region, form), region, accepted, limit=limit)
+    except NoProof as error:
+        return Proof(reason=str(error))
+    branching = Branching(problem, limit, work)
+    bound = yield from _ask_outputs(question, find_nearest(branching))
+    return _conclude(bound, branching.limit)
+
+
+def _ask_outputs(
+    question: Provable, search: Generator[Array, Mask, Bound]
+) -> Generator[Array, Array, Bound]:
+    """Run a search that wants to know which rows reach the target."""
+    try:
+        rows = next(search)
+        while True:
+            outputs = yield rows
+            rows = search.send(question.accepted(outputs))
+    except StopIteration as end:
+        bound: Bound = end.value
+        return bound
+
+
+def _conclude(bound: Bound, cost: float) -> Proof:
+    """Return what a search has proven; `cost` is that of the best answer."""
+    if bound.is_complete:
+        if not np.isfinite(cost):
+            return Proof("out of reach")
+        return Proof("optimal", bound.cost)
+    reason = "the proof was cut short"
+    if bound.is_stuck:
+        reason = "a rule that is not linear leaves rows that can't be excluded"
+    return Proof("bounded", bound.cost, reason)

@@ -1,0 +1,164 @@
+"""Proofs agree with brute force over every allowed row."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescfx as cfx
+from bayescfx.arrays import Array
+from bayescfx.models.model import as_model
+from bayescfx.search.exact.branching import Work, find_extreme
+from bayescfx.search.exact.leaves import make_leaf_table
+from bayescfx.search.exact.problem import BoxProblem
+from bayescfx.search.exact.prover import Proof, Prover, prove, raw_intervals
+from bayescfx.space.effort import effort
+from tests.search.exact.random_questions import MOST_ROWS, RandomQuestion, make_question
+
+
+def run_proof(
+    question: RandomQuestion, prover: Prover, cost: float = np.inf, work: Work | None = None
+) -> tuple[Proof, float, int]:
+    """Return the proof, the cost of the best answer, and the number of scored rows."""
+    search: Generator[Array, Array, Proof] = prove(question, prover, cost, work or Work())
+    best = cost
+    n_rows = 0
+    try:
+        rows = next(search)
+        while True:
+            n_rows += len(rows)
+            assert question.region.contains(rows).all()
+            outputs = question.outputs(rows)
+            hits = rows[question.accepted(outputs)]
+            best = min([best, *effort(question.region, hits)])
+            rows = search.send(outputs)
+    except StopIteration as end:
+        return end.value, best, n_rows
+
+
+def check_question(seed: int) -> str | None:
+    """Check one random question; return the conclusion."""
+    question = make_question(seed)
+    lowest = question.lowest_cost()
+    prover = Prover(question.model)
+    proof, best, _ = run_proof(question, prover)
+    assert best == pytest.approx(lowest, rel=1e-8)
+    if proof.conclusion == "out of reach":
+        assert lowest == np.inf
+    elif proof.conclusion == "optimal":
+        assert proof.bound == pytest.approx(lowest, rel=1e-8)
+    elif proof.conclusion == "bounded":
+        assert proof.bound is not None
+        assert proof.bound <= lowest
+    if np.isfinite(lowest):  # with the answer known, nothing nearer is found
+        again, best, _ = run_proof(question, prover, lowest)
+        assert best == lowest
+        assert again.conclusion in ("optimal", "bounded")
+    return proof.conclusion
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_nearest_answer_is_found_and_proven(seed: int) -> None:
+    assert check_question(seed) is not None
+
+
+@pytest.mark.slow
+def test_hundreds_of_nearest_answers_are_found_and_proven() -> None:
+    conclusions = [check_question(seed) for seed in range(100, 400)]
+    assert conclusions.count("optimal") > 150
+    assert conclusions.count("out of reach") > 20
+    assert None not in conclusions
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_extreme_outputs_are_those_of_brute_force(seed: int, side: int) -> None:
+    question = make_question(seed)
+    form: Any = question.reading.form
+    X = question.region.enumerate(MOST_ROWS)
+    assert X is not None
+    if not len(X):
+        return
+    outputs = question.outputs(X)
+    problem = BoxProblem(make_leaf_table(form, question.region), question.region, ())
+    found = find_extreme(problem, side, Work())
+    assert found.score == pytest.approx(side * (side * outputs).max())
+    assert found.bound == pytest.approx(found.score)
+    assert question.outputs(found.row[None])[0] == pytest.approx(found.score)
+
+
+@pytest.fixture(scope="module")
+def continuous() -> tuple[Any, pd.DataFrame]:
+    """Return a model of columns without a grid, and its data."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    y = table.a * table.b + np.sin(3 * table.c)
+    model = lightgbm.LGBMRegressor(n_estimators=25, num_leaves=6, verbose=-1, n_jobs=1)
+    return model.fit(table, y), table
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_answers_of_continuous_features_lie_at_the_edge_of_a_cell(
+    continuous: tuple[Any, pd.DataFrame], single: bool
+) -> None:
+    model, table = continuous
+    if single:  # forests compare numbers of 32 bits
+        from sklearn.ensemble import RandomForestRegressor
+
+        model = RandomForestRegressor(12, max_depth=4, random_state=0).fit(table, table.a * table.b)
+    space = cfx.Space.from_data(table, dict.fromkeys("abc", "real"))
+    rng = np.random.default_rng(1)
+    for k in range(4):
+        region = space.around(table.iloc[k])
+        checked = as_model(model, space.schema)
+        output = float(checked.scores(table.iloc[[k]])[0])
+        acceptance = ((output + 0.4, np.inf),)
+        prover = Prover(checked)
+        question = RandomQuestion(checked, prover.reading(region), region, acceptance)
+        proof, best, _ = run_proof(question, prover)
+        assert proof.conclusion in ("optimal", "out of reach")
+        # Random rows within the proven distance never reach the target.
+        X = region.query + rng.normal(size=(20_000, 3)) * rng.exponential(0.5, size=(20_000, 1))
+        X = region.snap(np.where(rng.random(X.shape) < 0.5, X, region.query))
+        hits = X[question.accepted(question.outputs(X))]
+        assert (effort(region, hits) >= best * (1 - 1e-9)).all()
+
+
+def test_a_proof_that_is_cut_short_gives_a_lower_bound() -> None:
+    question = make_question(0)
+    lowest = question.lowest_cost()
+    proof, _, _ = run_proof(question, Prover(question.model), lowest * 3, Work(most=1))
+    assert proof.conclusion == "bounded"
+    assert proof.bound is not None
+    assert proof.bound <= lowest
+    assert proof.reason == "the proof was cut short"
+
+
+def test_a_function_is_not_proven_and_the_reason_is_given() -> None:
+    question = make_question(0)
+    proof, _, n_rows = run_proof(question, Prover(as_model(lambda rows: rows["a"])))
+    assert proof.conclusion is None
+    assert proof.reason == "the model is not an estimator in this process"
+    assert n_rows == 0
+
+
+def test_accepted_outputs_are_mapped_through_the_link() -> None:
+    question = make_question(0)
+    form: Any = question.reading.form
+    assert raw_intervals(form, ((1.0, np.inf),), 0.0)[0] == pytest.approx((1.0, np.inf))
+    logistic = type("Form", (), {"link": "expit"})()
+    low, high = raw_intervals(logistic, ((0.5, 1.0),), 0.0)[0]
+    assert low == pytest.approx(0.0, abs=1e-12)
+    assert high == np.inf
+
+
+def test_the_table_of_a_model_is_made_once_for_all_queries_of_a_space() -> None:
+    question = make_question(0)
+    prover = Prover(question.model)
+    form: Any = prover.form(question.region)
+    assert prover.table(question.region, form) is prover.table(question.region, form)
