@@ -178,8 +178,17 @@ class Schema:
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         rows = as_pandas(rows)
-        if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
-            return self._named_cells(rows, what)
+        if not isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
+            return self._unnamed_cells(rows, what)
+        is_table = isinstance(rows, pd.DataFrame)
+        named: Any = rows if is_table else dict(rows.items())
+        if list(named) != list(self.places):
+            self._check_columns(named, what)
+        read = Column.strict if is_table else Column.strict_one
+        return tuple(read(column, named[column.name], what) for column in self.columns)
+
+    def _unnamed_cells(self, rows: Any, what: str) -> tuple[Cells, ...]:
+        """Return the cells of an array, or of a list of cells."""
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
@@ -193,18 +202,6 @@ class Schema:
             )
         pairs = zip(self.columns, block.T, strict=True)
         return tuple(column.strict(given, what) for column, given in pairs)
-
-    def _named_cells(
-        self, rows: pd.DataFrame | pd.Series[Any] | Mapping[Any, Any], what: str
-    ) -> tuple[Cells, ...]:
-        """Return the cells of rows that have column names."""
-        is_table = isinstance(rows, pd.DataFrame)
-        named: Any = rows if is_table else dict(rows.items())
-        if list(named) != list(self.places):
-            self._check_columns(named, what)
-        if is_table:
-            return tuple(column.strict(named[column.name], what) for column in self.columns)
-        return tuple(column.strict_one(named[column.name], what) for column in self.columns)
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         """Raise unless labels are the columns of the space, in any order."""
@@ -273,19 +270,25 @@ class Schema:
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes
 
+    def is_outside(self, codes: Array) -> Mask:
+        """Return which codes ``(n, d)`` are out of range or unknown levels; groups are not."""
+        ranges = []
+        for name, feature in self.features.items():
+            ranges.append((-np.inf, np.inf) if name in self.groups else feature.code_range)
+        low, high = np.array(ranges).T
+        return np.asarray((codes < low) | (codes > high))
+
     def covering(self, cells: tuple[Cells, ...], what: str) -> tuple[Schema, Array, list[str]]:
         """Return the schema with features grown to include the cells, their codes, what grew."""
         grown = dict(self.features)
         codes = self.encode_cells(cells, what=what)
         notes = []
-        for j, (name, feature) in enumerate(self.features.items()):
-            low, high = feature.code_range
-            is_outside = (codes[:, j] < low) | (codes[:, j] > high)
-            if name in self.groups or not is_outside.any():
-                continue
-            values = pd.Series(cells[self.places[name]])[is_outside]
-            grown[name] = _grow(name, feature, values, what)
-            notes.append(f"{name!r} by {grown[name].growth(feature)}")
+        is_outside = self.is_outside(codes)
+        for j in np.flatnonzero(is_outside.any(axis=0)).tolist():
+            name = self.names[j]
+            values = pd.Series(cells[self.places[name]])[is_outside[:, j]]
+            grown[name] = _grow(name, self.features[name], values, what)
+            notes.append(f"{name!r} by {grown[name].growth(self.features[name])}")
         if not notes:
             return self, codes, notes
         schema = replace(self, features=grown)
