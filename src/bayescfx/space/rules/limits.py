@@ -164,16 +164,13 @@ class Limits(Rule):
         last = int(np.floor((high - anchor) / feature.code_step + slack))
         if last < first:
             return axis
-        narrow = axis.narrow or np.float64
-
-        def grid_at(k: Array) -> Array:
-            return np.asarray(feature.grid(k, anchor).astype(narrow).astype(np.float64))
-
-        ends = np.clip(grid_at(np.array([first, last], np.float64)), low, high)
+        steps = np.array([first, last], dtype=np.float64)
+        ends = np.clip(axis.round(feature.grid(steps, anchor)), low, high)
         axis = replace(axis, low=float(ends[0]), high=float(ends[1]))
         if last - first >= MOST_CHOICES and not feature.has_levels:
             return replace(axis, choices=None)
-        grid = grid_at(np.arange(first, last + 1, dtype=np.float64))
+        steps = np.arange(first, last + 1, dtype=np.float64)
+        grid = axis.round(feature.grid(steps, anchor))
         if axis.narrow is not None:
             grid = np.unique(grid)
         grid = grid[self._allows(grid, (low, high))]
