@@ -28,6 +28,12 @@ Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
 Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
 Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
+# Types of single numbers that columns of NumPy floats and signed integers take, by their letter.
+_NUMBERS: dict[str, tuple[type, ...]] = {
+    "f": (float, int, np.floating, np.integer),
+    "i": (int, np.signedinteger),
+}
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -334,23 +340,15 @@ class Column:
 
         Numbers and texts of the right type take a fast path.
         """
-        if isinstance(self.dtype, np.dtype):
-            if self._fits_number(value):
-                with contextlib.suppress(OverflowError):  # `strict` raises for it
-                    return np.array([value], dtype=self.dtype)
-        elif isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
+        kind = self.dtype.kind if isinstance(self.dtype, np.dtype) else ""
+        if isinstance(value, _NUMBERS.get(kind, ())):
+            with contextlib.suppress(OverflowError):  # `strict` raises for it
+                cell = np.array([value]).astype(self.dtype)
+                if kind == "f" or cell[0] == value:
+                    return cell
         return self.strict(_object_cell(value), what)
-
-    def _fits_number(self, value: Any) -> bool:
-        """Return whether a column of NumPy floats or signed integers holds a number exactly."""
-        if self.dtype.kind == "f":
-            return isinstance(value, (float, int, np.floating, np.integer))
-        if self.dtype.kind != "i" or not isinstance(value, (int, np.signedinteger)):
-            return False
-        dtype: Any = self.dtype
-        info = np.iinfo(dtype)
-        return bool(info.min <= value <= info.max)
 
 
 def identical(a: Cells, b: Cells) -> Mask:
