@@ -251,7 +251,7 @@ class _Builder:
             **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
         adapted = [rule.for_query(region) for rule in self.rules]
-        return replace(region, rules=tuple(rule for rule in adapted if rule is not None))
+        return region.with_rules(rule for rule in adapted if rule is not None)
 
     def _axis(self, name: Hashable, code: float, extended: Schema) -> Axis:
         """Return the allowed codes of one feature around the query's code."""

@@ -6,7 +6,7 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -99,6 +99,10 @@ class Region:
         Background rows.
     rules : tuple of Rule
         The rules that the axes do not imply, cheap ones first.
+    blocks : sequence of lists of int
+        Positions of the features that move together, one list per rule.
+    derived : sequence of Rule
+        Rules that recompute a column.
     """
 
     axes: tuple[Axis, ...]
@@ -128,14 +132,27 @@ class Region:
     max_changes: int | None
     data: Array
     rules: tuple[Rule, ...] = ()
+    blocks: Sequence[list[int]] = ()
+    derived: Sequence[Rule] = ()
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
+    def with_rules(self, rules: Iterable[Rule]) -> Region:
+        """Return the region with other rules, each of them as this query sees it."""
+        kept = tuple(rules)
+        places = self.schema.positions
+        return replace(
+            self,
+            rules=kept,
+            blocks=[[places[name] for name in rule.block] for rule in kept if rule.block],
+            derived=[rule for rule in kept if rule.derives is not None],
+        )
+
     def without(self, *rules: Rule) -> Region:
         """Return the region with some of its rules left out."""
         left_out = {id(rule) for rule in rules}
-        return replace(self, rules=tuple(rule for rule in self.rules if id(rule) not in left_out))
+        return self.with_rules(rule for rule in self.rules if id(rule) not in left_out)
 
     def with_axis(self, j: int, axis: Axis) -> Region:
         """Return the region with other allowed codes of feature `j`."""
@@ -155,13 +172,7 @@ class Region:
                 counts = np.convolve(counts, [1.0, n_others])[: self.max_changes + 1]
         return float(counts.sum())
 
-    # ── blocks of features, derived columns and linear rules ──
-
-    @cached_property
-    def blocks(self) -> list[list[int]]:
-        """Positions of the features that move together, one list per rule."""
-        places = self.schema.positions
-        return [[places[name] for name in rule.block] for rule in self.rules if rule.block]
+    # ── blocks of features, and linear rules ──
 
     @cached_property
     def moving(self) -> list[list[int]]:
@@ -183,11 +194,6 @@ class Region:
         for b, block in enumerate(self.moving):
             members[b, block] = 1.0
         return members
-
-    @cached_property
-    def derived(self) -> list[Rule]:
-        """Rules that recompute a column."""
-        return [rule for rule in self.rules if rule.derives is not None]
 
     @cached_property
     def _halfspaces(self) -> HalfSpaces:
