@@ -161,24 +161,31 @@ class FreeAxes:
     looked_up: list[tuple[int, Axis]]
 
     @classmethod
-    def of(cls, axes: Sequence[Axis], low: Array, high: Array) -> FreeAxes:
-        """Return the arrays of axes with lowest and highest codes ``(k,)``."""
-        features = [axis.feature for axis in axes]
-        lattices = [feature.lattice or (0.0, 1.0, 1.0) for feature in features]
-        period = np.array([feature.period for feature in features], dtype=np.float64)
-        snapping = [axis.snapping for axis in axes]
-        is_rounded = np.array([way == "round" for way in snapping], dtype=np.bool_)
+    def of(
+        cls,
+        axes: Sequence[Axis],
+        query: Array,
+        low: Array,
+        high: Array,
+        period: Array,
+        categorical: Mask,
+    ) -> FreeAxes:
+        """Return the axes of ``k`` features; arrays have the shape (k,)."""
+        snapping = np.array([axis.snapping for axis in axes], dtype=object)
+        is_rounded = snapping == "round"
+        looked_up = np.flatnonzero(snapping == "look up").tolist()
+        lattices = [axis.feature.lattice or (0.0, 1.0, 1.0) for axis in axes]
         circles = np.flatnonzero(period)
         return cls(
-            query=np.array([axis.query for axis in axes], dtype=np.float64),
+            query=query,
             low=low,
             high=high,
-            levels=np.flatnonzero([feature.categorical for feature in features]),
+            levels=np.flatnonzero(categorical),
             circles=circles,
             period=period[circles],
             lattice=np.array(lattices, dtype=np.float64).reshape(-1, 3).T,
             is_rounded=is_rounded if is_rounded.any() else None,
-            looked_up=[(i, axes[i]) for i, way in enumerate(snapping) if way == "look up"],
+            looked_up=[(i, axes[i]) for i in looked_up],
         )
 
     def snap(self, part: Array) -> Array:

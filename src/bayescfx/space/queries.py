@@ -6,6 +6,7 @@ is warned of here: notes and errors are returned by position, and the caller dec
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -110,12 +111,10 @@ def _encode_all(
 
     The errors of the others are added to `errors`.
     """
-    is_table = isinstance(rows, pd.DataFrame) or (isinstance(rows, np.ndarray) and rows.ndim == 2)
+    is_table = isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2
     if is_table and len(rows):
-        try:
+        with contextlib.suppress(BayesCFXError):  # look at each row, to say which is wrong
             return _encode(schema, rows), list(range(len(rows)))
-        except BayesCFXError:  # look at each row, to say which is wrong
-            pass
     good: list[Own] = []
     positions: list[int] = []
     if isinstance(rows, pd.DataFrame):

@@ -406,11 +406,11 @@ def axis_fields(
     axes: Sequence[Axis], recomputed: Mask, weight: Array, scale: Array
 ) -> dict[str, Any]:
     """Return the fields of a region that follow from its axes, by name."""
-    allowed = [axis.allowed for axis in axes]
     features = [axis.feature for axis in axes]
+    lowest, highest, choices = zip(*(axis.allowed for axis in axes), strict=True)
     query = np.array([axis.query for axis in axes], dtype=np.float64)
-    low = np.array([ends[0] for ends in allowed], dtype=np.float64)
-    high = np.array([ends[1] for ends in allowed], dtype=np.float64)
+    low = np.array(lowest, dtype=np.float64)
+    high = np.array(highest, dtype=np.float64)
     step = np.array([feature.code_step for feature in features], dtype=np.float64)
     period = np.array([feature.period for feature in features], dtype=np.float64)
     categorical = np.array([feature.categorical for feature in features], dtype=np.bool_)
@@ -427,8 +427,15 @@ def axis_fields(
         "low": low,
         "high": high,
         "free": free,
-        "free_axes": FreeAxes.of([axes[j] for j in free.tolist()], low[free], high[free]),
-        "choices": tuple(ends[2] for ends in allowed),
+        "free_axes": FreeAxes.of(
+            [axes[j] for j in free.tolist()],
+            query[free],
+            low[free],
+            high[free],
+            period[free],
+            categorical[free],
+        ),
+        "choices": choices,
         "step": step,
         "period": period,
         "categorical": categorical,

@@ -30,6 +30,7 @@ _ANYWHERE = (-math.inf, math.inf)
 # Grid points that rounding moved past a limit by at most this share of a step are kept.
 _SLACK = 1e-9
 _SLACK_IN_SINGLE_PRECISION = 1e-2
+_NARROW_FLOATS = (np.float16, np.float32)
 # Levels that a description lists.
 _MOST_SHOWN = 5
 
@@ -125,7 +126,7 @@ class Limits(Rule):
     def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
         """Return the allowed codes, seen from the query's; `dtype` is the column's."""
         dtype = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
-        narrow = dtype.type if dtype.kind == "f" and dtype.itemsize < 8 else None
+        narrow = dtype.type if dtype.type in _NARROW_FLOATS else None
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
             return axis
@@ -174,9 +175,8 @@ class Limits(Rule):
         if axis.narrow is not None:
             grid = np.unique(grid)
         grid = grid[self._allows(grid, (low, high))]
-        at = int(np.searchsorted(grid, axis.query))
-        if at == len(grid) or grid[at] != axis.query:
-            grid = np.insert(grid, at, axis.query)
+        if not (grid == axis.query).any():
+            grid = np.insert(grid, np.searchsorted(grid, axis.query), axis.query)
         return replace(axis, choices=grid)
 
     def _on_circle(self, feature: Feature, query: float) -> Array:
