@@ -67,12 +67,12 @@ class Together(Rule):
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Fix all of them where one can't follow the others."""
         at = [places[name] for name in self.block]
+        sides = [side for side in (-1, 1) if all(axes[j].room(side) for j in at)]
         fits = most is None or len(at) <= most
-        can_rise = all(axes[j].room(1) for j in at)
-        can_fall = all(axes[j].room(-1) for j in at)
-        if not fits or not (can_rise or can_fall):
-            for j in at:
-                axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
+        if fits and sides:
+            return
+        for j in at:
+            axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
 
     def for_query(self, region: Region) -> Together | None:
         """Return the rule if its features may move; else the axes imply it."""
