@@ -165,19 +165,20 @@ class Limits(Rule):
         last = int(np.floor((high - anchor) / feature.code_step + slack))
         if last < first:
             return axis
+        is_listed = last - first < MOST_CHOICES or feature.has_levels
         steps = np.array([first, last], dtype=np.float64)
-        ends = np.clip(axis.round(feature.grid(steps, anchor)), low, high)
-        axis = replace(axis, low=float(ends[0]), high=float(ends[1]))
-        if last - first >= MOST_CHOICES and not feature.has_levels:
-            return replace(axis, choices=None)
-        steps = np.arange(first, last + 1, dtype=np.float64)
+        if is_listed:
+            steps = np.arange(first, last + 1, dtype=np.float64)
         grid = axis.round(feature.grid(steps, anchor))
+        lowest, highest = np.clip(grid[[0, -1]], low, high).tolist()
+        if not is_listed:
+            return replace(axis, low=lowest, high=highest, choices=None)
         if axis.narrow is not None:
             grid = np.unique(grid)
         grid = grid[self._allows(grid, (low, high))]
         if not (grid == axis.query).any():
             grid = np.insert(grid, np.searchsorted(grid, axis.query), axis.query)
-        return replace(axis, choices=grid)
+        return replace(axis, low=lowest, high=highest, choices=grid)
 
     def _on_circle(self, feature: Feature, query: float) -> Array:
         """Return the allowed codes on a circle: relative limits wrap around."""
