@@ -77,12 +77,17 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     is_valid = is_a(features, Mapping) and len(features) > 0
     check(is_valid, "features", "a dict of name to feature", features, SpaceError)
     for name, feature in features.items():
-        if not isinstance(feature, Feature):
-            *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
-            words = f"{', '.join(kinds)} or {last}"
-            raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
+        _check_feature(name, feature)
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
+
+
+def _check_feature(name: Hashable, feature: object) -> None:
+    """Raise unless a value given for a feature is one."""
+    if not isinstance(feature, Feature):
+        *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
+        words = f"{', '.join(kinds)} or {last}"
+        raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
 
 
 def graded(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -93,12 +93,17 @@ def together(space: Space, *names: Hashable) -> Space:
     wanted = list(dict.fromkeys(space.name(name) for name in names))
     if len(wanted) < 2:
         raise SpaceError(f"`together` needs at least two features; got {names!r}.")
-    derived = {rule.derives for rule in space.rules}
-    for name in wanted:
-        check_ordered(name, space.features[name], "together")
-        if name in derived:
-            raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
+    _check_independent(space, wanted)
     overlapping = [rule for rule in space.rules if set(wanted) & set(rule.block)]
     merged = set(wanted).union(*(rule.block for rule in overlapping))
     block = tuple(name for name in space.features if name in merged)
     return space.with_rules(Together(block), instead_of=overlapping)
+
+
+def _check_independent(space: Space, names: Iterable[Hashable]) -> None:
+    """Raise unless features that move together have an order, and none of them is derived."""
+    derived = {rule.derives for rule in space.rules}
+    for name in names:
+        check_ordered(name, space.features[name], "together")
+        if name in derived:
+            raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
