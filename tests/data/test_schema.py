@@ -272,3 +272,11 @@ def test_columns_that_are_not_one_hot_make_no_group() -> None:
     space = Space.from_data(hot()).group("colour", ["red", "green", "blue"])
     with pytest.raises(QueryError, match=r"exactly one 1 in the group 'colour'; got \[1.0, 1.0"):
         space.around({"size": 1.0, "red": 1, "green": 1, "blue": 0})
+
+
+def test_codes_outside_a_range_and_unknown_levels_are_found_but_not_missing_ones() -> None:
+    frame = pd.DataFrame({"n": [1.0, 2.0, 3.0], "c": ["a", "b", "a"]})
+    schema = Space.from_data(frame).schema
+    codes = np.array([[1.0, 0.0], [3.5, 1.0], [0.5, -1.0], [np.nan, np.nan]])
+    expected = [[False, False], [True, False], [True, True], [False, False]]
+    assert schema.is_outside(codes).tolist() == expected

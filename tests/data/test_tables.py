@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,6 +37,21 @@ def test_a_number_that_no_cell_of_a_column_holds_is_told() -> None:
     assert flag.strict_one(1, "query").tolist() == [True]
     with pytest.raises(QueryError, match="`query` must fit the dtypes of the space; got 1000000"):
         flag.strict_one(10**30, "query")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int8", 300), ("int8", np.int64(300)), ("int64", 10**30), ("int64", 1.5), ("uint8", -1)],
+)
+def test_a_single_number_is_never_wrapped_or_cut(dtype: str, value: Any) -> None:
+    with pytest.raises(QueryError, match="must fit the dtypes of the space"):
+        Column("n", np.dtype(dtype)).strict_one(value, "query")
+
+
+def test_cells_may_differ_and_have_one_code_where_they_are_floats_times_or_objects() -> None:
+    dtypes = ["float64", "datetime64[us]", "object", "int64", "bool"]
+    variants = [Column("x", np.dtype(dtype)).has_variants for dtype in dtypes]
+    assert variants == [True, True, True, False, False]
 
 
 def test_keys_are_equal_only_for_equal_rows() -> None:

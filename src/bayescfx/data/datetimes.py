@@ -7,7 +7,7 @@ import datetime as dt
 import math
 import numbers
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -27,8 +27,9 @@ FEW_DATES = 20
 # Cells that decide about the unit, and steps between the limits. Set by judgement, 2026-11-18.
 SAMPLE = 100_000
 MOST_STEPS = 10_000
-# How times of day are written, from the coarsest.
+# How times of day are written, from the coarsest, and how columns of text may write them.
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
+TEXT_CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
 
 # Times are counted in whole microseconds, which float64 holds exactly over 285 years.
 UNIT_MICROSECONDS: dict[str, int] = {
@@ -123,14 +124,18 @@ class Moment(Feature):
                 value = dt.datetime.strptime(value, padded(self.form))
         moment = _as_time(f"`{verb}` for {name!r}", value, self.duration)
         if isinstance(moment, pd.Timestamp) and moment.tzinfo is None:
-            try:
-                moment = moment.tz_localize(self.origin.tzinfo)
-            except Exception as error:  # when clocks change; zones have errors without a base
-                raise SpaceError(
-                    f"`{verb}` for {name!r} must be a time that occurs once; got {shown(value)}. "
-                    "Write its offset, such as +01:00."
-                ) from error
+            return self._in_zone(moment, name, verb, value)
         return moment
+
+    def _in_zone(self, moment: pd.Timestamp, name: Hashable, verb: str, value: Any) -> pd.Timestamp:
+        """Return a point in time in the zone of the feature."""
+        try:
+            return moment.tz_localize(self.origin.tzinfo)
+        except Exception as error:  # when clocks change; zones have errors without a base
+            raise SpaceError(
+                f"`{verb}` for {name!r} must be a time that occurs once; got {shown(value)}. "
+                "Write its offset, such as +01:00."
+            ) from error
 
     def format(self, code: float) -> str:
         """Return the time in the form of the column, or in ISO 8601, as finely as it takes."""
@@ -223,14 +228,15 @@ class Moment(Feature):
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         """Raise unless a column has a time dtype, or text in the date format."""
-        if self.form and _is_text(cells):
-            self._parse_cells(cells)
-        elif self.form or cells.dtype.kind not in "mM":
+        fits = _is_text(cells) if self.form else cells.dtype.kind in "mM"
+        if not fits:
             raise SpaceError(
                 f"column {name!r} must be of a time dtype, or text such as '2016-01-31', to be "
                 f"Moment; got {cells.dtype}. Of other text give the kind as it is written, such as "
                 "'%d/%m/%Y'."
             )
+        if self.form:
+            self._parse_cells(cells)
 
     @classmethod
     def of_column(cls, name: Hashable, cells: pd.Series[Any]) -> Moment:
@@ -306,19 +312,22 @@ def _shared_unit(times: pd.Series[Any]) -> Unit:
 
 def _possible_forms(cells: pd.Series[Any], few: int = 0) -> list[str]:
     """Return the date formats of a column of text, if it has more than a few distinct texts."""
-    texts = cells.dropna() if _is_text(cells) else pd.Series(dtype=object)
-    first = str(texts.iloc[0]) if len(texts) else ""
+    if not _is_text(cells):
+        return []
+    texts = cells.dropna()
+    first = "".join(map(str, texts.iloc[:1]))
     match = re.match(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)|\d\d?([-/.])\d\d?\2\d{4}(?!\d)", first)
     if match is None or texts.nunique() <= few:  # a few are levels like others
         return []
-    clocks = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", "T%H:%M:%SZ")
-    forms = [date + clock for date in _date_formats(*match.groups()) for clock in clocks]
-    unique = pd.Series(texts.unique(), dtype=object)
-    fitting = [form for form in forms if _fits(form, unique)]
-    if fitting:
-        return fitting
+    forms = [date + clock for date in _date_formats(*match.groups()) for clock in TEXT_CLOCKS]
     without_zeros = [re.sub("%([dm])", r"%-\1", form) for form in forms]
-    return [form for form in without_zeros if _fits(form, unique)]
+    unique = pd.Series(texts.unique(), dtype=object)
+    return _fitting(forms, unique) or _fitting(without_zeros, unique)
+
+
+def _fitting(forms: Iterable[str], texts: pd.Series[Any]) -> list[str]:
+    """Return the formats in which all texts are points in time."""
+    return [form for form in forms if _fits(form, texts)]
 
 
 def _date_formats(year_first: str | None, year_last: str | None) -> list[str]:
@@ -379,22 +388,19 @@ def parse_times(texts: pd.Series[Any], form: str) -> pd.Series[Any]:
 def times(*values: Any) -> list[str]:
     """Return points in time for reading: all to the day, the minute or finer, as needed."""
     stamps = [pd.Timestamp(value) for value in values]
-    plain = [stamp.tz_localize(None) for stamp in stamps]
+    without_zone = [stamp.tz_localize(None) for stamp in stamps]
     for clock in CLOCKS:
         texts = [stamp.strftime(f"%Y-%m-%d{clock}") for stamp in stamps]
-        if all(pd.Timestamp(text) == stamp for text, stamp in zip(texts, plain, strict=True)):
-            zones = [stamp.strftime("%z") if clock else "" for stamp in stamps]
-            return [text + zone for text, zone in zip(texts, zones, strict=True)]
+        if list(map(pd.Timestamp, texts)) == without_zone:
+            zone = "%z" if clock else ""
+            return [text + stamp.strftime(zone) for text, stamp in zip(texts, stamps, strict=True)]
     return [str(stamp) for stamp in stamps]  # to the nanosecond
 
 
 def _as_time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedelta:
     """Return a value as a time, or raise an error about `what`."""
     try:
-        if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
-            raise ValueError("a number has no unit and no origin")
-        if isinstance(value, str) and day_or_month_first(value):
-            raise ValueError("the day or the month may be first")
+        _check_clear(value)
         moment = pd.Timedelta(value) if duration else pd.Timestamp(value)
     except (ValueError, TypeError, OverflowError) as error:
         kind = "duration, such as '2 days'" if duration else "point in time, such as 2016-01-31"
@@ -402,6 +408,14 @@ def _as_time(what: str, value: Any, duration: bool) -> pd.Timestamp | pd.Timedel
     if pd.isna(moment):
         raise SpaceError(f"{what} must not be missing.")
     return moment
+
+
+def _check_clear(value: Any) -> None:
+    """Raise an error for a value that may mean several times."""
+    if isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64):
+        raise ValueError("a number has no unit and no origin")
+    if day_or_month_first(value):
+        raise ValueError("the day or the month may be first")
 
 
 def _microseconds(moment: pd.Timestamp | pd.Timedelta) -> int:

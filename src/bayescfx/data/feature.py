@@ -100,8 +100,9 @@ class Feature(ABC):
         """Whole numbers (first, stride, unit): grid codes are exactly (first + k stride) / unit."""
         low = self.code_range[0]
         step = self.code_step
-        is_whole = step > 0 and step.is_integer() and low.is_integer()
-        return (low, step, 1.0) if is_whole and not self.floating else None
+        is_fixed = not self.floating
+        is_whole = is_fixed and step > 0 and step.is_integer() and low.is_integer()
+        return (low, step, 1.0) if is_whole else None
 
     def with_step(self, name: Hashable, step: float | None) -> Feature:
         """Return the feature with another step, if numbers have one; None for the smallest."""

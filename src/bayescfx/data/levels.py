@@ -110,16 +110,11 @@ class _Levels(Feature):
             return cls((False, True))
         if isinstance(cells.dtype, pd.CategoricalDtype):
             used = cells.cat.remove_unused_categories() if cls.categorical else cells
-            return cls(used.cat.categories.tolist() or ("",))
-        try:
-            unique = pd.unique(cells.dropna())
-        except TypeError as error:
-            raise SpaceError(f"column {name!r} must hold hashable values.") from error
-        levels = [as_python(level) for level in unique]
-        if not cls.categorical:
-            _check_no_text(name, levels)
-        with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
-            levels = sorted(levels)
+            levels = used.cat.categories.tolist()
+        else:
+            levels = _distinct_cells(name, cells)
+            if not cls.categorical:
+                _check_no_text(name, levels)
         return cls(levels or ("",))
 
     @property
@@ -276,6 +271,18 @@ def _checked_levels(kind: str, levels: Iterable[Hashable]) -> tuple[Hashable, ..
     if len(set(values)) != len(values):
         raise SpaceError(f"`levels` of {kind} must be distinct; got {values!r}.")
     return values
+
+
+def _distinct_cells(name: Hashable, cells: pd.Series[Any]) -> list[Any]:
+    """Return the distinct cells of a column, sorted if they can be."""
+    try:
+        unique = pd.unique(cells.dropna())
+    except TypeError as error:
+        raise SpaceError(f"column {name!r} must hold hashable values.") from error
+    levels = [as_python(level) for level in unique]
+    with contextlib.suppress(TypeError):  # mixed types have no order: first seen, first kept
+        levels = sorted(levels)
+    return levels
 
 
 def _check_no_text(name: Hashable, levels: Sequence[Any]) -> None:

@@ -20,6 +20,8 @@ from bayescfx.errors import SpaceError
 
 # Beyond this number neighbouring integers share one float64.
 LARGEST_INTEGER = 2**53
+# A step is positive.
+SMALLEST_STEP = math.nextafter(0.0, 1.0)
 # Ranges below it have no finite scale.
 SMALLEST_RANGE = 1e-305
 # Decimals beyond which a number is not written by hand.
@@ -39,37 +41,23 @@ class _Number(Feature):
 
     def __post_init__(self) -> None:
         """Check limits and step, and convert them to plain numbers."""
-        kind = type(self).__name__
         low = self.low
         high = self.high
-        for name in ("low", "high", "step"):
-            value = getattr(self, name)
-            if value is not None or name != "step" or self.whole:
-                object.__setattr__(self, name, self._checked(name, value))
-        if low > high:
-            raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
-        if low != high and not SMALLEST_RANGE <= float(high) - float(low) < math.inf:
-            raise SpaceError(
-                f"`high - low` of {kind} must be 0 or between 1e-305 and 1.7e308; got low={low!r}, "
-                f"high={high!r}. Rescale the numbers."
-            )
+        names = ["low", "high"]
+        if self.whole or self.step is not None:
+            names.append("step")
+        for name in names:
+            object.__setattr__(self, name, self._checked(name, getattr(self, name)))
+        _check_range(type(self).__name__, low, high)
 
     def _checked(self, name: str, value: Any) -> float:
         """Return a limit or the step as a number, or raise."""
         kind = type(self).__name__
-        is_valid = isinstance(value, bool) or is_number(value)
-        if not is_valid or (name == "step" and value <= 0):
-            must = "positive" if name == "step" else "finite"
+        least, must = (SMALLEST_STEP, "positive") if name == "step" else (-math.inf, "finite")
+        number = int(value) if isinstance(value, bool) else value
+        if not is_number(number, least):
             raise SpaceError(f"`{name}` of {kind} must be a {must} number; got {shown(value)}.")
-        if not self.whole:
-            return float(value)
-        if value != int(value) or abs(value) > LARGEST_INTEGER:
-            raise SpaceError(
-                f"`{name}` of {kind} must be a whole number up to 2**53; got {value!r}.",
-                parameter="identifiers",
-                advice="Use Real for fractions and Categorical for identifiers.",
-            )
-        return int(value)
+        return _as_whole(f"`{name}` of {kind}", value) if self.whole else float(value)
 
     @property
     def code_range(self) -> tuple[float, float]:
@@ -96,17 +84,11 @@ class _Number(Feature):
 
     def decode(self, codes: Array, dtype: Dtype) -> Cells:
         """Return the numbers in the column's dtype; objects are whole numbers where possible."""
-        missing = np.isnan(codes)
-        if isinstance(dtype, np.dtype):
-            if self.whole and dtype.kind == "O" and not missing.any():
-                return codes.astype(np.int64).astype(dtype)
-            return codes.astype(dtype)
-        filled = np.where(missing, 0.0, codes)
-        numbers = pd.Series(filled.astype(np.int64) if dtype.kind in "iu" else filled)
-        cells = numbers.astype(dtype).array
-        if missing.any():
-            cells[missing] = None
-        return cells
+        if not isinstance(dtype, np.dtype):
+            return _decode_nullable(codes, dtype)
+        if self.whole and dtype.kind == "O" and not np.isnan(codes).any():
+            return codes.astype(np.int64).astype(dtype)
+        return codes.astype(dtype)
 
     @property
     def code_step(self) -> float:
@@ -135,18 +117,20 @@ class _Number(Feature):
 
     def check(self, name: Hashable, cells: pd.Series[Any]) -> None:
         """Raise unless the dtype of a column can hold every value of the feature."""
-        dtype = cells.dtype
-        if dtype.kind not in "iu":
-            if dtype.kind != "f":
-                _column_range(name, cells)
-            return
+        if cells.dtype.kind in "iu":
+            self._check_integers(name, cells.dtype)
+        elif cells.dtype.kind != "f":
+            _column_range(name, cells)
+
+    def _check_integers(self, name: Hashable, dtype: Any) -> None:
+        """Raise unless an integer dtype can hold every value of the feature."""
         if not (self.step and float(self.step).is_integer() and float(self.low).is_integer()):
             raise SpaceError(
                 f"column {name!r} must be of a float dtype to be Real; got {dtype}. Convert the "
                 "column, or use 'integer'."
             )
         info = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        if self.low < info.min or self.high > info.max:
+        if not info.min <= self.low <= self.high <= info.max:
             raise SpaceError(f"column {name!r} of dtype {dtype} can't hold {self!r}.")
 
     @classmethod
@@ -253,6 +237,39 @@ class Integer(_Number):
         return f"{self.low} … {self.high}{step}{cyclic}"
 
 
+def _as_whole(what: str, value: Any) -> int:
+    """Return a number as a whole one, or raise an error about `what`."""
+    if value != int(value) or abs(value) > LARGEST_INTEGER:
+        raise SpaceError(
+            f"{what} must be a whole number up to 2**53; got {value!r}.",
+            parameter="identifiers",
+            advice="Use Real for fractions and Categorical for identifiers.",
+        )
+    return int(value)
+
+
+def _check_range(kind: str, low: float, high: float) -> None:
+    """Raise unless the limits of a feature are in order and have a finite scale."""
+    if low > high:
+        raise SpaceError(f"`low <= high` must hold for {kind}; got low={low!r}, high={high!r}.")
+    if low != high and not SMALLEST_RANGE <= float(high) - float(low) < math.inf:
+        raise SpaceError(
+            f"`high - low` of {kind} must be 0 or between 1e-305 and 1.7e308; got low={low!r}, "
+            f"high={high!r}. Rescale the numbers."
+        )
+
+
+def _decode_nullable(codes: Array, dtype: Dtype) -> Cells:
+    """Return numbers as cells of an extension dtype, in which cells may be missing."""
+    missing = np.isnan(codes)
+    filled = np.where(missing, 0.0, codes)
+    numbers = pd.Series(filled.astype(np.int64) if dtype.kind in "iu" else filled)
+    cells = numbers.astype(dtype).array
+    if missing.any():
+        cells[missing] = None
+    return cells
+
+
 def _column_range(name: Hashable, cells: pd.Series[Any]) -> tuple[float, float]:
     """Return the smallest and largest finite number of a column; zeros if there is none."""
     if cells.dtype.kind in "iu":
@@ -276,21 +293,29 @@ def shared_step(cells: pd.Series[Any]) -> float | None:
     dtype: Any = cells.dtype
     narrow: Any = getattr(dtype, "numpy_dtype", dtype).type
     numbers = _sample(cells.to_numpy(np.float64, na_value=np.nan))
-    n = len(numbers)
     values = np.unique(numbers)
-    is_too_short = n < STEP_NUMBERS or len(values) < 2
-    is_all_distinct = n < STEP_ROWS and len(values) > STEP_DISTINCT * n
-    if is_too_short or is_all_distinct:
+    if not _may_share_step(len(numbers), len(values)):
         return None
     finest = 100 * float(np.spacing(narrow(np.abs(values).max())))  # below it, all are on a grid
     for unit in (1, 10, 100, 1_000):
         whole = np.rint(values * unit)
         is_on_grid = np.array_equal((whole / unit).astype(narrow), values.astype(narrow))
         if 1 / unit > finest and is_on_grid:
-            differences = (whole - whole[0]).astype(np.int64)
-            shared = np.gcd.reduce(differences) if len(values) >= STEP_NUMBERS else 1
-            return float(shared / unit)
+            return _common_step(whole) / unit
     return None
+
+
+def _may_share_step(n: int, n_distinct: int) -> bool:
+    """Return whether a column of `n` numbers has enough of them, and repeats them enough."""
+    has_repeats = n >= STEP_ROWS or n_distinct <= STEP_DISTINCT * n
+    return has_repeats and n >= STEP_NUMBERS and n_distinct > 1
+
+
+def _common_step(whole: Array) -> int:
+    """Return the greatest step that distinct whole numbers share; 1 if they are only a few."""
+    if len(whole) < STEP_NUMBERS:
+        return 1
+    return int(np.gcd.reduce((whole - whole[0]).astype(np.int64)))
 
 
 def _sample(numbers: Array) -> Array:

@@ -41,12 +41,9 @@ class Own:
         """Return the cells of several queries."""
         if len(queries) == 1:
             return queries[0]
-        cells: list[Cells] = []
-        for column in zip(*(own.cells for own in queries), strict=True):
-            is_numpy = isinstance(column[0], np.ndarray)
-            concatenate = np.concatenate if is_numpy else column[0]._concat_same_type
-            cells.append(concatenate(column))
-        return cls(np.concatenate([own.codes for own in queries]), tuple(cells))
+        columns = zip(*(own.cells for own in queries), strict=True)
+        codes = np.concatenate([own.codes for own in queries])
+        return cls(codes, tuple(map(_concatenate, columns)))
 
     def part(self, i: int) -> Own:
         """Return the cells of one of the queries."""
@@ -167,44 +164,43 @@ class Schema:
             return self.positions[name]
         if self.array is not None and isinstance(name, (int, np.integer)):
             return self.position(f"x{name}")
+        raise self._unknown_feature(name)
+
+    def _unknown_feature(self, name: Hashable) -> SpaceError:
+        """Return the error about a name that no feature has."""
         known = ", ".join(str(n) for n in self.names[:12])
         known += ", …" if len(self.names) > 12 else ""
-        raise SpaceError(
-            f"there is no feature {shown(name)}.{suggest(name, self.names)} Features: {known}."
-        )
+        meant = suggest(name, self.names)
+        return SpaceError(f"there is no feature {shown(name)}.{meant} Features: {known}.")
 
     # ── rows to codes ──
 
     def cells(self, rows: object, *, what: str = "rows") -> tuple[Cells, ...]:
         """Return a table, a Series, a dict or an array as one array per column, in its dtype."""
         rows = as_pandas(rows)
-        if isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
-            return self._named_cells(rows, what)
+        if not isinstance(rows, (pd.DataFrame, pd.Series, Mapping)):
+            return self._unnamed_cells(rows, what)
+        is_table = isinstance(rows, pd.DataFrame)
+        named: Any = rows if is_table else dict(rows.items())
+        if list(named) != list(self.places):
+            self._check_columns(named, what)
+        read = Column.strict if is_table else Column.strict_one
+        return tuple(read(column, named[column.name], what) for column in self.columns)
+
+    def _unnamed_cells(self, rows: Any, what: str) -> tuple[Cells, ...]:
+        """Return the cells of an array, or of a list of cells."""
         # A list of cells of several types would become text.
         block = np.asarray(rows, dtype=object if isinstance(rows, (list, tuple)) else None)
         if block.ndim == 0:
             must = "a Series, a dict, a DataFrame or an array"
             raise QueryError(f"`{what}` must be {must}; got {type(rows).__name__}.")
-        if block.ndim == 1:
-            block = block.reshape(1, -1)
-        if block.ndim != 2 or block.shape[1] != len(self.columns):
+        block = np.atleast_2d(block)
+        if block.shape[1:] != (len(self.columns),):
             raise QueryError(
                 f"`{what}` must have {len(self.columns)} columns; got shape {block.shape}."
             )
         pairs = zip(self.columns, block.T, strict=True)
         return tuple(column.strict(given, what) for column, given in pairs)
-
-    def _named_cells(
-        self, rows: pd.DataFrame | pd.Series[Any] | Mapping[Any, Any], what: str
-    ) -> tuple[Cells, ...]:
-        """Return the cells of rows that have column names."""
-        is_table = isinstance(rows, pd.DataFrame)
-        named: Any = rows if is_table else dict(rows.items())
-        if list(named) != list(self.places):
-            self._check_columns(named, what)
-        if is_table:
-            return tuple(column.strict(named[column.name], what) for column in self.columns)
-        return tuple(column.strict_one(named[column.name], what) for column in self.columns)
 
     def _check_columns(self, labels: Iterable[Hashable], what: str) -> None:
         """Raise unless labels are the columns of the space, in any order."""
@@ -229,7 +225,7 @@ class Schema:
         """Return the codes of `rows`, shape (n, d); every level must be known."""
         codes = self.encode_cells(self.cells(rows))
         for j, (name, feature) in enumerate(self.features.items()):
-            if feature.has_levels and (codes[:, j] == -1).any():
+            if (feature.has_levels & (codes[:, j] == -1)).any():
                 raise QueryError(
                     f"`rows` must hold known levels, but {name!r} has others than "
                     f"{_list(list(feature.levels))}. Use `space.including(rows)` to add them."
@@ -264,28 +260,36 @@ class Schema:
 
     def encode_column(self, name: Hashable, given: np.ndarray[Any, Any]) -> Array:
         """Return the codes of computed values ``(n,)``, rounded to what the column holds."""
-        column, feature = self.columns[self.places[name]], self.features[name]
+        column = self.columns[self.places[name]]
+        feature = self.features[name]
         if column.dtype.kind in "iu" and given.dtype.kind == "f":
             given = np.rint(given)
         codes = feature.encode(column.strict(given, f"derived column {name!r}"))
-        if feature.has_levels and (codes == -1).any():
-            bad = given.tolist()[int(np.flatnonzero(codes == -1)[0])]
+        unknown = np.flatnonzero(feature.has_levels & (codes == -1)).tolist()
+        if unknown:
+            bad = given.tolist()[unknown[0]]
             raise SpaceError(f"derived column {name!r} must be one of its levels; got {bad!r}.")
         return codes
+
+    def is_outside(self, codes: Array) -> Mask:
+        """Return which codes ``(n, d)`` are out of range or unknown levels; groups are not."""
+        ranges = []
+        for name, feature in self.features.items():
+            ranges.append((-np.inf, np.inf) if name in self.groups else feature.code_range)
+        low, high = np.array(ranges).T
+        return np.asarray((codes < low) | (codes > high))
 
     def covering(self, cells: tuple[Cells, ...], what: str) -> tuple[Schema, Array, list[str]]:
         """Return the schema with features grown to include the cells, their codes, what grew."""
         grown = dict(self.features)
         codes = self.encode_cells(cells, what=what)
         notes = []
-        for j, (name, feature) in enumerate(self.features.items()):
-            low, high = feature.code_range
-            is_outside = (codes[:, j] < low) | (codes[:, j] > high)
-            if name in self.groups or not is_outside.any():
-                continue
-            values = pd.Series(cells[self.places[name]])[is_outside]
-            grown[name] = _grow(name, feature, values, what)
-            notes.append(f"{name!r} by {grown[name].growth(feature)}")
+        is_outside = self.is_outside(codes)
+        for j in np.flatnonzero(is_outside.any(axis=0)).tolist():
+            name = self.names[j]
+            values = pd.Series(cells[self.places[name]])[is_outside[:, j]]
+            grown[name] = _grow(name, self.features[name], values, what)
+            notes.append(f"{name!r} by {grown[name].growth(self.features[name])}")
         if not notes:
             return self, codes, notes
         schema = replace(self, features=grown)
@@ -324,12 +328,7 @@ class Schema:
 
     def _mixed_rows(self, codes: Array, same: Mask, own: Own, whose: Indices) -> pd.DataFrame:
         """Return rows of several dtypes; `same` ``(n, d)`` marks codes that equal the query's."""
-        has_moved = np.asarray(~same.all(axis=0))
-        moved: dict[int, Cells] = {}
-        for c, j in enumerate(self.feature_at):
-            if has_moved[j]:
-                moved[c] = self._decoded(c, codes[:, j])
-                self._keep(c, moved[c], same[:, j], own, whose)
+        moved = self._moved_cells(codes, same, own, whose)
         if 2 * len(moved) < len(self.columns):  # copy the query's rows and replace columns
             frame = own.repeated(whose)
             for c, column in moved.items():
@@ -339,6 +338,16 @@ class Schema:
         for c in range(len(self.columns)):
             columns.append(moved[c] if c in moved else own.cells[c].take(whose))
         return _frame(columns, len(codes))
+
+    def _moved_cells(self, codes: Array, same: Mask, own: Own, whose: Indices) -> dict[int, Cells]:
+        """Return by column the cells of the features that differ from the query's in any row."""
+        has_moved = np.asarray(~same.all(axis=0))
+        moved: dict[int, Cells] = {}
+        for c, j in enumerate(self.feature_at):
+            if has_moved[j]:
+                moved[c] = self._decoded(c, codes[:, j])
+                self._keep(c, moved[c], same[:, j], own, whose)
+        return moved
 
     def odd(self, cells: tuple[Cells, ...], codes: Array) -> dict[int, Mask]:
         """Return by column which cells differ from what decoding their codes ``(n, d)`` gives.
@@ -352,8 +361,7 @@ class Schema:
             return {c: is_negative_zero[:, c] for c in columns}
         odd: dict[int, Mask] = {}
         for c, j in enumerate(self.feature_at):
-            column = self.columns[c]
-            if column.dtype == object or column.dtype.kind in "fmM":
+            if self.columns[c].has_variants:
                 differs = ~identical(self._decoded(c, codes[:, j] + 0.0), cells[c])
                 if differs.any():
                     odd[c] = differs
@@ -393,9 +401,15 @@ class Schema:
     def _keep(self, c: int, cells: Cells, same: Mask, own: Own, whose: Indices) -> None:
         """Write the queries' own cells, in place, where objects, floats and times may differ."""
         column = self.columns[c]
-        may_differ = column.dtype == object or column.dtype.kind in "fmM"
-        if column.name not in self._members and may_differ:
+        if column.name not in self._members and column.has_variants:
             cells[same] = own.cells[c][whose[same]]
+
+
+def _concatenate(columns: Sequence[Cells]) -> Cells:
+    """Return the cells of several columns of one dtype as one column."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return columns[0]._concat_same_type(columns)
 
 
 def _grow(name: Hashable, feature: Feature, values: pd.Series[Any], what: str) -> Feature:
@@ -441,7 +455,14 @@ def by_feature(schema: Schema, rows: list[Row]) -> list[dict[Hashable, Any]]:
     for cells in rows:
         row = dict(zip(schema.places, cells.tolist(), strict=True))
         for name, members in schema.groups.items():
-            ones = [member for member in members if pd.notna(row[member]) and row[member] == 1]
-            row[name] = ones[0] if ones else None  # none where the cells are missing
+            row[name] = _marked(row, members)
         by_name.append(row)
     return by_name
+
+
+def _marked(row: Mapping[Hashable, Any], members: Iterable[Hashable]) -> Hashable | None:
+    """Return the column of a one-hot group that has the 1; None where the cells are missing."""
+    for member in members:
+        if pd.notna(row[member]) and row[member] == 1:
+            return member
+    return None

@@ -28,6 +28,12 @@ Row: TypeAlias = "pd.Series[Any] | NDArray[Any]"
 Dtype: TypeAlias = "np.dtype[Any] | ExtensionDtype"
 Cells: TypeAlias = Any  # a 1-D NumPy array or pandas ExtensionArray
 
+# Types of single numbers that columns of NumPy floats and signed integers take, by their letter.
+_NUMBERS: dict[str, tuple[type, ...]] = {
+    "f": (float, int, np.floating, np.integer),
+    "i": (int, np.signedinteger),
+}
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -81,13 +87,19 @@ class Layout:
             return np.array(cells, dtype=dtype).reshape(len(cells), len(self.names))
         columns = list(zip(*cells, strict=True)) if cells else [()] * len(self.names)
         series: dict[int, pd.Series[Any]] = {}
-        for c, (column, dtype) in enumerate(zip(columns, self.dtypes, strict=True)):
-            has_lists = any(type(cell) in (list, tuple, dict) for cell in column)
-            if has_lists and getattr(dtype, "kind", "O") in "biufmM":
-                raise CellError(f"column {self.names[c]!r} of dtype {dtype} must not hold lists.")
-            series[c] = pd.Series(list(column), dtype=dtype)
+        for c, (name, dtype) in enumerate(zip(self.names, self.dtypes, strict=True)):
+            series[c] = _series(name, columns[c], dtype)
         frame = pd.DataFrame(series, index=range(len(cells)))
         return frame.set_axis(pd.Index(list(self.names)), axis=1) if series else frame
+
+
+def _series(name: Hashable, cells: Sequence[Any], dtype: Any) -> pd.Series[Any]:
+    """Return cells as a column of a dtype; lists are no cells of numbers and times."""
+    has_lists = any(type(cell) in (list, tuple, dict) for cell in cells)
+    if has_lists and getattr(dtype, "kind", "O") in "biufmM":
+        raise CellError(f"column {name!r} of dtype {dtype} must not hold lists.")
+    column: pd.Series[Any] = pd.Series(list(cells), dtype=dtype)
+    return column
 
 
 def dtype_to_plain(dtype: Any) -> Plain:
@@ -105,31 +117,32 @@ def dtype_to_plain(dtype: Any) -> Plain:
 
 def dtype_from_plain(plain: Any) -> Any:
     """Return the dtype that :func:`dtype_to_plain` wrote."""
-    if isinstance(plain, dict) and "arrow" in plain:
+    if not isinstance(plain, dict):
+        return pd.api.types.pandas_dtype(plain)
+    if "arrow" in plain:
         pa = optional("pyarrow", "columns of Arrow need", "models")
         buffer = pa.py_buffer(base64.b64decode(plain["arrow"]))
         return pd.ArrowDtype(pa.ipc.read_schema(buffer).field(0).type)
-    if isinstance(plain, dict):
-        levels = [from_plain(level) for level in plain["levels"]]
-        index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))
-        return pd.CategoricalDtype(index, ordered=plain["ordered"])
-    return pd.api.types.pandas_dtype(plain)
+    levels = [from_plain(level) for level in plain["levels"]]
+    index = pd.Index(levels, dtype=dtype_from_plain(plain["dtype"]))
+    return pd.CategoricalDtype(index, ordered=plain["ordered"])
 
 
 def _common(a: Any, b: Any) -> Any:
     """Return a dtype that holds the values of both."""
     if a == b:
         return a
-    if isinstance(a, pd.CategoricalDtype) and isinstance(b, pd.CategoricalDtype):
+    if all(isinstance(dtype, pd.CategoricalDtype) for dtype in (a, b)):
         levels = a.categories.append(b.categories.difference(a.categories, sort=False))
-        return pd.CategoricalDtype(levels, ordered=bool(a.ordered and b.ordered))
+        return pd.CategoricalDtype(levels, ordered=bool(a.ordered) & bool(b.ordered))
     return pd.concat([pd.Series(dtype=a), pd.Series(dtype=b)]).dtype
 
 
 def cells_of(rows: Rows) -> list[list[Any]]:
     """Return the rows of a table as lists of cells."""
     if not isinstance(rows, pd.DataFrame):
-        return [list(row) for row in rows.tolist()]
+        cells: list[list[Any]] = rows.tolist()
+        return cells
     columns = [column.tolist() for _, column in rows.items()]
     if not columns:
         return [[]] * len(rows)
@@ -145,7 +158,7 @@ def rows_of(rows: Rows) -> list[Row]:
     """Return all rows one by one, as :func:`row_of` does."""
     if not isinstance(rows, pd.DataFrame):
         return [line.copy() for line in rows]
-    if rows.shape[1] and len(set(rows.dtypes)) == 1:
+    if len(set(rows.dtypes)) == 1:
         return [rows.iloc[i].rename(None) for i in range(len(rows))]
     return [pd.Series(line, index=rows.columns, dtype=object) for line in cells_of(rows)]
 
@@ -192,8 +205,11 @@ def returned(raw: Any, rows: Rows, what: str, error: type[BayesCFXError]) -> Any
     if not isinstance(raw, pd.Series | pd.DataFrame) or len(raw) != len(rows):
         return raw
     index = rows.index if isinstance(rows, pd.DataFrame) else pd.RangeIndex(len(rows))
-    if raw.index.equals(index):
-        return raw
+    return raw if raw.index.equals(index) else _align(raw, index, what, error)
+
+
+def _align(raw: Any, index: pd.Index[Any], what: str, error: type[BayesCFXError]) -> Any:
+    """Return a Series or a DataFrame in the order of an index, or raise if labels differ."""
     if not raw.index.is_unique or not index.isin(raw.index).all():
         labels = ", ".join(map(repr, raw.index[:5]))
         raise error(
@@ -212,11 +228,16 @@ def as_pandas(given: Any) -> Any:
         return given
     frame = _to_pandas(given)
     if isinstance(frame, pd.DataFrame):
-        for name in frame.columns:
-            dtype: Any = _nullable_dtype(given[name])
-            if dtype is not None and frame[name].dtype.kind in "fO":
-                frame[name] = frame[name].astype(dtype)
+        _restore_dtypes(frame, given)
     return frame
+
+
+def _restore_dtypes(frame: pd.DataFrame, original: Any) -> None:
+    """Restore, in place, dtypes that a conversion to pandas changed because cells are missing."""
+    for name in frame.columns:
+        dtype: Any = _nullable_dtype(original[name])
+        if dtype is not None and frame[name].dtype.kind in "fO":
+            frame[name] = frame[name].astype(dtype)
 
 
 def _to_pandas(given: Any) -> Any:
@@ -273,6 +294,11 @@ class Column:
     dtype: Dtype
 
     @property
+    def has_variants(self) -> bool:
+        """Whether cells that differ may have the same code, such as 0.0 and -0.0."""
+        return self.dtype == object or self.dtype.kind in "fmM"
+
+    @property
     def optional(self) -> bool:
         """Whether a cell may be missing."""
         return not isinstance(self.dtype, np.dtype) or self.dtype.kind not in "biu"
@@ -293,11 +319,7 @@ class Column:
         """Return the error about the first cell that the column can't hold."""
         invalid = [v for v in given if self._converted(_object_cell(v)) is None]
         cell = as_python(invalid[0] if invalid else given)
-        levels = getattr(self.dtype, "categories", ())
-        listed = ""
-        if len(levels):
-            more = ", …" if len(levels) > 5 else ""
-            listed = f" ({', '.join(map(repr, levels[:5]))}{more})"
+        listed = _first_levels(getattr(self.dtype, "categories", ()))
         may_mean_missing = isinstance(cell, str) and self.dtype.kind in "iuf"
         return QueryError(
             f"`{what}` must fit the dtypes of the space; got {cell!r} in column {self.name!r} of "
@@ -310,14 +332,14 @@ class Column:
         """Return the cells in the column's dtype; None if one of them can't be held."""
         if isinstance(self.dtype, pd.CategoricalDtype):
             return self._as_categories(given)
-        kind = self.dtype.kind
-        if kind == "M" and any(isinstance(v, str) and day_or_month_first(v) for v in given):
+        if self.dtype.kind == "M" and any(map(day_or_month_first, given)):
             return None
         try:
             cells = pd.Series(given).astype(self.dtype).array
-            if not _unchanged(given, cells, kind):
-                return None
+            is_unchanged = _unchanged(given, cells, self.dtype.kind)
         except (TypeError, ValueError, OverflowError):
+            return None
+        if not is_unchanged:
             return None
         return cells if isinstance(self.dtype, ExtensionDtype) else np.asarray(cells)
 
@@ -334,23 +356,16 @@ class Column:
 
         Numbers and texts of the right type take a fast path.
         """
-        if isinstance(self.dtype, np.dtype):
-            if self._fits_number(value):
-                with contextlib.suppress(OverflowError):  # `strict` raises for it
-                    return np.array([value], dtype=self.dtype)
-        elif isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
+        if isinstance(self.dtype, pd.StringDtype) and isinstance(value, str):
             return pd.array([value], dtype=self.dtype)
-        return self.strict(_object_cell(value), what)
-
-    def _fits_number(self, value: Any) -> bool:
-        """Return whether a column of NumPy floats or signed integers holds a number exactly."""
-        if self.dtype.kind == "f":
-            return isinstance(value, (float, int, np.floating, np.integer))
-        if self.dtype.kind != "i" or not isinstance(value, (int, np.signedinteger)):
-            return False
         dtype: Any = self.dtype
-        info = np.iinfo(dtype)
-        return bool(info.min <= value <= info.max)
+        kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+        if isinstance(value, _NUMBERS.get(kind, ())):
+            with contextlib.suppress(OverflowError):  # `strict` raises for it
+                cell = np.array([value]).astype(dtype)
+                if kind == "f" or cell[0] == value:
+                    return cell
+        return self.strict(_object_cell(value), what)
 
 
 def identical(a: Cells, b: Cells) -> Mask:
@@ -379,9 +394,18 @@ def cells_in(column: pd.Series[Any]) -> Cells:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
 
 
-def day_or_month_first(text: str) -> bool:
-    """Return whether a text is a date with the day or the month first, such as 03/04/2018."""
-    return re.match(r"\s*\d{1,2}([./-])\d{1,2}\1\d", text) is not None
+def day_or_month_first(value: object) -> bool:
+    """Return whether a value is a date as text with the day or the month first: 03/04/2018."""
+    pattern = r"\s*\d{1,2}([./-])\d{1,2}\1\d"
+    return isinstance(value, str) and re.match(pattern, value) is not None
+
+
+def _first_levels(levels: Sequence[Any]) -> str:
+    """Return the first five levels in brackets for a message; nothing if there are none."""
+    if not len(levels):
+        return ""
+    more = ", …" if len(levels) > 5 else ""
+    return f" ({', '.join(map(repr, levels[:5]))}{more})"
 
 
 def _object_cell(value: Any) -> NDArray[Any]:
@@ -398,9 +422,13 @@ def _unchanged(before: Any, after: Any, kind: str) -> bool:
         return False
     if kind in "mM":
         return True
-    texts = (str, bytes)
     cells = np.asarray(before, dtype=object)[~is_missing]
     if kind == "f":
-        return not any(isinstance(cell, texts) for cell in cells)
+        return not any(map(_is_text, cells))
     pairs = zip(cells, after[~is_missing], strict=True)
-    return all(a == b and isinstance(a, texts) == isinstance(b, texts) for a, b in pairs)
+    return all(a == b and _is_text(a) == _is_text(b) for a, b in pairs)
+
+
+def _is_text(cell: object) -> bool:
+    """Return whether a cell is text or bytes."""
+    return isinstance(cell, str | bytes)

@@ -22,6 +22,9 @@ from bayescfx.errors import ArchiveError, CellError
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
+# Types that JSON writes as they are.
+_UNCHANGED = (type(None), bool, int, str)
+
 
 def as_python(value: Any) -> Any:
     """Return a NumPy scalar as Python's own; anything else as it is."""
@@ -44,7 +47,7 @@ def as_number(value: Any) -> Any:
 
 def to_plain(value: object) -> Plain:
     """Return a cell, or a tuple, list or dict of cells, in JSON's own types, or a `CellError`."""
-    if value is None or type(value) in (bool, int, str):
+    if type(value) in _UNCHANGED:
         return value  # type: ignore[return-value]  # narrowed by the exact type test
     if type(value) is float:
         return value if math.isfinite(value) else {"$": "float", "v": repr(value)}
@@ -52,6 +55,11 @@ def to_plain(value: object) -> Plain:
         return [to_plain(item) for item in value]
     if isinstance(value, np.generic):
         return _numpy_to_plain(value)
+    return _with_tag(value)
+
+
+def _with_tag(value: object) -> Plain:
+    """Return a value of a type that JSON does not have, with the tag of its type."""
     for tag, (kind, write, _) in _FORMS.items():
         if isinstance(value, kind):
             return {"$": tag, "v": write(value)}
@@ -67,8 +75,11 @@ def from_plain(plain: Plain) -> Any:
         return [from_plain(item) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    tag: Any = plain.get("$")
-    payload: Any = plain.get("v")
+    return _from_tag(plain.get("$"), plain.get("v"))
+
+
+def _from_tag(tag: Any, payload: Any) -> Any:
+    """Return the value that was written with a tag."""
     if tag in _FORMS:
         return _FORMS[tag][2](payload)
     if tag not in _NUMPY:
@@ -94,19 +105,21 @@ def same_cell(a: object, b: object) -> bool:
 
 def _numpy_to_plain(value: np.generic) -> Plain:
     """Return a NumPy scalar with its type, such as "float32"."""
-    tag = type(value).__name__
-    payload = value.item()
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        payload = [int(value.astype(np.int64)), np.datetime_data(value.dtype)[0]]
-    elif isinstance(value, np.bool_):
-        tag = "bool"
-    elif type(value) is np.longdouble:
-        payload = str(value)
-    elif isinstance(value, np.floating):
-        payload = payload if math.isfinite(payload) else str(value)
-    elif not isinstance(value, (np.integer, np.str_)):
-        raise CellError(f"a cell must not be of type {tag}; got {value!r}.")
-    return {"$": tag, "v": payload}
+    tag = "bool" if isinstance(value, np.bool_) else type(value).__name__
+    for kinds, write in _NUMPY_WRITERS:
+        if isinstance(value, kinds):
+            return {"$": tag, "v": write(value)}
+    raise CellError(f"a cell must not be of type {tag}; got {value!r}.")
+
+
+def _write_count(value: Any) -> Plain:
+    """Return the count and the unit of a time or a duration of NumPy."""
+    return [int(value.astype(np.int64)), np.datetime_data(value.dtype)[0]]
+
+
+def _write_floating(value: Any) -> Plain:
+    """Return a number of NumPy, as text if it is not finite."""
+    return value.item() if math.isfinite(value) else str(value)
 
 
 def _write_timestamp(value: pd.Timestamp) -> Plain:
@@ -127,6 +140,14 @@ _NUMPY: dict[str, Any] = {
     for kind in np.sctypeDict.values()
     if issubclass(kind, (np.integer, np.floating, np.str_, np.datetime64, np.timedelta64))
 } | {"bool": np.bool_, "float": float}
+
+# Types of NumPy and their writers. First match wins: durations are integers, too.
+_NUMPY_WRITERS: tuple[tuple[tuple[type, ...], Callable[[Any], Plain]], ...] = (
+    ((np.datetime64, np.timedelta64), _write_count),
+    ((np.longdouble,), str),
+    ((np.floating,), _write_floating),
+    ((np.bool_, np.integer, np.str_), as_python),
+)
 
 # Type, writer and reader by tag. First match wins: pandas' types are subclasses of datetime's.
 _FORMS: dict[str, tuple[type, Callable[[Any], Plain], Callable[[Any], Any]]] = {

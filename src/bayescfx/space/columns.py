@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayescfx.checks import check, is_hashable, is_several
 from bayescfx.data import Categorical, Feature
-from bayescfx.data.schema import group_codes
+from bayescfx.data.schema import Schema, group_codes
 from bayescfx.errors import SpaceError
 
 if TYPE_CHECKING:
@@ -60,12 +60,6 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     places = [schema.positions[column] for column in members]
     first = min(places)  # the feature takes the place of its first column
     kept = [j for j in range(len(schema.names)) if j == first or j not in places]
-    features: dict[Hashable, Feature] = {}
-    for j in kept:
-        if j == first:
-            features[name] = Categorical(members)
-        else:
-            features[schema.names[j]] = schema.features[schema.names[j]]
     codes = group_codes(space.background[:, places])  # the columns' own codes are 0 and 1
     is_valid = codes != -1  # other rows are left out
     if len(codes) and not is_valid.any():
@@ -76,17 +70,28 @@ def group(space: Space, name: Hashable, columns: Iterable[Hashable]) -> Space:
     scale[first] = 1.0
     return space.with_data(
         rows,
-        schema=replace(schema, features=features, groups={**schema.groups, name: members}),
+        schema=_with_group(schema, name, members),
         scale=scale,
         graded=space.graded - {*members},
     )
 
 
+def _with_group(schema: Schema, name: Hashable, members: tuple[Hashable, ...]) -> Schema:
+    """Return a schema in which a group takes the place of the first of its columns."""
+    features: dict[Hashable, Feature] = {}
+    for column, feature in schema.features.items():
+        if column not in members:
+            features[column] = feature
+        else:
+            features.setdefault(name, Categorical(members))
+    return replace(schema, features=features, groups={**schema.groups, name: members})
+
+
 def _check_name(space: Space, name: Hashable, members: tuple[Hashable, ...]) -> None:
     """Raise unless a group has several columns and a new name, and no rule was stated before."""
-    if len(members) < 2 or len(set(members)) < len(members):
+    if len(set(members)) < max(2, len(members)):
         raise SpaceError(f"`columns` of the group {name!r} must be distinct and at least two.")
-    if name in space.schema.names and name not in members:
+    if name in set(space.schema.names) - set(members):
         raise SpaceError(f"`name` must be new; {name!r} is a feature already.")
     if any(rule.most_changes is None for rule in space.rules):
         raise SpaceError("`group` must come first. Group columns before stating any rule.")

@@ -104,22 +104,22 @@ class _Reader:
     def _aliased(self) -> str:
         """Return the text with every name and every quoted text as ``_0_``, ``_1_`` and so on."""
         # Python's own parser would take look-alikes such as ``µ`` and ``μ`` for one name.
-
-        def alias(match: re.Match[str]) -> str:
-            if keyword.iskeyword(match[0]):
-                return match[0]
-            new = f"_{len(self.names) + len(self.quoted)}_"
-            if match[0][0] in "'\"":
-                self.quoted[new] = match[0][1:-1]
-            else:
-                self.names[new] = match[1] or match[0]
-            return f" {new} "  # blanks keep it apart from its neighbours
-
         pattern = r"`([^`]+)`|'[^']*'|\"[^\"]*\"|(?<![\w.])[^\W\d]\w*"
-        source = re.sub(pattern, alias, self.text.strip())
+        source = re.sub(pattern, self._alias, self.text.strip())
         if not source.isascii():
             raise ValueError("letters outside of names")
         return source
+
+    def _alias(self, match: re.Match[str]) -> str:
+        """Return the alias of a name or a quoted text; keywords are returned as they are."""
+        if keyword.iskeyword(match[0]):
+            return match[0]
+        new = f"_{len(self.names) + len(self.quoted)}_"
+        if match[0][0] in "'\"":
+            self.quoted[new] = match[0][1:-1]
+        else:
+            self.names[new] = match[1] or match[0]
+        return f" {new} "  # blanks keep it apart from its neighbours
 
     def _condition(self, tree: ast.expr) -> Condition:
         """Return the condition of a syntax tree: a comparison, or several that are joined."""
@@ -212,9 +212,13 @@ class _Reader:
                 raise refused(f"must compare {name!r} with numbers", self.text)
             number = feature.numbers(np.array([feature.code(value, name, "require")]))[0]
             return Comparison((Named(name),), compare, (np.float64(number),))
-        code = feature.code(value, name, "require")
+        return self._against_level(name, compare, feature.code(value, name, "require"))
+
+    def _against_level(self, name: Hashable, compare: Callable[..., Any], code: float) -> Condition:
+        """Return a feature compared with the code of one of its levels."""
         if compare in (eq, ne):
             return Member(name, (code,), compare is eq)
+        feature = self.features[name]
         if not feature.ordered:
             raise SpaceError(
                 f"rule {shown(self.text)} needs an order, but the levels of {name!r} have none.",

@@ -205,8 +205,13 @@ def _combine_coefficients(operation: Operation, *parts: Any) -> Coefficients | N
         return None
     if all(_is_constant(line) for line in lines):
         return {None: operation(*(line[None] for line in lines))}
-    left = lines[0]
-    right = lines[-1]
+    return _combine_lines(operation, lines[0], lines[-1])
+
+
+def _combine_lines(
+    operation: Operation, left: Coefficients, right: Coefficients
+) -> Coefficients | None:
+    """Return an operation on two linear expressions, or on one of them given twice."""
     if operation in (operator.add, operator.sub):
         names = {**left, **right}
         return {name: operation(left.get(name, 0.0), right.get(name, 0.0)) for name in names}

@@ -38,14 +38,19 @@ def as_table(X: object) -> tuple[pd.DataFrame, np.dtype[Any] | None]:
         names = [f"x{j}" for j in range(block.shape[1])]
         frame = pd.DataFrame(block, columns=names, copy=False)
         dtype = block.dtype
-    if not len(frame) or not len(frame.columns):
+    _check_frame(frame)
+    return frame, dtype
+
+
+def _check_frame(frame: pd.DataFrame) -> None:
+    """Raise unless the data have a row, and columns with distinct names."""
+    if not frame.size:
         raise SpaceError(f"`X` must have at least one row and one column; got {frame.shape}.")
     if isinstance(frame.columns, pd.MultiIndex):
         raise SpaceError("`X` must have one level of column names. Flatten the columns.")
     if not frame.columns.is_unique:
         duplicate = frame.columns[frame.columns.duplicated()][0]
         raise SpaceError(f"`X` must have distinct columns; {duplicate!r} occurs twice.")
-    return frame, dtype
 
 
 def infer_schema(
@@ -72,12 +77,17 @@ def schema_by_hand(features: Mapping[Hashable, Feature]) -> Schema:
     is_valid = is_a(features, Mapping) and len(features) > 0
     check(is_valid, "features", "a dict of name to feature", features, SpaceError)
     for name, feature in features.items():
-        if not isinstance(feature, Feature):
-            *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
-            words = f"{', '.join(kinds)} or {last}"
-            raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
+        _check_feature(name, feature)
     columns = tuple(Column(name, feature.dtype) for name, feature in features.items())
     return Schema(dict(features), columns, None, {})
+
+
+def _check_feature(name: Hashable, feature: object) -> None:
+    """Raise unless a value given for a feature is one."""
+    if not isinstance(feature, Feature):
+        *kinds, last = [kind.__name__ for kind in Feature.kinds.values()]
+        words = f"{', '.join(kinds)} or {last}"
+        raise SpaceError(f"feature {name!r} must be {words}; got {shown(feature)}.")
 
 
 def graded(
@@ -99,15 +109,18 @@ def scales(schema: Schema, frame: pd.DataFrame | None = None) -> Array:
     sample = None if frame is None else _evenly_spaced(frame, SCALE_ROWS)
     units = np.ones(len(schema.names))
     for j, (name, feature) in enumerate(schema.features.items()):
-        if feature.categorical:
-            continue
-        if sample is None:
-            low, high = feature.code_range
-            units[j] = (high - low) / 4 or 1.0
-        else:
-            codes = feature.encode(cells_in(sample[name]))
-            units[j] = robust_scale(codes[codes >= 0] if feature.has_levels else codes)
+        if not feature.categorical:
+            units[j] = _unit(feature, None if sample is None else sample[name])
     return units
+
+
+def _unit(feature: Feature, cells: pd.Series[Any] | None) -> float:
+    """Return one unit of change of an ordered feature, from the cells of its column if given."""
+    if cells is None:
+        low, high = feature.code_range
+        return (high - low) / 4 or 1.0
+    codes = feature.encode(cells_in(cells))
+    return robust_scale(codes[codes >= 0] if feature.has_levels else codes)
 
 
 def robust_scale(codes: Array) -> float:

@@ -384,7 +384,7 @@ class Options(Parameter):
 
     def intersect(self, space: Space, one: Any, other: Any) -> Any:
         """Return the parameters of both, with those that both give combined."""
-        if not isinstance(one, dict) and not isinstance(other, dict):
+        if not any(isinstance(given, dict) for given in (one, other)):
             return one or other
         left = self._with_defaults(one)
         right = self._with_defaults(other)
@@ -445,10 +445,15 @@ def read_ends(name: str, item: Any, read: Callable[[Any], Any]) -> Any:
         return [None if end is None else read(end) for end in item]
     if not isinstance(item, str):
         return item
-    ends = [end.strip() for end in item.split(".." if ".." in item else ":")]
+    return tuple(read(end) if end else None for end in _split_ends(name, item))
+
+
+def _split_ends(name: str, text: str) -> list[str]:
+    """Return the two ends of ``low:high`` or ``low..high``; one of them may be empty."""
+    ends = [end.strip() for end in text.split(".." if ".." in text else ":")]
     if len(ends) != 2 or not any(ends):
-        raise SettingsError(f"limits of {name!r} must be like low:high; got {item!r}.")
-    return tuple(read(end) if end else None for end in ends)
+        raise SettingsError(f"limits of {name!r} must be like low:high; got {text!r}.")
+    return ends
 
 
 def narrower_pair(one: Any, other: Any, code: Callable[[Any], float]) -> list[Any]:

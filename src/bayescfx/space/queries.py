@@ -6,7 +6,8 @@ is warned of here: notes and errors are returned by position, and the caller dec
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import contextlib
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayescfx.arrays import Array, Mask
+from bayescfx.arrays import Array
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import as_pandas
 from bayescfx.errors import BayesCFXError, QueryError, SpaceWarning, warn
-from bayescfx.space.axis import Axis, Box
-from bayescfx.space.region import Region
+from bayescfx.space.axis import Axis
+from bayescfx.space.region import Region, axis_fields
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.limits import Limits, limits_of
 
@@ -75,46 +76,32 @@ def encode_queries(space: Space, rows: object, *, schema: Schema | None = None) 
         One that covers other rows too, if codes are to mean the same there. It does not widen
         the regions.
     """
-    errors: dict[int, BayesCFXError] = {}
-    own, positions = _encode_all(space.schema, as_pandas(rows), errors)
-    shared, extended, notes = _extend(space.schema, schema, own, positions, errors)
-    if errors:
-        good = [k for k, i in enumerate(positions) if i not in errors]
-        own = Own(own.codes[good], tuple(column[good] for column in own.cells))
-        positions = [positions[k] for k in good]
-    if shared is not space.schema and positions:
-        own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
-    _note_missing(space, own.codes, positions, notes)
-    return EncodedQueries(shared, own, positions, extended, notes, errors)
-
-
-def _extend(
-    original: Schema,
-    schema: Schema | None,
-    own: Own,
-    positions: list[int],
-    errors: dict[int, BayesCFXError],
-) -> tuple[Schema, dict[int, Schema], dict[int, list[str]]]:
-    """Return the schema that covers all queries, those that cover single ones, and notes.
-
-    Only queries outside the original schema need one of their own. An error of one that can't be
-    covered is added to `errors`.
-    """
-    shared = schema or original
+    shared = schema or space.schema
     extended: dict[int, Schema] = {}
     notes: dict[int, list[str]] = {}
-    for k in np.flatnonzero(_is_outside(original, own.codes)).tolist():
+    errors: dict[int, BayesCFXError] = {}
+    own, positions = _encode_all(space.schema, as_pandas(rows), errors)
+    is_outside = space.schema.is_outside(own.codes).any(axis=1)
+    for k in np.flatnonzero(is_outside).tolist():
         cells = own.part(k).cells
         i = positions[k]
         try:
-            extended[i], _, growth = original.covering(cells, "query")
+            extended[i], _, growth = space.schema.covering(cells, "query")
         except BayesCFXError as error:
             errors[i] = error
             continue
         shared, _, _ = shared.covering(cells, "query")
         grown = "; ".join(growth)
         notes[i] = [f"the query lies outside the space, which grew for it: {grown}."]
-    return shared, extended, notes
+    if errors:
+        good = [k for k, i in enumerate(positions) if i not in errors]
+        own = Own(own.codes[good], tuple(column[good] for column in own.cells))
+        positions = [positions[k] for k in good]
+    if shared is not space.schema and positions:
+        own = Own(shared.encode_cells(own.cells, what="query"), own.cells)
+    if np.isnan(own.codes).any():
+        _note_missing(space, own.codes, positions, notes)
+    return EncodedQueries(shared, own, positions, extended, notes, errors)
 
 
 def _encode_all(
@@ -124,15 +111,15 @@ def _encode_all(
 
     The errors of the others are added to `errors`.
     """
-    is_table = isinstance(rows, pd.DataFrame) or (isinstance(rows, np.ndarray) and rows.ndim == 2)
+    is_table = isinstance(rows, pd.DataFrame | np.ndarray) and rows.ndim == 2
     if is_table and len(rows):
-        try:
+        with contextlib.suppress(BayesCFXError):  # look at each row, to say which is wrong
             return _encode(schema, rows), list(range(len(rows)))
-        except BayesCFXError:  # look at each row, to say which is wrong
-            pass
     good: list[Own] = []
     positions: list[int] = []
-    for i, row in enumerate(_single_rows(rows)):
+    if isinstance(rows, pd.DataFrame):
+        rows = [rows.iloc[i : i + 1] for i in range(len(rows))]
+    for i, row in enumerate(rows):
         try:
             encoded = _encode(schema, row)
             if len(encoded.codes) != 1:
@@ -154,35 +141,12 @@ def _encode(schema: Schema, rows: Any) -> Own:
     return Own(schema.encode_cells(cells, what="query"), cells)
 
 
-def _single_rows(rows: Any) -> Iterator[Any]:
-    """Yield the rows of a table, or the items of a sequence."""
-    if isinstance(rows, pd.DataFrame):
-        for i in range(len(rows)):
-            yield rows.iloc[i : i + 1]
-    else:
-        yield from rows
-
-
-def _is_outside(schema: Schema, codes: Array) -> Mask:
-    """Return which rows of codes ``(n, d)`` lie outside a range, or have an unknown level."""
-    is_outside = np.zeros(len(codes), dtype=np.bool_)
-    for j, (name, feature) in enumerate(schema.features.items()):
-        if name not in schema.groups:
-            low, high = feature.code_range
-            is_outside |= (codes[:, j] < low) | (codes[:, j] > high)
-    return is_outside
-
-
 def _note_missing(
     space: Space, codes: Array, positions: list[int], notes: dict[int, list[str]]
 ) -> None:
     """Add a note for each query that misses a cell of a feature that may move."""
     is_missing = np.isnan(codes)
-    if not is_missing.any():
-        return
-    limits = limits_of(space)
-    still = {name for name, limit in limits.items() if limit.fixed}
-    still |= {rule.derives for rule in space.rules if rule.derives is not None}
+    still = space.fixed | {rule.derives for rule in space.rules if rule.derives is not None}
     for k in np.flatnonzero(is_missing.any(axis=1)).tolist():
         names = [
             repr(name)
@@ -246,7 +210,7 @@ class _Builder:
     """Builds regions around queries whose codes belong to one schema.
 
     Everything that does not depend on the query is prepared once: the order of the rules, the l0
-    bound, and the limits of each feature.
+    bound, the weights and the limits of each feature.
     """
 
     def __init__(self, space: Space, schema: Schema) -> None:
@@ -255,7 +219,9 @@ class _Builder:
         self.rules: list[Rule] = sorted(space.rules, key=attrgetter("rank"))
         bounds = [rule.most_changes for rule in self.rules if rule.most_changes is not None]
         self.max_changes = min(bounds, default=None)
-        self.limits: dict[Hashable, Limits] = dict(limits_of(space))
+        factors = space.price.per_feature
+        self.weight = np.array([float(factors.get(name, 1.0)) for name in schema.names])
+        self.limits: dict[Hashable, Limits] = limits_of(space)
         self.recomputed = np.zeros(len(schema.names), dtype=np.bool_)
         for rule in self.rules:
             if rule.derives is not None:  # it follows from other features
@@ -272,16 +238,19 @@ class _Builder:
         for rule in self.rules:
             rule.narrow(axes, self.schema.positions, self.max_changes)
         region = Region(
-            box=Box.of(tuple(axes)),
-            scale=self.space.scale,
-            max_changes=self.max_changes,
             schema=self.schema,
+            names=self.schema.names,
             own=own,
-            data=self.space.background,
-            cost=self.space.price,
             recomputed=self.recomputed,
+            scale=self.space.scale,
+            weight=self.weight,
+            cost=self.space.price,
+            max_changes=self.max_changes,
+            data=self.space.background,
+            **axis_fields(axes, self.recomputed, self.weight, self.space.scale),
         )
-        return region.with_rules(self.rules)
+        adapted = [rule.for_query(region) for rule in self.rules]
+        return region.with_rules(rule for rule in adapted if rule is not None)
 
     def _axis(self, name: Hashable, code: float, extended: Schema) -> Axis:
         """Return the allowed codes of one feature around the query's code."""

@@ -6,7 +6,7 @@ on raw values, and only for rows that pass the cheap checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from bayescfx.arrays import Array, Indices, Mask, Memory, same_codes
 from bayescfx.data.schema import Own, Schema
 from bayescfx.data.tables import Rows
 from bayescfx.deadline import rules_until
-from bayescfx.space.axis import Axis, Box
+from bayescfx.space.axis import Axis, FreeAxes
 from bayescfx.space.cost import Cost
 from bayescfx.space.rule import Rule
 from bayescfx.space.rules.derived import recompute
@@ -28,6 +28,9 @@ MOST_HALFSPACES = 200
 #: Rows that are checked at once, so that they fit into a processor's cache. Set by judgement,
 #: 2026-11-18.
 CHUNK = 4096
+#: Ordered grids with at most so many steps are searched value by value, not as continuous ones.
+#: Set by judgement, 2026-11-18; benchmark `make quality`.
+MOST_COARSE_STEPS = 32
 #: Moves below this share of a feature's scale are rounding errors.
 DUST = 1e-6
 
@@ -46,143 +49,115 @@ class Region:
 
     Parameters
     ----------
-    box : Box
-        Limits and grids of the features.
-    scale : array of shape (d,)
-        One unit of change for the distance.
-    max_changes : int or None
-        The l0 bound.
+    axes : tuple of Axis
+        Allowed codes per feature.
     schema : Schema
         Features and columns of the user's table.
+    names : tuple
+        Names of the features, in the order of the codes.
     own : Own
         The query's own cells.
-    data : array of shape (m, d)
-        Background rows.
-    cost : Cost
-        What changes cost; its weight is not part of `distance`.
+    query : array of shape (d,)
+        The query's codes.
+    low, high : array of shape (d,)
+        Lowest and highest allowed codes; the query's where a feature can't move.
+    free : array of shape (k,)
+        Positions of the features that may move.
+    free_axes : FreeAxes
+        Limits and grids of these features as arrays.
+    choices : tuple
+        Per feature: the allowed codes, the query's included, if at most 10,000; else None.
+    step : array of shape (d,)
+        Grid steps; 0 where continuous.
+    period : array of shape (d,)
+        Lengths of the circles, or 0.
+    categorical, cyclic : mask of shape (d,)
+        Features with unordered levels, and features on a circle.
+    sliding : mask of shape (d,)
+        Features that are free and on a line.
+    coarse : mask of shape (d,)
+        Features that are free and not even nearly continuous.
     recomputed : mask of shape (d,)
         Derived features, which never count as changes.
+    counted : mask of shape (d,), or None
+        Features that may count as a change: neither derived nor missing; None if all may.
+    varying : array of positions
+        Features that may differ from the query's: free or derived.
+    constant : list of int
+        Positions of all other features.
+    scale : array of shape (d,)
+        One unit of change for the distance.
+    weight : array of shape (d,)
+        What a unit of change costs, per feature.
+    unit_costs : array of shape (k,)
+        Cost of one code of each free feature; of a changed level if unordered.
+    cost : Cost
+        What changes cost; its weight is not part of `distance`.
+    max_changes : int or None
+        The l0 bound.
+    data : array of shape (m, d)
+        Background rows.
     rules : tuple of Rule
-        The rules that the box does not imply, cheap ones first.
+        The rules that the axes do not imply, cheap ones first.
+    blocks : sequence of lists of int
+        Positions of the features that move together, one list per rule.
+    derived : sequence of Rule
+        Rules that recompute a column.
     """
 
-    box: Box
-    scale: Array
-    max_changes: int | None
+    axes: tuple[Axis, ...]
     schema: Schema
+    names: tuple[Hashable, ...]
     own: Own
-    data: Array
-    cost: Cost
+    query: Array
+    low: Array
+    high: Array
+    free: Indices
+    free_axes: FreeAxes
+    choices: tuple[Array | None, ...]
+    step: Array
+    period: Array
+    categorical: Mask
+    cyclic: Mask
+    sliding: Mask
+    coarse: Mask
     recomputed: Mask
+    counted: Mask | None
+    varying: Indices
+    constant: list[int]
+    scale: Array
+    weight: Array
+    unit_costs: Array
+    cost: Cost
+    max_changes: int | None
+    data: Array
     rules: tuple[Rule, ...] = ()
+    blocks: Sequence[list[int]] = ()
+    derived: Sequence[Rule] = ()
 
     def __repr__(self) -> str:
         return f"Region({len(self.query)} features, {len(self.free)} free, size {self.size:g})"
 
     def with_rules(self, rules: Iterable[Rule]) -> Region:
-        """Return the region with rules of the space added, each as this query sees it."""
-        adapted = [rule.for_query(self) for rule in rules]
-        return replace(self, rules=tuple(rule for rule in adapted if rule is not None))
+        """Return the region with other rules, each of them as this query sees it."""
+        kept = tuple(rules)
+        places = self.schema.positions
+        return replace(
+            self,
+            rules=kept,
+            blocks=[[places[name] for name in rule.block] for rule in kept if rule.block],
+            derived=[rule for rule in kept if rule.derives is not None],
+        )
 
     def without(self, *rules: Rule) -> Region:
         """Return the region with some of its rules left out."""
         left_out = {id(rule) for rule in rules}
-        return replace(self, rules=tuple(rule for rule in self.rules if id(rule) not in left_out))
+        return self.with_rules(rule for rule in self.rules if id(rule) not in left_out)
 
     def with_axis(self, j: int, axis: Axis) -> Region:
         """Return the region with other allowed codes of feature `j`."""
         axes = (*self.axes[:j], axis, *self.axes[j + 1 :])
-        return replace(self, box=Box.of(axes))
-
-    # ── features ──
-
-    @property
-    def names(self) -> tuple[Hashable, ...]:
-        """Names of the features, in the order of the codes."""
-        return self.schema.names
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """Allowed codes per feature."""
-        return self.box.axes
-
-    @property
-    def choices(self) -> tuple[Array | None, ...]:
-        """Per feature: the allowed codes, the query's included, if at most 10,000."""
-        return self.box.choices
-
-    @property
-    def query(self) -> Array:
-        """The query's codes ``(d,)``."""
-        return self.box.query
-
-    @property
-    def free(self) -> Indices:
-        """Positions ``(k,)`` of the features that may move."""
-        return self.box.free
-
-    @property
-    def low(self) -> Array:
-        """Lowest allowed codes ``(d,)``; the query's where a feature can't move."""
-        return self.box.low
-
-    @property
-    def high(self) -> Array:
-        """Highest allowed codes ``(d,)``; the query's where a feature can't move."""
-        return self.box.high
-
-    @property
-    def step(self) -> Array:
-        """Grid steps ``(d,)``; 0 where continuous."""
-        return self.box.step
-
-    @property
-    def period(self) -> Array:
-        """Lengths ``(d,)`` of the circles, or 0."""
-        return self.box.period
-
-    @property
-    def categorical(self) -> Mask:
-        """Features ``(d,)`` with unordered levels."""
-        return self.box.categorical
-
-    @property
-    def cyclic(self) -> Mask:
-        """Features ``(d,)`` on a circle."""
-        return self.box.cyclic
-
-    @property
-    def sliding(self) -> Mask:
-        """Features ``(d,)`` that are free and on a line."""
-        return self.box.sliding
-
-    @property
-    def coarse(self) -> Mask:
-        """Features ``(d,)`` that are free and not even nearly continuous."""
-        return self.box.coarse
-
-    @cached_property
-    def weight(self) -> Array:
-        """What a unit of change costs, per feature ``(d,)``."""
-        factors = self.cost.per_feature
-        return np.array([float(factors.get(name, 1.0)) for name in self.names])
-
-    @cached_property
-    def _missing(self) -> Mask:
-        """Features ``(d,)`` that the query misses."""
-        return np.isnan(self.query)
-
-    @cached_property
-    def _counted(self) -> Mask:
-        """Features ``(d,)`` that may count as a change."""
-        return ~self.recomputed & ~self._missing
-
-    @cached_property
-    def _varying(self) -> Mask:
-        """Features ``(d,)`` that may differ from the query's: free or derived."""
-        varying = self.recomputed.copy()
-        varying[self.free] = True
-        return varying
+        return replace(self, **axis_fields(axes, self.recomputed, self.weight, self.scale))
 
     @cached_property
     def size(self) -> float:
@@ -197,18 +172,12 @@ class Region:
                 counts = np.convolve(counts, [1.0, n_others])[: self.max_changes + 1]
         return float(counts.sum())
 
-    # ── blocks of features, derived columns and linear rules ──
-
-    @cached_property
-    def blocks(self) -> list[list[int]]:
-        """Positions of the features that move together, one list per rule."""
-        places = self.schema.positions
-        return [[places[name] for name in rule.block] for rule in self.rules if rule.block]
+    # ── blocks of features, and linear rules ──
 
     @cached_property
     def moving(self) -> list[list[int]]:
         """All free features as blocks that move as one; most of them are single."""
-        is_free = self.box.low < self.box.high
+        is_free = self.low < self.high
         is_single = is_free.copy()
         whole = []
         for block in self.blocks:
@@ -227,11 +196,6 @@ class Region:
         return members
 
     @cached_property
-    def derived(self) -> list[Rule]:
-        """Rules that recompute a column."""
-        return [rule for rule in self.rules if rule.derives is not None]
-
-    @cached_property
     def _halfspaces(self) -> HalfSpaces:
         """The linear rules."""
         pairs = [pair for rule in self.rules for pair in rule.halfspaces(self)]
@@ -244,7 +208,7 @@ class Region:
 
     def _nearest_halfspaces(self, A: Array, b: Array, curved: bool) -> HalfSpaces:
         """Return the linear rules that the limits do not imply, those nearest to the query."""
-        changing = (A != 0) & (self.recomputed | self._missing)
+        changing = (A != 0) & (self.recomputed | np.isnan(self.query))
         ends = np.where(A > 0, np.nan_to_num(self.high), np.nan_to_num(self.low))
         is_needed = changing.any(axis=1) | ~((A * ends).sum(axis=1) <= b)
         A = A[is_needed]
@@ -272,7 +236,7 @@ class Region:
 
     def on_grid(self, X: Array) -> Array:
         """Return the nearest allowed code per feature; fixed ones are the query's."""
-        snapped = self.box.snap(X[:, self.free])
+        snapped = self.free_axes.snap(X[:, self.free])
         if len(self.free) == X.shape[1]:
             return snapped
         out = np.where(self.recomputed, X, self.query)
@@ -284,26 +248,20 @@ class Region:
         if len(X) > CHUNK:
             chunks = [X[i : i + CHUNK] for i in range(0, len(X), CHUNK)]
             return np.concatenate([self.within(chunk) for chunk in chunks])
-        if not self._varying.all():
+        if self.constant:
             inside = self._keeps_fixed(X)
             if not inside.all():
                 inside[inside] = self.within(X[inside])  # most others belong to other queries
                 return inside
-        inside = self.box.contains(X.T[self.free])
+        inside = self.free_axes.contains(X.T[self.free])
         if self.max_changes is not None:
             inside &= self.changes(X).sum(axis=1) <= self.max_changes
         return inside
 
-    @cached_property
-    def _constant(self) -> list[int]:
-        """Positions of the features that never differ from the query's."""
-        positions: list[int] = np.flatnonzero(~self._varying).tolist()
-        return positions
-
     def _keeps_fixed(self, X: Array) -> Mask:
         """Return which rows have the query's code wherever a feature can't move."""
         kept = np.arange(len(X))
-        for j in self._constant:  # most rows of other queries differ in the first
+        for j in self.constant:  # most rows of other queries differ in the first
             kept = kept[same_codes(X[kept, j], self.query[j])]
         keeps = np.zeros(len(X), dtype=np.bool_)
         keeps[kept] = True
@@ -311,7 +269,7 @@ class Region:
 
     def same_missing(self, X: Array) -> Mask:
         """Return which rows miss the cells that the query misses, derived ones not looked at."""
-        return np.asarray(((np.isnan(X) == self._missing) | self.recomputed).all(axis=1))
+        return np.asarray(((np.isnan(X) == np.isnan(self.query)) | self.recomputed).all(axis=1))
 
     def changes(self, X: Array, base: Array | None = None) -> Mask:
         """Return which features differ from the query, or a base ``(d,)``; shape (n, d).
@@ -319,8 +277,8 @@ class Region:
         Derived and missing ones are not counted.
         """
         changed: Mask = (self.query if base is None else base) != X
-        if not self._counted.all():
-            changed &= self._counted
+        if self.counted is not None:
+            changed &= self.counted
         return changed
 
     def sides(self, X: Array, at: list[int]) -> Array:
@@ -351,43 +309,15 @@ class Region:
 
     # ── the distance ──
 
-    @cached_property
-    def _unit_costs(self) -> Array:
-        """Cost ``(k,)`` of one code of each free feature; of a changed level if unordered."""
-        per_code = np.where(self.categorical, self.weight, self.weight / self.scale)
-        return np.asarray(per_code[self.free])
-
-    @cached_property
-    def _free_levels(self) -> Indices:
-        """Places of unordered features among the free ones."""
-        return np.flatnonzero(self.categorical[self.free])
-
-    @cached_property
-    def _free_circles(self) -> Indices:
-        """Places of features on a circle among the free ones."""
-        return np.flatnonzero(self.cyclic[self.free])
-
     def units(self, X: Array) -> Array:
         """Return the weighted change per feature in units of its scale, shape (n, d)."""
         units = np.zeros(X.shape)
-        units[:, self.free] = self._free_units(X)
+        units[:, self.free] = self.free_axes.distances(X[:, self.free]) * self.unit_costs
         return units
-
-    def _free_units(self, X: Array) -> Array:
-        """Return the weighted changes ``(n, k)`` of the free features."""
-        delta: Array = np.abs(X[:, self.free] - self.query[self.free])
-        if len(self._free_levels):
-            delta[:, self._free_levels] = delta[:, self._free_levels] != 0
-        if len(self._free_circles):
-            forwards = delta[:, self._free_circles]
-            period = self.period[self.free[self._free_circles]]
-            delta[:, self._free_circles] = np.minimum(forwards, period - forwards)
-        delta *= self._unit_costs
-        return delta
 
     def distance(self, X: Array) -> Array:
         """Return the cost of moving from the query to each row, its weight not included."""
-        units = self._free_units(X)
+        units = self.free_axes.distances(X[:, self.free]) * self.unit_costs
         norm = self.cost.norm
         if norm == 1:
             return np.asarray(units.sum(axis=1))
@@ -409,7 +339,7 @@ class Region:
         if self.cyclic.any():
             backwards = self.cyclic & (np.abs(delta) > self.period / 2)
             delta = np.where(backwards, -delta, delta)
-        slope[:, self.free] = np.sign(delta[:, self.free]) * self._unit_costs
+        slope[:, self.free] = np.sign(delta[:, self.free]) * self.unit_costs
         slope[:, self.categorical] = 0.0
         if norm == 1:
             return slope
@@ -453,7 +383,7 @@ class Region:
         """
         if not len(X) or not self._keeps_fixed(X).all():
             return ask(X)
-        at = np.flatnonzero(self._varying) if at is None else at
+        at = self.varying if at is None else at
         memory = self._memories.setdefault(who, Memory())
         return memory.recall(X[:, at], lambda new: ask(X[new]))
 
@@ -470,3 +400,50 @@ class Region:
     def encode(self, rows: object) -> Array:
         """Return the codes of the user's rows, shape (n, d)."""
         return self.schema.encode(rows)
+
+
+def axis_fields(
+    axes: Sequence[Axis], recomputed: Mask, weight: Array, scale: Array
+) -> dict[str, Any]:
+    """Return the fields of a region that follow from its axes, by name."""
+    features = [axis.feature for axis in axes]
+    lowest, highest, choices = zip(*(axis.allowed for axis in axes), strict=True)
+    query = np.array([axis.query for axis in axes], dtype=np.float64)
+    low = np.array(lowest, dtype=np.float64)
+    high = np.array(highest, dtype=np.float64)
+    step = np.array([feature.code_step for feature in features], dtype=np.float64)
+    period = np.array([feature.period for feature in features], dtype=np.float64)
+    categorical = np.array([feature.categorical for feature in features], dtype=np.bool_)
+    cyclic = period > 0
+    is_free = low < high
+    free = np.flatnonzero(is_free)
+    sliding = is_free & ~categorical & ~cyclic
+    has_few_steps = (step > 0) & (high - low <= MOST_COARSE_STEPS * step)
+    counted = ~recomputed & ~np.isnan(query)
+    is_varying = is_free | recomputed
+    return {
+        "axes": tuple(axes),
+        "query": query,
+        "low": low,
+        "high": high,
+        "free": free,
+        "free_axes": FreeAxes.of(
+            [axes[j] for j in free.tolist()],
+            query[free],
+            low[free],
+            high[free],
+            period[free],
+            categorical[free],
+        ),
+        "choices": choices,
+        "step": step,
+        "period": period,
+        "categorical": categorical,
+        "cyclic": cyclic,
+        "sliding": sliding,
+        "coarse": is_free & (~sliding | has_few_steps),
+        "counted": None if counted.all() else counted,
+        "varying": np.flatnonzero(is_varying),
+        "constant": np.flatnonzero(~is_varying).tolist(),
+        "unit_costs": np.where(categorical, weight, weight / scale)[free],
+    }

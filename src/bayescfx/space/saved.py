@@ -27,19 +27,7 @@ FORMAT = 2
 
 def describe(space: Space, most: int = 60) -> str:
     """Return a table of at most so many features, those that may move first, and the rules."""
-    movable = []
-    still = []
-    for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
-        limits = [rule.describe_feature(name, feature) for rule in space.rules]
-        limits = [text for text in limits if text]
-        # three digits, with an exponent only for very large or small numbers
-        unit = f"{float(f'{scale:.3g}'):g}"
-        line = (str(name), feature.kind, feature.words, unit, ", ".join(limits))
-        if "fixed" in limits or "derived" in limits:
-            still.append(line)
-        else:
-            movable.append(line)
-    lines = [*movable, *still]
+    lines = _feature_lines(space)
     head = ("feature", "kind", "values", "unit of change", "limits")
     text = [f"Space of {len(space.features)} features"]
     text += _aligned([head, *lines[:most]])
@@ -48,6 +36,23 @@ def describe(space: Space, most: int = 60) -> str:
     text += [rule.words.line for rule in space.rules if rule.words.line]
     text += [f"not restored: {label}" for label in space.unrestored]
     return "\n".join([*text, space.price.words])
+
+
+def _feature_lines(space: Space) -> list[tuple[str, ...]]:
+    """Return the cells of a table of the features, those that may move first."""
+    movable = []
+    still = []
+    for (name, feature), scale in zip(space.features.items(), space.scale, strict=True):
+        limits = [rule.describe_feature(name, feature) for rule in space.rules]
+        limits = [text for text in limits if text]
+        # three digits, with an exponent only for very large or small numbers
+        unit = f"{float(f'{scale:.3g}'):g}"
+        line = (str(name), feature.kind, feature.words, unit, ", ".join(limits))
+        if {"fixed", "derived"} & set(limits):
+            still.append(line)
+        else:
+            movable.append(line)
+    return [*movable, *still]
 
 
 def _aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:

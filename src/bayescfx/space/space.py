@@ -47,8 +47,28 @@ class Background:
 
 
 @dataclass(frozen=True, eq=False)
-class SpaceParts:
-    """The fields of a space."""
+class SpaceFields:
+    """The fields of a space.
+
+    Parameters
+    ----------
+    schema : Schema
+        Features and the user's columns.
+    scale : array of shape (d,)
+        One unit of change per feature.
+    sample : Background
+        Rows of the data.
+    price : Cost
+        What changes cost.
+    rules : tuple of Rule
+        The rules, in the order in which verbs added them.
+    inferred : frozenset of names
+        Features whose range was inferred from data.
+    graded : frozenset of names
+        Features whose step was inferred from data.
+    unrestored : tuple of str
+        Labels of rules that a file could not hold.
+    """
 
     schema: Schema
     scale: Array
@@ -60,7 +80,7 @@ class SpaceParts:
     unrestored: tuple[str, ...] = ()
 
 
-class Space:
+class Space(SpaceFields):
     """Named features and the rules a counterfactual must keep.
 
     Parameters
@@ -80,7 +100,7 @@ class Space:
     def __init__(self, features: Mapping[Any, Feature]) -> None:
         schema = inference.schema_by_hand(features)
         sample = Background(np.empty((0, len(features))), tuple(features.values()))
-        self._parts = SpaceParts(schema, inference.scales(schema), sample)
+        super().__init__(schema, inference.scales(schema), sample)
 
     @classmethod
     def from_data(cls, X: object, kinds: Mapping[Any, str | Feature] | None = None) -> Space:
@@ -115,79 +135,41 @@ class Space:
             schema = replace(schema, like=X[:0])  # type: ignore[index]  # polars or Arrow
         by_hand = {name for name, kind in kinds.items() if isinstance(kind, Feature)}
         rows = inference.background(frame, schema)
-        parts = SpaceParts(
+        return cls._of(
             schema=schema,
             scale=inference.scales(schema, frame),
             sample=Background(rows, tuple(schema.features.values())),
             inferred=frozenset(schema.names) - by_hand,
             graded=inference.graded(schema.features, kinds),
         )
-        return cls._of(parts)
 
     @classmethod
-    def _of(cls, parts: SpaceParts) -> Space:
+    def _of(cls, **fields: Any) -> Space:
         """Return a space from its fields."""
         space = cls.__new__(cls)
-        space._parts = parts
+        SpaceFields.__init__(space, **fields)
         return space
-
-    # ── fields ──
-
-    @property
-    def schema(self) -> Schema:
-        """Features and the user's columns."""
-        return self._parts.schema
 
     @property
     def features(self) -> Mapping[Hashable, Feature]:
         """Features by name, in the order of the codes."""
-        return self._parts.schema.features
-
-    @property
-    def scale(self) -> Array:
-        """One unit of change per feature ``(d,)``."""
-        return self._parts.scale
+        return self.schema.features
 
     @property
     def background(self) -> Array:
         """At most 5,000 data rows, as codes ``(m, d)``."""
-        return self._parts.sample.rows
+        return self.sample.rows
 
     @property
     def plausibility(self) -> Plausibility | None:
         """The density model of the data; None without data or if all features are independent."""
-        return self._parts.sample.plausibility
-
-    @property
-    def price(self) -> Cost:
-        """What changes cost."""
-        return self._parts.price
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules, in the order in which verbs added them."""
-        return self._parts.rules
-
-    @property
-    def inferred(self) -> frozenset[Hashable]:
-        """Features whose range was inferred from data."""
-        return self._parts.inferred
-
-    @property
-    def graded(self) -> frozenset[Hashable]:
-        """Features whose step was inferred from data."""
-        return self._parts.graded
+        return self.sample.plausibility
 
     @property
     def fixed(self) -> frozenset[Hashable]:
         """Features that never change."""
         by_name = limits.limits_of(self).items()
         return frozenset(name for name, limit in by_name if limit.fixed)
-
-    @property
-    def unrestored(self) -> tuple[str, ...]:
-        """Labels of rules that a file could not hold."""
-        return self._parts.unrestored
 
     # ── verbs ──
 
@@ -259,8 +241,8 @@ class Space:
         return self.with_fields(sample=sample, schema=schema, **fields)
 
     def with_fields(self, **fields: Any) -> Space:
-        """Return a copy with some fields of `SpaceParts` replaced."""
-        return self._of(replace(self._parts, **fields))
+        """Return a copy with some fields of `SpaceFields` replaced."""
+        return self._of(**{**vars(self), **fields})
 
     # ── text and files ──
 
@@ -281,7 +263,7 @@ class Space:
             content = saved.read_space(plain)
             features = tuple(content["schema"].features.values())
             sample = Background(np.empty((0, len(features))), features)
-            space = cls._of(SpaceParts(sample=sample, **content))
+            space = cls._of(sample=sample, **content)
             scale = space.scale
             is_valid = scale.shape == (len(features),) and bool((scale > 0).all())
             check(is_valid, "scale", "one positive number per feature", scale, SpaceError)

@@ -30,6 +30,7 @@ _ANYWHERE = (-math.inf, math.inf)
 # Grid points that rounding moved past a limit by at most this share of a step are kept.
 _SLACK = 1e-9
 _SLACK_IN_SINGLE_PRECISION = 1e-2
+_NARROW_FLOATS = (np.float16, np.float32)
 # Levels that a description lists.
 _MOST_SHOWN = 5
 
@@ -125,7 +126,7 @@ class Limits(Rule):
     def axis(self, feature: Feature, query: float, dtype: Any, *, inferred: bool) -> Axis:
         """Return the allowed codes, seen from the query's; `dtype` is the column's."""
         dtype = getattr(dtype, "numpy_dtype", dtype)  # that of the numbers in a nullable column
-        narrow = dtype.type if dtype.kind == "f" and dtype.itemsize < 8 else None
+        narrow = dtype.type if dtype.type in _NARROW_FLOATS else None
         axis = Axis(feature, query, query, query, np.array([query]), narrow)
         if self.fixed or np.isnan(query):
             return axis
@@ -164,23 +165,20 @@ class Limits(Rule):
         last = int(np.floor((high - anchor) / feature.code_step + slack))
         if last < first:
             return axis
-        narrow = axis.narrow or np.float64
-
-        def grid_at(k: Array) -> Array:
-            return np.asarray(feature.grid(k, anchor).astype(narrow).astype(np.float64))
-
-        ends = np.clip(grid_at(np.array([first, last], np.float64)), low, high)
-        axis = replace(axis, low=float(ends[0]), high=float(ends[1]))
-        if last - first >= MOST_CHOICES and not feature.has_levels:
-            return replace(axis, choices=None)
-        grid = grid_at(np.arange(first, last + 1, dtype=np.float64))
+        is_listed = last - first < MOST_CHOICES or feature.has_levels
+        steps = np.array([first, last], dtype=np.float64)
+        if is_listed:
+            steps = np.arange(first, last + 1, dtype=np.float64)
+        grid = axis.round(feature.grid(steps, anchor))
+        lowest, highest = np.clip(grid[[0, -1]], low, high).tolist()
+        if not is_listed:
+            return replace(axis, low=lowest, high=highest, choices=None)
         if axis.narrow is not None:
             grid = np.unique(grid)
         grid = grid[self._allows(grid, (low, high))]
-        at = int(np.searchsorted(grid, axis.query))
-        if at == len(grid) or grid[at] != axis.query:
-            grid = np.insert(grid, at, axis.query)
-        return replace(axis, choices=grid)
+        if not (grid == axis.query).any():
+            grid = np.insert(grid, np.searchsorted(grid, axis.query), axis.query)
+        return replace(axis, low=lowest, high=highest, choices=grid)
 
     def _on_circle(self, feature: Feature, query: float) -> Array:
         """Return the allowed codes on a circle: relative limits wrap around."""

@@ -136,13 +136,14 @@ class FunctionRule(Rule):
     def allows(self, rows: Any) -> Mask:
         """Return which raw rows the function allows; it must return one boolean per row."""
         allowed = call_function(self.function, rows, f"rule {self.label!r}")
-        if allowed.shape == (len(rows),) and allowed.dtype == object:
-            return np.array([value is True or value is np.True_ for value in allowed])
-        if allowed.shape != (len(rows),) or allowed.dtype != np.bool_:
+        may_be_boolean = allowed.dtype in (np.dtype(np.bool_), np.dtype(object))
+        if allowed.shape != (len(rows),) or not may_be_boolean:
             raise SpaceError(
                 f"rule {self.label!r} must return one boolean per row; got shape {allowed.shape} "
                 f"and dtype {allowed.dtype} for {len(rows)} rows. Compare whole columns."
             )
+        if allowed.dtype == object:  # a missing result allows nothing
+            return np.array([value is True or value is np.True_ for value in allowed])
         return allowed
 
 

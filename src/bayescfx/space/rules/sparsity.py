@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -67,12 +67,12 @@ class Together(Rule):
     def narrow(self, axes: list[Axis], places: Mapping[Hashable, int], most: int | None) -> None:
         """Fix all of them where one can't follow the others."""
         at = [places[name] for name in self.block]
+        sides = [side for side in (-1, 1) if all(axes[j].room(side) for j in at)]
         fits = most is None or len(at) <= most
-        can_rise = all(axes[j].room(1) for j in at)
-        can_fall = all(axes[j].room(-1) for j in at)
-        if not fits or not (can_rise or can_fall):
-            for j in at:
-                axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
+        if fits and sides:
+            return
+        for j in at:
+            axes[j] = replace(axes[j], choices=np.array([axes[j].query]))
 
     def for_query(self, region: Region) -> Together | None:
         """Return the rule if its features may move; else the axes imply it."""
@@ -93,12 +93,17 @@ def together(space: Space, *names: Hashable) -> Space:
     wanted = list(dict.fromkeys(space.name(name) for name in names))
     if len(wanted) < 2:
         raise SpaceError(f"`together` needs at least two features; got {names!r}.")
-    derived = {rule.derives for rule in space.rules}
-    for name in wanted:
-        check_ordered(name, space.features[name], "together")
-        if name in derived:
-            raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
+    _check_independent(space, wanted)
     overlapping = [rule for rule in space.rules if set(wanted) & set(rule.block)]
     merged = set(wanted).union(*(rule.block for rule in overlapping))
     block = tuple(name for name in space.features if name in merged)
     return space.with_rules(Together(block), instead_of=overlapping)
+
+
+def _check_independent(space: Space, names: Iterable[Hashable]) -> None:
+    """Raise unless features that move together have an order, and none of them is derived."""
+    derived = {rule.derives for rule in space.rules}
+    for name in names:
+        check_ordered(name, space.features[name], "together")
+        if name in derived:
+            raise SpaceError(f"`together` can't name {name!r}: it is derived from other columns.")
